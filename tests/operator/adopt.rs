@@ -51,7 +51,7 @@ impl World {
     }
 
     /// Returns the name and uid of each pod in the test's namespaces, except for the pods of Jobs.
-    async fn pods(&self) -> Pods {
+    pub async fn pods(&self) -> Pods {
         let pods = Api::<Pod>::all(self.client.clone()).list(&ListParams::default()).await.unwrap();
         let long_running = pods.items.into_iter().filter(|pod| {
             self.is_test_namespace(pod.namespace().as_deref())

@@ -2,9 +2,11 @@
 //! line, environment, metric, file, or output of a command, in no encoding.
 
 pub mod collect;
+mod commands;
 mod places;
 mod planted;
 mod search;
+mod statuses;
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -14,6 +16,9 @@ use crate::world::World;
 use collect::Secrets;
 use places::{Leak, Searches};
 use search::Search;
+
+/// The file in a test's folder with each version of each status.
+pub const STATUSES: &str = "statuses.log";
 
 impl World {
     /// Checks that no secret that existed during the test is visible. Every test ends with this check.

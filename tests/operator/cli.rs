@@ -13,6 +13,9 @@ use serde_json::json;
 use crate::cloud::{NAME, StatusAccess, services};
 use crate::world::{World, run_test};
 
+/// The options with which a user asks for credentials.
+const SHOWS_CREDENTIALS: [&str; 2] = ["--credentials", "--show-secrets"];
+
 impl World {
     /// Runs an `osdpl` command as a user with all rights, and returns the output and exit status of the command.
     pub fn run(&self, arguments: &[&str]) -> Output {
@@ -22,9 +25,9 @@ impl World {
     fn run_as(&self, kubeconfig: &Path, arguments: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_osdpl"));
         command.args(arguments).env("KUBECONFIG", kubeconfig).env_remove("RUST_LOG");
+        command.env("HOME", self.folder.path().join("commands-home"));
         let output = command.output().unwrap();
-        // With `--credentials`, a user asks for credentials.
-        if !arguments.contains(&"--credentials") {
+        if !arguments.iter().any(|argument| SHOWS_CREDENTIALS.contains(argument)) {
             self.record_output(arguments, &output);
         }
         output

@@ -1,10 +1,8 @@
 //! Two operators share a Lease: one is active, the other is a standby and takes over.
 
-use std::time::Instant;
-
 use cluster::AuditEntry;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
-use k8s_openapi::jiff::Timestamp;
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::Api;
 use kube::runtime::wait::await_condition;
 use rustix::process::Signal;
@@ -17,6 +15,15 @@ use crate::world::{World, now, run_test, with_timeout};
 
 /// The hook Job of rabbitmq at which helm waits in these tests.
 pub const HOOK: &str = "rabbitmq-cluster-wait";
+
+/// The longest time from the last renewal of a holder that has failed until another operator takes the Lease.
+const TAKEOVER: SignedDuration = SignedDuration::from_secs(20);
+
+/// The time for which the new holder writes nothing, see `TAKEOVER_GRACE` in `src/operator/lease/decide.rs`.
+const GRACE: SignedDuration = SignedDuration::from_secs(2);
+
+/// The most writes of the status while helm waits for a hook and nothing happens.
+const IDLE_WRITES: usize = 2;
 
 impl World {
     /// Waits until the operators' Lease satisfies the predicate, and returns its content.
@@ -34,12 +41,51 @@ impl World {
         self.until_lease(&format!("{pod} holds the Lease"), is_holder).await;
     }
 
+    /// Returns how often operators have taken, renewed or released the Lease after `since`.
+    pub fn renewals_since(&self, since: Timestamp) -> usize {
+        self.lease_writes_since(since).len()
+    }
+
+    /// Returns the successful writes of the operators' Lease after `since`. A standby whose write came too late got the
+    /// response "conflict".
+    fn lease_writes_since(&self, since: Timestamp) -> Vec<AuditEntry> {
+        let is_lease = |entry: &AuditEntry| {
+            let object = (entry.resource.as_str(), entry.namespace.as_str(), entry.name.as_str());
+            entry.is_write() && entry.code < 300 && object == ("leases", SYSTEM.0, osdpl_operator::lease::NAME)
+        };
+        let mut writes = self.cluster().audit(since).unwrap();
+        writes.retain(is_lease);
+        writes
+    }
+
     /// Returns the writes of the operator in this pod after `since`.
     pub fn writes_of(&self, pod: &str, since: Timestamp) -> Vec<AuditEntry> {
         let agent = format!("({pod})");
         let mut writes = self.writes_since(since);
         writes.retain(|entry| entry.user_agent.ends_with(&agent));
         writes
+    }
+
+    /// Checks that another operator took the Lease soon after the failure of its holder, and then wrote nothing until
+    /// the grace period had ended. Returns the time at which the API server received the write that took the Lease.
+    ///
+    /// The failed holder ran in the pod `before`, and started after `began`. Call this function after the first write
+    /// of the new holder. All times are those of the API server's audit log.
+    pub fn check_takeover(&self, before: &str, began: Timestamp) -> Timestamp {
+        let agent = format!("({before})");
+        let leases = self.lease_writes_since(began);
+        let last = leases.iter().rposition(|entry| entry.user_agent.ends_with(&agent)).unwrap();
+        let (renewed, taken) = (leases[last].received, &leases[last + 1]);
+        let (duration, successor) = (taken.received.duration_since(renewed), &taken.user_agent);
+        println!("{successor} took the Lease {duration:#} after its last renewal");
+        assert!(duration <= TAKEOVER, "{successor} took the Lease {duration:#} after its last renewal");
+        // The helm processes of the failed operator have ended, or are paused. So this includes the writes of helm.
+        let writes = self.writes_since(taken.received);
+        let (early, later): (Vec<_>, Vec<_>) =
+            writes.into_iter().partition(|entry| entry.received < taken.received + GRACE);
+        assert_eq!(early, [], "nobody writes before the end of the grace period");
+        assert!(later.iter().any(|entry| entry.user_agent == *successor), "the new holder has written something");
+        taken.received
     }
 }
 
@@ -74,6 +120,7 @@ fn standby_writes_nothing_until_the_active_operator_stops() {
     run_test("standby", async |world| {
         let began = now();
         let (active, standby) = start_both(world).await;
+        let hanging = now();
         // Wait until the active operator has renewed the Lease twice. Between two renewals, the standby checks the
         // Lease at least once.
         for _ in 0..2 {
@@ -83,6 +130,9 @@ fn standby_writes_nothing_until_the_active_operator_stops() {
         assert_eq!(world.helm_runs().len(), 1, "the standby must not start helm");
         assert_eq!(world.writes_of("second", began), []);
         assert!(!world.writes_of("first", began).is_empty(), "the audit log names the operators");
+        let written = world.status_writes_since(hanging);
+        println!("{written} writes of the status while helm waits for the hook");
+        assert!(written <= IDLE_WRITES, "{written} writes of the status while helm waits for the hook");
 
         let helm = world.helm_runs()[0].pid;
         assert!(active.stop().await.success());
@@ -98,14 +148,13 @@ fn standby_writes_nothing_until_the_active_operator_stops() {
 #[test]
 fn standby_takes_over_from_a_killed_operator() {
     run_test("takeover", async |world| {
+        let began = now();
         let (active, _standby) = start_both(world).await;
         active.kill();
-        let killed = Instant::now();
         world.until_holder("second").await;
-        println!("the standby held the Lease after {:.1} s", killed.elapsed().as_secs_f64());
         let restarted = |cloud: &osdpl_core::api::OpenStackDeployment| cloud.child("rabbitmq").revision == Some(2);
         world.until("the standby starts helm", |cloud| restarted(cloud).then_some(())).await;
-        println!("the standby had started helm after {:.1} s", killed.elapsed().as_secs_f64());
+        world.check_takeover("first", began);
         finish(world).await;
     });
 }
@@ -113,6 +162,7 @@ fn standby_takes_over_from_a_killed_operator() {
 #[test]
 fn frozen_operator_runs_no_helm_and_writes_nothing_after_its_time() {
     run_test("thawed", async |world| {
+        let began = now();
         let (active, _standby) = start_both(world).await;
         let helm = world.helm_runs()[0].pid;
         active.freeze();
@@ -123,6 +173,7 @@ fn frozen_operator_runs_no_helm_and_writes_nothing_after_its_time() {
         world
             .until("the standby starts helm", |cloud| (cloud.child("rabbitmq").revision == Some(2)).then_some(()))
             .await;
+        world.check_takeover("first", began);
         until_hook(world, "rabbitmq", HOOK).await;
 
         // Continue the first operator. It notices that its helm process has ended. If it did not notice that it has

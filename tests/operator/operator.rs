@@ -1,11 +1,13 @@
 //! Starts and stops the operator's process, and reads its metrics and log.
 
-use std::ffi::OsString;
+use std::convert::Infallible;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::Pod;
@@ -19,6 +21,9 @@ use crate::world::{World, with_timeout};
 /// How long a request to the operator waits for a response.
 const SILENCE: Duration = Duration::from_secs(10);
 
+/// How often the kubelet checks the liveness probe of the operator here.
+pub const PROBE_PERIOD: Duration = Duration::from_millis(200);
+
 /// The settings with which a test starts an operator: the helm version, the charts and the arguments.
 pub struct Setup<'a> {
     world: &'a World,
@@ -30,13 +35,24 @@ pub struct Setup<'a> {
     /// The name and the uid of the operator's pod.
     pod: Option<(&'a str, &'a str)>,
     kubeconfig: PathBuf,
+    /// The program and arguments that start the operator, if it does not start directly.
+    wrapper: &'static [&'static str],
 }
+
+/// Starts a program in a PID namespace of its own. Killing `unshare` also kills the program (`--kill-child`).
+const OWN_NAMESPACE: [&str; 7] =
+    ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child", "--mount-proc"];
 
 /// A running process of the operator. Dropping this value kills the process; helm processes of the operator then exit
 /// by themselves.
 pub struct Operator {
     child: Child,
+    /// The address of the probes.
     address: SocketAddr,
+    /// The address of the metrics.
+    metrics_address: SocketAddr,
+    /// Whether [`Self::check_liveness`] has reached the operator once.
+    has_listened: AtomicBool,
     /// The test's folder.
     folder: PathBuf,
 }
@@ -55,7 +71,7 @@ impl World {
         let program = program();
         let kubeconfig = self.plane().operator.clone();
         let (arguments, environment) = (Vec::new(), Vec::new());
-        Setup { world: self, program, helm: 4, charts, arguments, environment, pod: None, kubeconfig }
+        Setup { world: self, program, helm: 4, charts, arguments, environment, pod: None, kubeconfig, wrapper: &[] }
     }
 
     /// Returns the log of all operators that this test has started, oldest first.
@@ -87,6 +103,13 @@ impl<'a> Setup<'a> {
     /// Makes the operator behave as if it ran in this pod, see [`Setup::pod`].
     pub fn in_pod(mut self, pod: &'a Pod) -> Self {
         self.pod = pod.metadata.name.as_deref().zip(pod.metadata.uid.as_deref());
+        self
+    }
+
+    /// Makes the operator see no processes of other operators, like in a container. Signals to the returned
+    /// [`Operator`] do not reach the operator's process.
+    pub fn in_own_namespace(mut self) -> Self {
+        self.wrapper = &OWN_NAMESPACE;
         self
     }
 
@@ -128,27 +151,40 @@ impl<'a> Setup<'a> {
 
     /// Starts the operator.
     pub fn spawn(self) -> Operator {
-        let Setup { world, program, helm, charts, arguments, environment, pod, kubeconfig } = self;
+        let Setup { world, program, helm, charts, arguments, environment, pod, kubeconfig, wrapper } = self;
         let folder = world.folder.path();
         let recorder = Recorder::new(world.cluster().helm(helm).unwrap(), folder);
-        // Let the kernel choose a free port for the operator. The test closes this listener at once, so that the
-        // operator can listen on the port.
-        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        // Let the kernel choose two free ports for the operator. The test closes these listeners at once, so that the
+        // operator can listen on the ports.
+        let listeners = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+        let [address, metrics_address] = listeners.map(|listener| listener.local_addr().unwrap());
         let log = File::options().create(true).append(true).open(folder.join("operator.log")).unwrap();
-        let mut command = Command::new(program);
-        command.arg("operator").arg("--charts").arg(charts).arg("--helm").arg(recorder.program);
+        let words: Vec<_> = wrapper.iter().map(OsStr::new).chain([program.as_os_str()]).collect();
+        let mut command = Command::new(words[0]);
+        command.args(&words[1..]).arg("operator").arg("--charts").arg(charts).arg("--helm").arg(recorder.program);
         command.arg("--cache").arg(world.cache()).arg("--listen").arg(address.to_string()).args(arguments);
         command.env("KUBECONFIG", kubeconfig).env_remove("RUST_LOG");
         if let Some((name, uid)) = pod {
             command.env("POD_NAME", name).env("POD_UID", uid);
         }
         // The operator's chart sets these variables.
+        command.env("OSDPL_METRICS_LISTEN", metrics_address.to_string());
         command.env("POD_NAMESPACE", SYSTEM.0).env("OSDPL_NAMESPACES", world.permitted()).envs(environment);
         let temporary = folder.join("temporary");
-        std::fs::create_dir_all(&temporary).unwrap();
-        command.env("TMPDIR", temporary);
+        // The search for visible secrets reads these folders.
+        let (home, work) = (folder.join("operator-home"), folder.join("operator-work"));
+        for folder in [&temporary, &home, &work] {
+            std::fs::create_dir_all(folder).unwrap();
+        }
+        command.env("TMPDIR", temporary).env("HOME", home).current_dir(work);
         let child = command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap();
-        let operator = Operator { child, address, folder: folder.to_owned() };
+        let operator = Operator {
+            child,
+            address,
+            metrics_address,
+            has_listened: AtomicBool::new(false),
+            folder: folder.to_owned(),
+        };
         operator.record_process();
         operator
     }
@@ -172,11 +208,12 @@ impl Operator {
     }
 
     /// Writes the metrics into a file, for the check of visible secrets. The file lacks them if the process has ended or
-    /// is frozen.
+    /// is frozen. Also records the process again: while the kernel starts a program, it shows no environment yet.
     fn record_metrics(&self) {
+        self.record_process();
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid())).unwrap_or_default();
         let is_frozen = stat.rsplit_once(") ").is_none_or(|(_, fields)| fields.starts_with('T'));
-        if let Some(text) = (!is_frozen).then(|| get(self.address, "/metrics")).flatten() {
+        if let Some(text) = (!is_frozen).then(|| get(self.metrics_address, "/metrics")).flatten() {
             append(&self.folder.join("operator.metrics"), text.as_bytes());
         }
     }
@@ -186,17 +223,52 @@ impl Operator {
         self.child.try_wait().unwrap().is_some()
     }
 
-    /// Checks the liveness probe as a kubelet does. Before the operator listens, a kubelet does not count its failures.
+    /// Checks the liveness probe as a kubelet does, and returns whether it succeeded. Before the operator listens, a
+    /// kubelet does not count its failures. If the operator does not listen any more, waits until it has ended.
     ///
     /// # Panics
-    /// If the probe fails, for which a kubelet would restart the operator and so end helm.
-    pub fn check_liveness(&self) {
-        if let Ok(stream) = TcpStream::connect(self.address) {
-            let began = Instant::now();
-            let answer = request(stream, self.address, "/livez");
-            // The kernel closes the connection at once if the operator ends now.
-            let has_ended = answer.is_empty() && began.elapsed() < SILENCE;
-            assert!(has_ended || answer.starts_with("HTTP/1.1 200"), "the liveness probe failed: {answer}");
+    /// If the probe fails, for which a kubelet would restart the operator and so end helm. Also if the operator no
+    /// longer listens, but does not end.
+    pub async fn check_liveness(&self) -> bool {
+        let Ok(stream) = TcpStream::connect(self.address) else {
+            if self.has_listened.load(Ordering::Relaxed) {
+                self.until_exited().await;
+            }
+            return false;
+        };
+        self.has_listened.store(true, Ordering::Relaxed);
+        let began = Instant::now();
+        let answer = request(stream, self.address, "/livez");
+        // The kernel closes the connection at once if the operator ends now.
+        let has_ended = answer.is_empty() && began.elapsed() < SILENCE;
+        let is_live = answer.starts_with("HTTP/1.1 200");
+        assert!(has_ended || is_live, "the liveness probe failed: {answer}");
+        is_live
+    }
+
+    /// Waits until the process has exited, and keeps its exit status for [`Self::ended`].
+    async fn until_exited(&self) {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        let exited = async {
+            while waitid(WaitId::Pid(Pid::from_child(&self.child)), options).unwrap().is_none() {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        with_timeout("the operator, which serves no probes any more, has ended", exited).await;
+    }
+
+    /// Runs the scenario, and checks meanwhile that the liveness probe never fails. Returns the result of the scenario.
+    pub async fn live_during<T>(&self, scenario: impl Future<Output = T>) -> T {
+        tokio::select! {
+            never = self.probe_forever() => match never {},
+            result = scenario => result,
+        }
+    }
+
+    async fn probe_forever(&self) -> Infallible {
+        loop {
+            assert!(self.check_liveness().await, "the operator must not end");
+            tokio::time::sleep(PROBE_PERIOD).await;
         }
     }
 
@@ -212,7 +284,8 @@ impl Operator {
 
     /// Returns the operator's metrics in the text format of Prometheus.
     pub fn metrics(&self) -> String {
-        get(self.address, "/metrics").unwrap()
+        assert_eq!(get(self.address, "/metrics"), None, "only the port for metrics serves them");
+        get(self.metrics_address, "/metrics").unwrap()
     }
 
     /// Returns the sum of all samples in the operator's metrics whose line begins with `name` and contains `label`.
@@ -220,6 +293,13 @@ impl Operator {
         let text = self.metrics();
         let samples = text.lines().filter(|line| line.starts_with(name) && line.contains(label));
         samples.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum()
+    }
+
+    /// Returns the time since the operator's last complete pass in seconds, according to its metrics.
+    pub fn last_reconcile_age(&self) -> f64 {
+        let text = self.metrics();
+        let age = text.lines().find_map(|line| line.strip_prefix("osdpl_last_reconcile_age_seconds "));
+        age.unwrap_or_else(|| panic!("the metric is missing: {text}")).parse().unwrap()
     }
 
     /// Waits until the operator's metrics report this number of ready releases. The operator does not update this
@@ -236,6 +316,16 @@ impl Operator {
     /// Returns the ID of the operator's process.
     pub fn pid(&self) -> i32 {
         Pid::from_child(&self.child).as_raw_nonzero().get()
+    }
+
+    /// Checks that the kernel writes no core dump of the operator and of this child process.
+    pub fn check_no_core_dumps(&self, child: i32) {
+        for pid in [self.pid(), child] {
+            let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
+            let limit = limits.lines().find_map(|line| line.strip_prefix("Max core file size")).unwrap();
+            // With the limit 0, the kernel would still pipe a core dump to a program.
+            assert_eq!(limit.split_whitespace().collect::<Vec<_>>(), ["1", "1", "bytes"], "process {pid}");
+        }
     }
 
     /// Sends a signal to the operator's process.

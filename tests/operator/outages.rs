@@ -14,18 +14,16 @@ mod storms;
 
 use std::cell::Cell;
 use std::convert::Infallible;
+use std::pin::pin;
 use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
 
-use crate::operator::{Operator, Setup};
-use crate::world::World;
+use crate::operator::{Operator, PROBE_PERIOD, Setup};
+use crate::world::{World, with_timeout};
 
 /// The pause before the operator's container starts again. A kubelet waits longer after several failures.
 const RESTART_PAUSE: Duration = Duration::from_secs(1);
-
-/// How often the kubelet checks the liveness probe of the operator here.
-const PROBE_PERIOD: Duration = Duration::from_millis(200);
 
 /// The operator's pod, with its container and the kubelet that restarts it.
 pub struct Pod<'a, F> {
@@ -33,19 +31,33 @@ pub struct Pod<'a, F> {
     setup: F,
     world: &'a World,
     restarts: Cell<usize>,
+    /// How often the liveness probe has succeeded.
+    probes: Cell<usize>,
 }
 
 impl<'a, F: Fn() -> Setup<'a>> Pod<'a, F> {
     pub fn new(world: &'a World, setup: F) -> Self {
-        Self { setup, world, restarts: Cell::new(0) }
+        Self { setup, world, restarts: Cell::new(0), probes: Cell::new(0) }
     }
 
     /// Runs the operator until the scenario has ended, and returns the result of the scenario. Starts the operator again
     /// whenever it ends, and checks that its liveness probe never fails.
     pub async fn during<T>(&self, scenario: impl Future<Output = T>) -> T {
-        tokio::select! {
-            never = self.keep_running() => match never {},
+        let mut kubelet = pin!(self.keep_running());
+        let result = tokio::select! {
+            never = &mut kubelet => match never {},
             result = scenario => result,
+        };
+        // The scenario may end before a probe finds that the operator serves no probes any more.
+        let last = async {
+            let probes = self.probes.get();
+            while self.probes.get() == probes {
+                tokio::time::sleep(PROBE_PERIOD).await;
+            }
+        };
+        tokio::select! {
+            never = kubelet => match never {},
+            () = with_timeout("the liveness probe succeeds after the scenario", last) => result,
         }
     }
 
@@ -53,7 +65,8 @@ impl<'a, F: Fn() -> Setup<'a>> Pod<'a, F> {
         loop {
             let mut operator: Operator = (self.setup)().pod("operator").spawn();
             while !operator.has_ended() {
-                operator.check_liveness();
+                let is_live = operator.check_liveness().await;
+                self.probes.update(|probes| probes + usize::from(is_live));
                 tokio::time::sleep(PROBE_PERIOD).await;
             }
             self.restarts.set(self.restarts.get() + 1);
@@ -68,7 +81,7 @@ impl<'a, F: Fn() -> Setup<'a>> Pod<'a, F> {
                 tokio::time::sleep(PROBE_PERIOD).await;
             }
         };
-        crate::world::with_timeout(&format!("the operator has ended {restarts} times"), ended).await;
+        with_timeout(&format!("the operator has ended {restarts} times"), ended).await;
     }
 
     /// Checks that each operator has started helm at most once for each release: `releases` is their number, and

@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use cluster::{Audit, Cluster, Options, Program};
@@ -28,7 +27,7 @@ pub const SYSTEM: (&str, &str) = ("osdpl-system", "osdpl");
 pub const CHART: &str = "deploy/osdpl";
 
 /// The default value of `namespaces` in the operator's chart.
-const DEFAULT_NAMESPACE: &str = "openstack";
+pub const DEFAULT_NAMESPACE: &str = "openstack";
 
 /// The `RoleBinding`s that the operator's chart creates in the namespaces of clouds, and in those of Rook.
 pub const RIGHTS: &str = "osdpl-namespaced";
@@ -61,8 +60,8 @@ pub struct Plane {
     pub cluster: Cluster,
     /// The path of the kubeconfig with the rights of the operator's ServiceAccount.
     pub operator: PathBuf,
-    /// Whether the operator has rights in all namespaces, because the last test has called [`Self::grant_all`].
-    has_all_rights: AtomicBool,
+    /// The settings of the operator's chart with which [`Self::grant_more`] has granted rights for the present test.
+    extra_rights: Mutex<Vec<String>>,
 }
 
 /// A control plane that one test uses. Dropping this value returns the control plane to the pool.
@@ -116,7 +115,7 @@ impl Plane {
         Api::<Namespace>::all(cluster.client()).create(&PostParams::default(), &namespace).await.unwrap();
         install_chart(&cluster, &[]);
         let operator = cluster.kubeconfig_for(SYSTEM.0, SYSTEM.1).await.unwrap();
-        Self { cluster, operator, has_all_rights: AtomicBool::new(false) }
+        Self { cluster, operator, extra_rights: Mutex::default() }
     }
 
     /// Grants the operator rights in a namespace: copies the `RoleBinding` `name` that the operator's chart creates in
@@ -129,16 +128,19 @@ impl Plane {
         binding(namespace).create(&PostParams::default(), &copy).await.unwrap();
     }
 
-    /// Grants the operator rights in all namespaces until the end of the test.
-    pub fn grant_all(&self) {
-        self.has_all_rights.store(true, Ordering::Relaxed);
-        install_chart(&self.cluster, &["rbac.clusterWide=true".to_owned()]);
+    /// Grants the operator more rights until the end of the test, with these settings of the operator's chart, each an
+    /// argument of `--set-json`. Settings of earlier calls in the same test stay.
+    pub fn grant_more(&self, settings: &[String]) {
+        let mut extra = self.extra_rights.lock().unwrap_or_else(PoisonError::into_inner);
+        extra.extend_from_slice(settings);
+        install_chart(&self.cluster, &extra);
     }
 
     /// Removes the objects of the previous test, and rights that only that test needed. Waits until the cluster-scoped
     /// objects are deleted. Does not wait for the namespaces, which Kubernetes deletes in the background.
     async fn clear(&self) {
-        if self.has_all_rights.swap(false, Ordering::Relaxed) {
+        let extra = std::mem::take(&mut *self.extra_rights.lock().unwrap_or_else(PoisonError::into_inner));
+        if !extra.is_empty() {
             install_chart(&self.cluster, &[]);
         }
         let client = self.cluster.client();
@@ -183,15 +185,13 @@ impl Plane {
     }
 }
 
-/// Installs or upgrades the operator's chart with the rights for Rook and with these settings, each an argument of
-/// `--set-json`.
+/// Installs or upgrades the operator's chart with only these settings, each an argument of `--set-json`.
 pub fn install_chart(cluster: &Cluster, settings: &[String]) {
-    let rook = format!("rbac.rook=[\"{DEFAULT_NAMESPACE}\"]");
     let chart = Path::new(env!("CARGO_MANIFEST_DIR")).join(CHART);
-    install_chart_from(&chart, cluster, &[&[rook], settings].concat());
+    install_chart_from(&chart, cluster, settings);
 }
 
-/// Installs or upgrades the operator's chart in this folder with only these settings, each an argument of `--set-json`.
+/// Does the same with the operator's chart in this folder.
 pub fn install_chart_from(chart: &Path, cluster: &Cluster, settings: &[String]) {
     let mut helm = Command::new(cluster.helm(4).unwrap());
     helm.args(["upgrade", "--install", SYSTEM.1, "--create-namespace", "--namespace", SYSTEM.0]).arg(chart);

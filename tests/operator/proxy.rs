@@ -149,7 +149,7 @@ fn acceptor() -> (TlsAcceptor, String) {
 }
 
 /// Returns a TLS connector that trusts the certificate in this file.
-fn connector(trusted: &str) -> TlsConnector {
+pub fn connector(trusted: &str) -> TlsConnector {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_file(trusted).unwrap()).unwrap();
     let config = ClientConfig::builder_with_provider(Arc::new(default_provider()));

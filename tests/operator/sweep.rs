@@ -5,14 +5,15 @@
 //! until the API server has done the write, withholds the response, and lets nothing pass any more. Then the test kills
 //! all processes. To kill *before* write *n* has the same effect as to kill after write *n* − 1, so this covers both.
 //! Releases are installed in parallel, so the order of writes differs between runs: *n* is a count, and each run prints
-//! the write that it hit. A sweep increases *n* until a run of the phase has fewer writes.
+//! the write that it hit. The number of writes differs, too. So a sweep increases *n* until *n* is greater than the
+//! number of writes without a kill, and several runs in succession have fewer writes than their *n*.
 //!
 //! The three phases of a run share a namespace, to save time: each has its own kill, and begins only when the cloud has
 //! converged after the last one. Each run has a new namespace.
 
 mod cycle;
 mod keys;
-mod kill;
+pub mod kill;
 mod objects;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -24,6 +25,7 @@ use kube::api::PostParams;
 use serde_json::{Value, json};
 
 use crate::cloud::{services, with_values};
+use crate::interrupted::KEYS;
 use crate::proxy::Request;
 use crate::world::{World, run_test};
 use cycle::{Phase, Points};
@@ -34,6 +36,13 @@ const EXTERNAL: &str = "external-broker";
 /// The number of control planes that a sweep uses at once, for each processor.
 const PLANES_PER_PROCESSOR: usize = 3;
 
+/// The number of successive runs of a phase that must have fewer writes than their kill points, before the sweep of the
+/// phase ends.
+const MISSES: usize = 3;
+
+/// The sweep may miss one of this number of writes, because the number of writes differs between runs.
+const TOLERANCE: usize = 12;
+
 /// A kill point that no run reaches.
 const NEVER: usize = usize::MAX;
 
@@ -43,6 +52,8 @@ struct Cloud {
     upgraded: Value,
     /// The number of its releases.
     releases: usize,
+    /// The Secrets into which Jobs of the cloud write keys.
+    keys: &'static [&'static str],
     /// The arguments of its operators.
     arguments: Vec<String>,
 }
@@ -64,9 +75,10 @@ impl Cloud {
             let conf = json!({"keystone": {"token": {"expiration": expiration}}});
             json!({"manifests": manifests, "bootstrap": {"enabled": false}, "conf": conf})
         };
-        Self::new(with_values(spec.clone(), "keystone", values(3600)), |spec| {
+        let cloud = Self::new(with_values(spec.clone(), "keystone", values(3600)), |spec| {
             with_values(spec, "keystone", values(7200))
-        })
+        });
+        Self { keys: &KEYS, ..cloud }
     }
 
     /// Three releases that install quickly: the broker has a hook Job.
@@ -90,14 +102,14 @@ impl Cloud {
         };
         // No program listens in simulated pods.
         let arguments = vec!["--probes".to_owned(), "false".to_owned()];
-        Self { releases: 20, arguments, ..Self::new(spec, upgrade) }
+        Self { releases: 20, keys: &KEYS, arguments, ..Self::new(spec, upgrade) }
     }
 
     fn new(mut spec: Value, upgrade: impl Fn(Value) -> Value) -> Self {
         spec["deletionPolicy"] = json!("Retain");
         let memory = json!({"conf": {"memcached": {"memory": 300}}});
         let upgraded = with_values(upgrade(spec.clone()), "memcached", memory);
-        Self { spec, upgraded, releases: 3, arguments: Vec::new() }
+        Self { spec, upgraded, releases: 3, keys: &[], arguments: Vec::new() }
     }
 
     /// Creates the objects that the spec refers to.
@@ -164,9 +176,12 @@ fn run(name: &str, cloud: &Cloud, points: Points) -> (Run, Option<String>) {
 /// The progress of a sweep.
 #[derive(Default)]
 struct Sweep {
+    /// The number of writes of each phase without a kill.
+    reference: [usize; 3],
     runs: usize,
-    /// Whether a run of the phase had fewer writes than its kill point.
-    ended: [bool; 3],
+    /// The number of successive runs of each phase that had fewer writes than their kill points, and whose kill points
+    /// were greater than the reference.
+    misses: [usize; 3],
     /// The number of kills in each phase.
     kills: [usize; 3],
     failures: Vec<String>,
@@ -174,35 +189,49 @@ struct Sweep {
 
 impl Sweep {
     /// Returns the kill points of the next run; `None` if the sweep is complete.
-    fn next(&mut self, samples: Option<(usize, [usize; 3])>) -> Option<Points> {
+    fn next(&mut self, samples: Option<usize>) -> Option<Points> {
         self.runs += 1;
         let points = match samples {
-            Some((samples, _)) if self.runs > samples => [None; 3],
+            Some(samples) if self.runs > samples => [None; 3],
             // The middles of sections of equal length.
-            Some((samples, writes)) => writes.map(|writes| Some((writes * (2 * self.runs - 1)).div_ceil(2 * samples))),
-            None => self.ended.map(|ended| (!ended).then_some(self.runs)),
+            Some(samples) => self.reference.map(|writes| Some((writes * (2 * self.runs - 1)).div_ceil(2 * samples))),
+            None => self.misses.map(|misses| (misses < MISSES).then_some(self.runs)),
         };
         points.iter().any(Option::is_some).then_some(points)
     }
 
     fn note(&mut self, points: Points, (run, failure): (Run, Option<String>)) {
         for (phase, (is_hit, _)) in run.passed.into_iter().enumerate() {
-            self.kills[phase] += usize::from(is_hit);
-            self.ended[phase] |= !is_hit && points[phase].is_some();
+            let Some(point) = points[phase] else { continue };
+            if is_hit {
+                self.kills[phase] += 1;
+                self.misses[phase] = 0;
+            } else if point > self.reference[phase] {
+                self.misses[phase] += 1;
+            }
         }
         self.failures.extend(failure);
+    }
+
+    /// Checks that the sweep has killed at nearly each write of each phase, or at nearly each sampled one.
+    fn check(&self, samples: Option<usize>) {
+        assert!(self.failures.is_empty(), "{}", self.failures.join("\n"));
+        for (kills, writes) in self.kills.iter().zip(self.reference) {
+            let points = samples.unwrap_or(writes);
+            let least = points - points / TOLERANCE;
+            assert!(*kills >= least, "kills in each phase: {:?}, of {:?} writes", self.kills, self.reference);
+        }
     }
 }
 
 /// Runs a cloud without a kill, and then with kills at each write, or at this number of writes of each phase.
 fn sweep(name: &str, cloud: &Cloud, samples: Option<usize>) {
     let started = Instant::now();
-    let (reference, failure) = run(name, cloud, [Some(NEVER); 3]);
+    let (undisturbed, failure) = run(name, cloud, [Some(NEVER); 3]);
     assert_eq!(failure, None);
-    let writes: Vec<usize> = reference.passed.into_iter().map(|(_, writes)| writes).collect();
-    println!("without a kill, the three phases have {writes:?} writes");
-    let samples = samples.map(|samples| (samples, writes.try_into().unwrap()));
-    let progress = Mutex::<Sweep>::default();
+    let reference: Vec<usize> = undisturbed.passed.into_iter().map(|(_, writes)| writes).collect();
+    println!("without a kill, the three phases have {reference:?} writes");
+    let progress = Mutex::new(Sweep { reference: reference.try_into().unwrap(), ..Sweep::default() });
     let work = || {
         while let Some(points) = { progress.lock().unwrap().next(samples) } {
             let result = run(name, cloud, points);
@@ -211,15 +240,15 @@ fn sweep(name: &str, cloud: &Cloud, samples: Option<usize>) {
     };
     let workers = PLANES_PER_PROCESSOR * std::thread::available_parallelism().unwrap().get();
     std::thread::scope(|scope| (0..workers).for_each(|_| drop(scope.spawn(work))));
-    let Sweep { kills, failures, .. } = progress.into_inner().unwrap();
+    let sweep = progress.into_inner().unwrap();
     println!(
-        "{} kill points (install, upgrade, deletion: {kills:?}) in {} s, {} failures",
-        kills.iter().sum::<usize>() + failures.len(),
+        "{} kill points (install, upgrade, deletion: {:?}) in {} s, {} failures",
+        sweep.kills.iter().sum::<usize>() + sweep.failures.len(),
+        sweep.kills,
         started.elapsed().as_secs(),
-        failures.len()
+        sweep.failures.len()
     );
-    assert!(failures.is_empty(), "{}", failures.join("\n"));
-    assert!(kills.iter().all(|kills| *kills > 0), "{kills:?}");
+    sweep.check(samples);
 }
 
 /// Kills once in each phase, and during the install of another cloud.
@@ -242,4 +271,22 @@ fn every_kill_converges() {
 #[ignore = "takes ten minutes: make sweep"]
 fn sampled_kills_of_a_full_cloud_converge() {
     sweep("sweep-full", &Cloud::full(), Some(4));
+}
+
+#[test]
+fn a_short_run_does_not_end_a_sweep() {
+    let run = |writes: usize, points: Points| {
+        let passed = points.into_iter().flatten().map(|point| (point <= writes, writes)).collect();
+        (Run { passed, ..Run::default() }, None)
+    };
+    let mut sweep = Sweep { reference: [5; 3], ..Sweep::default() };
+    // Runs 2 and 7 to 9 have fewer writes than their kill points, run 6 has one more than the reference.
+    for writes in [5, 1, 5, 5, 5, 6, 5, 5, 5] {
+        let points = sweep.next(None).expect("the sweep continues");
+        sweep.note(points, run(writes, points));
+    }
+    assert_eq!((sweep.next(None), sweep.kills), (None, [5; 3]));
+    sweep.check(None);
+    let ended = Sweep { reference: [98, 60, 74], kills: [98, 60, 67], ..Sweep::default() };
+    assert!(catch_unwind(AssertUnwindSafe(|| ended.check(None))).is_err(), "seven writes without a kill");
 }

@@ -3,7 +3,7 @@
 //!
 //! `make test-upgrade FROM=REF` builds the older version, and sets `PREVIOUS` to the folder with its files.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use k8s_openapi::ByteString;
@@ -14,6 +14,7 @@ use osdpl_core::api::DEPLOYMENT_LABEL;
 use serde_json::{Value, json};
 
 use crate::cloud::{StatusAccess, services, with_values};
+use crate::deletion::retained_objects;
 use crate::interrupted::{KEYS, fill};
 use crate::operator::Operator;
 use crate::pool::{CHART, install_chart_from};
@@ -67,6 +68,13 @@ struct Kept {
     owned: Vec<String>,
     /// The deployed OpenStack release.
     deployed: Option<String>,
+    /// The digests of pulled charts, and of the approved additions to the catalogue.
+    charts: BTreeMap<String, String>,
+    catalog: BTreeMap<String, String>,
+    /// The uid of each claim, and of each Secret that a deletion of the cloud retains.
+    retained: BTreeMap<String, Option<String>>,
+    /// The name and uid of each pod, except for pods of Jobs.
+    pods: BTreeSet<(String, String)>,
     /// The uid and the content of each Secret with credentials or keys.
     secrets: BTreeMap<String, (Option<String>, Data)>,
 }
@@ -85,6 +93,10 @@ impl World {
             revisions: status.children.into_iter().map(|(name, child)| (name, child.revision)).collect(),
             owned: status.owned_releases,
             deployed: status.openstack_release.deployed,
+            charts: status.charts,
+            catalog: status.catalog,
+            retained: retained_objects(self).await,
+            pods: self.pods().await,
             secrets: secrets.map(|secret| (secret.name_any(), (secret.uid(), secret.data))).collect(),
         }
     }
@@ -107,6 +119,9 @@ impl World {
         self.until("memcached is upgraded", is_upgraded).await;
         before.revisions.insert("memcached".to_owned(), revision);
         before.helm_runs += 1;
+        let is_changed = |pod: &String| pod.starts_with("memcached-");
+        before.pods.retain(|(pod, _)| !is_changed(pod));
+        before.pods.extend(self.pods().await.into_iter().filter(|(pod, _)| is_changed(pod)));
         assert_eq!(self.kept().await, *before, "a change of the spec upgrades only memcached");
     }
 }
@@ -138,6 +153,8 @@ fn updates_to_this_version_and_back_change_no_release() {
         }
         let mut kept = world.kept().await;
         assert_eq!((kept.helm_runs, kept.secrets.len() > KEYS.len()), (RELEASES.len(), true));
+        assert!(kept.pods.len() >= RELEASES.len(), "{:?}", kept.pods);
+        assert!(kept.retained.contains_key("mysql-data-mariadb-server-0"), "{:?}", kept.retained);
 
         this.install(world);
         world.change(&mut spec, 300, &mut kept).await;

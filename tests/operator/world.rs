@@ -20,6 +20,7 @@ use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
+use crate::canaries::STATUSES;
 use crate::canaries::collect::Collector;
 use crate::dump;
 use crate::helm::{Recorder, Run};
@@ -88,7 +89,7 @@ impl World {
         let permitted = Mutex::new(vec![namespace.clone()]);
         let allows_errors = AtomicBool::new(false);
         let client = pool::client(&lease);
-        let collector = Collector::new(client.clone(), &namespace);
+        let collector = Collector::new(client.clone(), &namespace, &folder.path().join(STATUSES));
         Self { lease, client, namespace, folder, permitted, allows_errors, collector }
     }
 
@@ -116,7 +117,7 @@ impl World {
     /// Grants operators that the test starts afterwards rights in all namespaces, with the value `rbac.clusterWide` of
     /// the operator's chart.
     pub fn permit_all(&self) {
-        self.plane().grant_all();
+        self.plane().grant_more(&["rbac.clusterWide=true".to_owned()]);
         self.permitted.lock().unwrap().clear();
     }
 

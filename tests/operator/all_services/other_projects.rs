@@ -10,7 +10,6 @@ use serde_json::json;
 
 use super::{charts, steps};
 use crate::cloud::{StatusAccess, services};
-use crate::pool::install_chart;
 use crate::world::{World, run_test};
 
 /// The services that become ready although webhooks do not respond, each with its release.
@@ -70,7 +69,7 @@ impl World {
     /// that these services need. `everywhere` also grants the operator its other rights in all namespaces.
     pub(super) fn grant_rights(&self, services: &[&str], everywhere: bool) {
         let settings = [format!("rbac.services={}", json!(services)), format!("rbac.clusterWide={everywhere}")];
-        install_chart(self.cluster(), &settings);
+        self.plane().grant_more(&settings);
     }
 }
 

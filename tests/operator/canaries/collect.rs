@@ -1,6 +1,8 @@
-//! Collects the secrets of a test while it runs, because rotated and deleted secrets must not be visible, either.
+//! Collects the secrets of a test while it runs, because rotated and deleted secrets must not be visible, either. Also
+//! collects the statuses, because no overwritten status may contain a secret.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
 
@@ -13,6 +15,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use super::statuses::Statuses;
 use crate::world::{is_of, with_timeout};
 
 /// The namespace of a Secret that shows that the collector has seen all earlier Secrets. The name of this Secret is the
@@ -52,17 +55,20 @@ pub struct Secrets {
     pub ceph: BTreeSet<String>,
 }
 
-/// Watches the Secrets of a test until this value is dropped.
+/// Watches the Secrets and the statuses of a test until this value is dropped.
 pub struct Collector {
     client: Client,
     namespace: String,
     secrets: Arc<watch::Sender<Secrets>>,
+    statuses: Statuses,
     task: JoinHandle<()>,
 }
 
 impl Collector {
-    /// Starts to collect the Secrets in the namespaces of the test with this namespace.
-    pub fn new(client: Client, namespace: &str) -> Self {
+    /// Starts to collect the Secrets in the namespaces of the test with this namespace. Writes the statuses into this
+    /// file.
+    pub fn new(client: Client, namespace: &str, file: &Path) -> Self {
+        let statuses = Statuses::watch(&client, namespace, file);
         let secrets = Arc::new(watch::Sender::new(Secrets::default()));
         let (shared, own, api) = (Arc::clone(&secrets), namespace.to_owned(), Api::<Secret>::all(client.clone()));
         let task = tokio::spawn(async move {
@@ -79,15 +85,16 @@ impl Collector {
                 }
             }
         });
-        Self { client, namespace: namespace.to_owned(), secrets, task }
+        Self { client, namespace: namespace.to_owned(), secrets, statuses, task }
     }
 
-    /// Returns all secrets so far.
+    /// Returns all secrets so far. Waits until the file contains all statuses so far.
     pub async fn collected(&self) -> Secrets {
         let api: Api<Secret> = Api::namespaced(self.client.clone(), MARKS);
         let mark = format!("{}-{:?}", self.namespace, std::time::Instant::now());
         let object = json!({"metadata": {"name": self.namespace}, "stringData": {"mark": mark}});
         api.create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await.unwrap();
+        self.statuses.until_complete().await;
         let mut secrets = self.secrets.subscribe();
         let seen = secrets.wait_for(|secrets| secrets.all.contains(&mark));
         let mut secrets = with_timeout("the collector has seen all Secrets", seen).await.unwrap().clone();

@@ -22,7 +22,7 @@ const SET_BY_TESTS: [&str; 2] = ["kwok.osdpl.dev/log", "kwok.osdpl.dev/message"]
 
 /// The files and folders of the operator and its helm processes, in a test's folder. Even their owner must not find a
 /// secret there.
-const OF_OPERATOR: [&str; 5] = ["operator", "helm", "cache", "temporary", "commands"];
+const OF_OPERATOR: [&str; 6] = ["operator", "helm", "cache", "temporary", "commands", super::STATUSES];
 
 /// A secret, and where it is visible.
 pub type Leak = (String, Found);
@@ -112,7 +112,7 @@ impl World {
 }
 
 /// Whether a test has just deleted the definition of the kind. The API server's response is then not always a `Status`.
-fn is_kind_gone(error: &kube::Error) -> bool {
+pub fn is_kind_gone(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 404)
 }
 

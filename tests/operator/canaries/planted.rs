@@ -2,17 +2,20 @@
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use osdpl_core::api::OpenStackDeployment;
 use serde_json::json;
 
+use super::STATUSES;
 use super::collect::Secrets;
 use crate::cloud::services;
 use crate::nodes::Nodes;
-use crate::world::{World, run_test};
+use crate::world::{World, run_test, with_timeout};
 
 /// A text that is planted in many places. It is a valid name, so that also names can contain it.
 const TEXT: &str = "planted-canary-7f3a9";
@@ -34,6 +37,19 @@ fn collects_secrets_that_no_longer_exist() {
         let all = world.collector.collected().await.all;
         assert_eq!(all, ["first-value", "second-value"].map(str::to_owned).into());
     });
+}
+
+/// Waits until the operator has started helm, and returns the id of its process.
+async fn until_helm_runs(world: &World) -> i32 {
+    let started = async {
+        loop {
+            match world.helm_runs().pop() {
+                Some(run) => return run.pid,
+                None => tokio::time::sleep(Duration::from_millis(20)).await,
+            }
+        }
+    };
+    with_timeout("helm runs", started).await
 }
 
 /// Creates objects that contain the planted texts, and returns where the search must find them.
@@ -78,7 +94,10 @@ fn finds_secrets_in_each_place() {
         let operator = world.operator().pod(TEXT).start().await;
         let planted = Secrets { all: BTreeSet::from([TEXT.to_owned()]), ceph: BTreeSet::from([KEY.to_owned()]) };
         // The names of the resource and the pod contain the text, so it is in all outputs of the operator and of helm.
+        world.block_helm();
         world.apply_as(TEXT, &services(&["memcached"])).await;
+        operator.check_no_core_dumps(until_helm_runs(world).await);
+        world.release_helm().await;
         world
             .until_of(TEXT, "the cloud is Ready", |cloud| crate::cloud::StatusAccess::is_ready(cloud).then_some(()))
             .await;
@@ -105,5 +124,29 @@ fn finds_secrets_in_each_place() {
         let is_allowed = |(place, _): &&super::Leak| place == "private" || place == "ConfigMap of-chart";
         assert_eq!(leaks.iter().find(is_allowed), None);
         nodes.remove_all().await;
+    });
+}
+
+#[test]
+fn finds_secrets_in_overwritten_and_deleted_statuses() {
+    run_test("canary-statuses", async |world| {
+        let (clouds, name) = (world.deployments(), "overwritten");
+        world.apply_as(name, &services(&["memcached"])).await;
+        for message in [TEXT, "no secret"] {
+            let status = Patch::Merge(json!({"status": {"message": message}}));
+            clouds.patch_status(name, &PatchParams::default(), &status).await.unwrap();
+        }
+        let planted = Secrets { all: BTreeSet::from([TEXT.to_owned()]), ..Secrets::default() };
+        for is_deleted in [false, true] {
+            if is_deleted {
+                world.delete_named(name).await;
+                world
+                    .until_object::<OpenStackDeployment>("the resource is deleted", name, |found| found.is_none())
+                    .await;
+            }
+            world.collector.collected().await;
+            let places: Vec<_> = world.leaks_of(&planted).await.into_iter().map(|(place, _)| place).collect();
+            assert_eq!(places, [STATUSES], "the message is in no object any more");
+        }
     });
 }

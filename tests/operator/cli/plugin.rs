@@ -11,7 +11,7 @@ use crate::world::{World, run_test};
 impl World {
     /// Runs kubectl. PATH contains osdpl under two names: `kubectl-osdpl` is the plugin, and `kubectl_complete-osdpl`
     /// completes the plugin's arguments.
-    fn kubectl(&self, arguments: &[&str]) -> Output {
+    pub fn kubectl(&self, arguments: &[&str]) -> Output {
         let folder = self.folder.path().join("bin");
         if !folder.exists() {
             std::fs::create_dir(&folder).unwrap();
@@ -23,7 +23,10 @@ impl World {
         path.push(OsString::from(":"));
         path.push(std::env::var_os("PATH").unwrap());
         let mut kubectl = Command::new(self.cluster().kubectl().unwrap());
-        kubectl.args(arguments).env("PATH", path).env("KUBECONFIG", self.cluster().kubeconfig()).output().unwrap()
+        kubectl.args(arguments).env("PATH", path).env("KUBECONFIG", self.cluster().kubeconfig());
+        let output = kubectl.env("HOME", self.folder.path().join("commands-home")).output().unwrap();
+        self.record_output(&[&["kubectl"], arguments].concat(), &output);
+        output
     }
 
     fn candidates(&self, arguments: &[&str]) -> Vec<String> {

@@ -1,15 +1,26 @@
 //! Additions to the catalogue whose expressions would run for hours or create gigabytes. Each of them costs little, and
-//! the status names its location and the remedy. Other resources are not affected.
+//! the status and the webhook name its location and the remedy. Meanwhile the operator answers the liveness probe.
+//! Other resources are not affected.
 
+use std::net::{SocketAddr, TcpListener};
+
+use http_body_util::{BodyExt, Full};
+use hyper::body::Bytes;
+use hyper::{Request, StatusCode};
+use hyper_util::rt::TokioIo;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Patch, PatchParams};
 use osdpl_core::api::{OpenStackDeployment, reason};
 use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use tokio_rustls::rustls::pki_types::ServerName;
 
 use super::memory::Baseline;
-use crate::cloud::{StatusAccess, services};
+use crate::cloud::{NAME, StatusAccess, services};
 use crate::operator::Operator;
-use crate::world::{World, run_test};
+use crate::proxy::connector;
+use crate::webhook::write_certificate;
+use crate::world::{World, run_test, with_timeout};
 
 /// The name of the ConfigMap, of its preset, and of the file in messages.
 const BOMB: &str = "bomb";
@@ -69,10 +80,82 @@ async fn check_other_resource(world: &World) {
     world.delete_named(other).await;
 }
 
+/// The most passes from the write of an addition until the status refuses it. One pass is enough; the writes of the
+/// addition and of the status start further ones.
+const PASSES: u64 = 10;
+
+/// The operator's webhook.
+struct Webhook {
+    address: SocketAddr,
+    /// The paths of the certificate and of its key.
+    certificate: String,
+    key: String,
+}
+
+impl Webhook {
+    fn new(world: &World) -> Self {
+        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let [certificate, key] = ["tls.crt", "tls.key"].map(|name| world.folder.path().join(name));
+        write_certificate(&certificate, &key);
+        let [certificate, key] = [certificate, key].map(|path| path.to_str().unwrap().to_owned());
+        Self { address, certificate, key }
+    }
+
+    /// Sends a request to create this object, as the API server does. Returns the status and the body of the response.
+    async fn review(&self, object: &Value) -> (StatusCode, String) {
+        let stream = TcpStream::connect(self.address).await.unwrap();
+        let name = ServerName::IpAddress(self.address.ip().into());
+        let stream = connector(&self.certificate).connect(name, stream).await.unwrap();
+        let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
+        let namespace = &object["metadata"]["namespace"];
+        let request = json!({
+            "uid": "1", "operation": "CREATE", "namespace": namespace, "object": object, "oldObject": null,
+        });
+        let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request});
+        let request = Request::post(osdpl_operator::webhook::PATH).header("host", self.address.to_string());
+        let request = request.body(Full::<Bytes>::from(review.to_string())).unwrap();
+        let response = async {
+            let response = sender.send_request(request).await.unwrap();
+            (response.status(), response.into_body().collect().await.unwrap().to_bytes())
+        };
+        let (status, body) = tokio::select! {
+            response = response => response,
+            ended = connection => panic!("the webhook has ended the connection: {ended:?}"),
+        };
+        (status, String::from_utf8(body.to_vec()).unwrap())
+    }
+
+    /// Waits until the webhook has reviewed a resource with this spec, and returns its response. On a slow machine, the
+    /// webhook may ask the API server to try again.
+    async fn reviewed(&self, world: &World, spec: &Value) -> String {
+        let object = json!({
+            "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment",
+            "metadata": {"name": NAME, "namespace": world.namespace}, "spec": spec,
+        });
+        let reviewed = async {
+            loop {
+                let (status, response) = self.review(&object).await;
+                match status {
+                    StatusCode::OK => return response,
+                    StatusCode::SERVICE_UNAVAILABLE => println!("the webhook has not reviewed it: {response}"),
+                    other => panic!("{other}: {response}"),
+                }
+            }
+        };
+        with_timeout("the webhook reviews the resource", reviewed).await
+    }
+}
+
 /// Starts an operator with a cloud whose spec names the addition.
-async fn start(world: &World, harmless: &Value) -> (Operator, Value) {
+async fn start(world: &World, webhook: &Webhook, harmless: &Value) -> (Operator, Value) {
     write(world, harmless).await;
-    let operator = world.operator().start().await;
+    let address = webhook.address.to_string();
+    let arguments = [
+        ["--webhook-listen", &address],
+        ["--webhook-certificate", &webhook.certificate],
+        ["--webhook-key", &webhook.key],
+    ];
+    let operator = world.operator().arguments(&arguments.concat()).start().await;
     let mut spec = services(&[]);
     (spec["presets"], spec["catalog"]) = (json!([BOMB]), json!([{"name": BOMB}]));
     spec["approval"] = json!("Automatic");
@@ -81,26 +164,40 @@ async fn start(world: &World, harmless: &Value) -> (Operator, Value) {
     (operator, spec)
 }
 
+/// Checks that the operator and its webhook refuse an addition, and name its location and the remedy.
+async fn check_refused(world: &World, operator: &Operator, webhook: &Webhook, spec: &Value, addition: &Value) {
+    let remedy = "an expression may take at most 400000 steps and create at most 8 MiB of values; use shorter lists";
+    let place = format!("{}/{BOMB}", world.namespace);
+    let passes = || operator.metric("osdpl_reconciles_total", "");
+    let before = passes();
+    write(world, addition).await;
+    let message = until_refused(world, remedy).await;
+    let passes = passes() - before;
+    println!("the operator needed {passes} passes to refuse the addition");
+    assert!(passes <= PASSES, "the operator needed {passes} passes to refuse the addition");
+    assert!(message.contains(&place) && message.contains("presets.bomb.yaml"), "{message}");
+    let response = webhook.reviewed(world, spec).await;
+    assert!([remedy, place.as_str(), "presets.bomb.yaml"].iter().all(|part| response.contains(part)), "{response}");
+    check_other_resource(world).await;
+}
+
 #[test]
 fn expressions_of_additions_use_bounded_time_and_memory() {
     run_test("bombs", async |world| {
-        let harmless = addition(&json!(300), "true");
-        let (operator, _) = start(world, &harmless).await;
+        let (harmless, webhook) = (addition(&json!(300), "true"), Webhook::new(world));
+        let (operator, spec) = start(world, &webhook, &harmless).await;
         let baseline = Baseline::of(&operator);
-        let remedy =
-            "an expression may take at most 400000 steps and create at most 8 MiB of values; use shorter lists";
-        for bomb in bombs() {
-            for addition in [addition(&json!(format!("${{{bomb}}}")), "true"), addition(&json!(300), &bomb)] {
-                write(world, &addition).await;
-                let message = until_refused(world, remedy).await;
-                let place = format!("{}/{BOMB}", world.namespace);
-                assert!(message.contains(&place) && message.contains("presets.bomb.yaml"), "{message}");
-                check_other_resource(world).await;
-                baseline.check(&bomb[..40]);
-                write(world, &harmless).await;
-                world.until_ready().await;
+        let explosions = async {
+            for bomb in bombs() {
+                for addition in [addition(&json!(format!("${{{bomb}}}")), "true"), addition(&json!(300), &bomb)] {
+                    check_refused(world, &operator, &webhook, &spec, &addition).await;
+                    baseline.check(&bomb[..40]);
+                    write(world, &harmless).await;
+                    world.until_ready().await;
+                }
             }
-        }
+        };
+        Box::pin(operator.live_during(explosions)).await;
         assert_eq!(world.helm_runs().len(), 1, "a bomb changes nothing");
         assert_eq!(operator.metric("osdpl_reconcile_failures_total", ""), 0);
     });

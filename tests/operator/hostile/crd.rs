@@ -3,10 +3,12 @@
 
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use k8s_openapi::jiff::Timestamp;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::runtime::wait::{await_condition, conditions};
-use kube::{Api, CustomResourceExt};
+use kube::{Api, CustomResourceExt, ResourceExt};
 use osdpl_core::api::OpenStackDeployment;
 use serde_json::{Value, json};
 
@@ -143,6 +145,21 @@ fn older(spec: &mut Value) {
     }
 }
 
+/// The most writes with an older definition: a number, and a number for each renewal of the Lease. The operator renews
+/// the Lease every two seconds. A failed pass tries one write, and the next pass follows after three seconds.
+const WRITES: (usize, usize) = (8, 2);
+
+/// Waits until the operator has renewed the Lease three times, and checks that it has written little after `since`.
+async fn check_no_loop(world: &World, since: Timestamp) {
+    for _ in 0..3 {
+        let renewed = world.until_lease("the Lease exists", |_| true).await.renew_time;
+        world.until_lease("the operator renews the Lease", |lease| lease.renew_time != renewed).await;
+    }
+    let (writes, renewals) = (world.writes_since(since).len(), world.renewals_since(since));
+    println!("{writes} writes and {renewals} renewals of the Lease with the older definition");
+    assert!(writes <= WRITES.0 + WRITES.1 * renewals, "{writes} writes and {renewals} renewals of the Lease");
+}
+
 #[test]
 fn operator_names_an_older_definition() {
     run_test("crd-older", async |world| {
@@ -155,8 +172,7 @@ fn operator_names_an_older_definition() {
         world.apply(&changed).await;
         until_logged(world, "osdpl crd").await;
         assert!(operator.is_live());
-        let writes = world.writes_since(since).len();
-        println!("{writes} writes with the older definition");
+        check_no_loop(world, since).await;
 
         definition.replace(|_| {}).await;
         let is_upgraded = |cloud: &OpenStackDeployment| {
@@ -165,6 +181,51 @@ fn operator_names_an_older_definition() {
         let status = world.until("the change is done with the operator's definition", is_upgraded).await;
         assert_eq!(status.owned_releases.len(), SMALL.len());
         assert_eq!(world.helm_runs().len(), SMALL.len() + 1);
+    });
+}
+
+/// Returns the names of the releases that have a record.
+async fn installed(world: &World) -> Vec<String> {
+    let records =
+        world.api::<Secret>().list(&ListParams::default().labels("owner=helm,status=deployed")).await.unwrap();
+    records.items.iter().map(|record| record.labels()["name"].clone()).collect()
+}
+
+/// Waits until the status of the resource, which is being deleted, says that the definition is too old.
+async fn until_deletion_waits(world: &World) {
+    let waits = |cloud: &OpenStackDeployment| {
+        let message = cloud.condition("Ready")?.message;
+        (cloud.metadata.deletion_timestamp.is_some() && message.contains("osdpl crd")).then_some(message)
+    };
+    println!("{}", world.until("the deletion waits for the definition", waits).await);
+}
+
+#[test]
+fn deletion_with_an_older_definition_forgets_no_release() {
+    run_test("crd-older-deleted", async |world| {
+        let definition = Definition::of(world).await;
+        let (operator, _) = start(world).await;
+        definition.replace(older).await;
+        let since = now();
+        // This write removes the fields from the status that the older definition does not have.
+        world.delete().await;
+        until_deletion_waits(world).await;
+        check_no_loop(world, since).await;
+
+        assert!(operator.stop().await.success());
+        let restarted = now();
+        let operator = world.operator().start().await;
+        check_no_loop(world, restarted).await;
+        assert!(operator.is_live());
+        assert_eq!(installed(world).await, SMALL, "the releases stay while the operator can't record them");
+        assert_eq!(world.helm_runs().len(), SMALL.len());
+        until_deletion_waits(world).await;
+
+        definition.replace(|_| {}).await;
+        world.until_gone().await;
+        let verbs: Vec<_> = world.helm_runs().iter().map(|run| run.verb().to_owned()).collect();
+        assert_eq!(verbs, ["upgrade", "upgrade", "uninstall", "uninstall"]);
+        assert_eq!(installed(world).await, [""; 0]);
     });
 }
 

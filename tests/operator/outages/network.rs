@@ -120,8 +120,7 @@ fn keeps_the_lease_over_a_new_connection() {
             let renewed = world.until_lease("the Lease exists", |_| true).await.renew_time;
             world.until_lease("the Lease is renewed", |lease| lease.renew_time != renewed).await;
         }
-        operator.check_liveness();
-        assert!(!operator.has_ended());
+        assert!(operator.check_liveness().await && !operator.has_ended());
         assert_eq!(world.helm_runs().len(), 1);
     });
 }

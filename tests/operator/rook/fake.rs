@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::pool::ROOK_RIGHTS;
+use crate::pool::{DEFAULT_NAMESPACE, ROOK_RIGHTS};
 use crate::world::{World, with_timeout};
 
 /// The fake Rook of a test. Its objects are in a namespace of their own.
@@ -47,6 +47,7 @@ impl Rook<'_> {
         let namespace = format!("{}-rook", world.namespace);
         let object = serde_json::from_value(json!({"metadata": {"name": namespace}})).unwrap();
         Api::<Namespace>::all(world.client.clone()).create(&PostParams::default(), &object).await.unwrap();
+        world.plane().grant_more(&[format!("rbac.rook=[\"{DEFAULT_NAMESPACE}\"]")]);
         world.plane().grant(ROOK_RIGHTS, &namespace).await;
         Rook { world, namespace }
     }

@@ -22,7 +22,15 @@ pub struct Cause {
     /// The objects that the operator itself may write, besides the resource's status and events: their plural kind, and
     /// the beginning of their names.
     pub writes: Vec<(&'static str, String)>,
+    /// The maximum number of writes of the operator and helm after this change.
+    pub most: usize,
 }
+
+/// The maximum number of writes after a CronJob's run: the status, and an event.
+const MOST_OF_CRON_RUN: usize = 4;
+
+/// The beginning of the texts of changes in which a pod dies.
+pub const POD: &str = "pod ";
 
 /// A settled cause: the time in which the operator may write because of it, and the number of these writes.
 struct Entry {
@@ -51,8 +59,15 @@ impl Journal {
         self.0.lock().unwrap().push(Entry { cause, began, settled, writes: 0 });
     }
 
-    /// Checks that a cause in the journal explains each write of the operator and its helm processes after `since`.
-    /// Prints how many writes followed each kind of change, and how long the cloud was left alone.
+    /// Returns how many pods have died since this time.
+    pub fn pods_died_since(&self, since: Timestamp) -> usize {
+        let entries = self.0.lock().unwrap();
+        entries.iter().filter(|entry| entry.began >= since && entry.cause.what.starts_with(POD)).count()
+    }
+
+    /// Checks that a cause in the journal explains each write of the operator and its helm processes after `since`, and
+    /// that no cause explains more writes than its maximum. Prints how many writes followed each kind of change, and
+    /// how long the cloud was left alone.
     pub fn check_writes(&self, world: &World, since: Timestamp) {
         let mut entries = self.0.lock().unwrap();
         entries.extend(cron_runs(&world.cluster().audit(since).unwrap()));
@@ -76,10 +91,18 @@ impl Journal {
             println!("{:>4} × {kind}: {} writes, {least} to {most} each", writes.len(), writes.iter().sum::<usize>());
         }
         assert!(unexplained.is_empty(), "writes without a cause: {unexplained:#?}");
+        let excessive: Vec<String> = entries.iter().filter_map(Entry::excess).collect();
+        assert!(excessive.is_empty(), "more writes than a cause explains: {excessive:#?}");
     }
 }
 
 impl Entry {
+    /// Returns a message if there were more writes than the cause explains.
+    fn excess(&self) -> Option<String> {
+        let Cause { what, most, .. } = &self.cause;
+        (self.writes > *most).then(|| format!("{what}: {} writes, at most {most}", self.writes))
+    }
+
     /// Whether the operator may make this write because of this cause.
     fn explains(&self, write: &AuditEntry) -> bool {
         if write.received < self.began || write.received > self.settled {
@@ -101,7 +124,12 @@ fn cron_runs(audit: &[AuditEntry]) -> impl Iterator<Item = Entry> {
         entry.user.ends_with(":cronjob-controller") && entry.resource == "jobs" && entry.verb == "create"
     };
     audit.iter().filter(is_run).map(|run| Entry {
-        cause: Cause { what: format!("CronJob runs: {}", run.name), upgrades: None, writes: Vec::new() },
+        cause: Cause {
+            what: format!("CronJob runs: {}", run.name),
+            upgrades: None,
+            writes: Vec::new(),
+            most: MOST_OF_CRON_RUN,
+        },
         began: run.received,
         settled: run.received + QUIET,
         writes: 0,
@@ -143,11 +171,14 @@ fn explains_only_listed_writes_in_time() {
         answered: at(second),
     };
     let entry = |upgrades| Entry {
-        cause: Cause { what: "node".into(), upgrades, writes: vec![("nodes", "extra".into())] },
+        cause: Cause { what: "node".into(), upgrades, writes: vec![("nodes", "extra".into())], most: 2 },
         began: at(10),
         settled: at(20),
         writes: 0,
     };
+    let after = |writes: usize| Entry { writes, ..entry(None) };
+    assert_eq!(after(2).excess(), None);
+    assert_eq!(after(3).excess().as_deref(), Some("node: 3 writes, at most 2"));
     let (idle, upgrade) = (entry(None), entry(Some("glance")));
     assert!(idle.explains(&write("osdpl", "nodes", "extra-1", 15)));
     assert!(idle.explains(&write("osdpl", "events", "any", 20)));

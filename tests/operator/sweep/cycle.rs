@@ -121,7 +121,7 @@ impl Cycle<'_> {
         if phase == Phase::Deletion {
             assert_eq!(retained_objects(self.world).await, self.retained, "the deletion retains data and passwords");
         }
-        self.keys.check();
+        self.keys.check(self.cloud.keys).await;
     }
 
     /// Lets the operator run passes until a pass writes only the status. Then checks that a further pass also does. The

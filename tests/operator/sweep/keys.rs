@@ -3,25 +3,27 @@
 use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use futures::StreamExt;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::{Patch, PatchParams};
+use kube::api::{ListParams, Patch, PatchParams};
 use kube::runtime::watcher::{self, Event};
 use kube::runtime::{WatchStreamExt, watcher as watch};
 use kube::{Api, ResourceExt};
 use serde_json::json;
 use tokio::task::JoinHandle;
 
-use crate::world::World;
+use crate::world::{World, with_timeout};
 
 /// The first content of a Secret: its uid and data.
 type Content = (Option<String>, BTreeMap<String, ByteString>);
 
 /// The watches of a test.
 pub struct Keys {
+    secrets: Api<Secret>,
     state: Arc<Mutex<State>>,
     tasks: [JoinHandle<()>; 2],
 }
@@ -45,16 +47,40 @@ impl Keys {
         let state = Arc::<Mutex<State>>::default();
         let observer = tokio::spawn(observe(world.api(), Arc::clone(&state)));
         let writer = tokio::spawn(fill(world.api(), world.api()));
-        Self { state, tasks: [observer, writer] }
+        Self { secrets: world.api(), state, tasks: [observer, writer] }
     }
 
-    /// Checks that no watched Secret has changed, was replaced or was deleted. Returns the number of Secrets with
-    /// values.
-    pub fn check(&self) -> usize {
-        let state = self.state.lock().unwrap();
+    /// Checks that no watched Secret has changed, was replaced or was deleted, and that the Secrets in `filled` have
+    /// keys. Waits until the watches have seen all Secrets, and compares their present content with the first one.
+    pub async fn check(&self, filled: &[&str]) {
+        let what = format!("{filled:?} have keys, and the watch has seen each Secret with a password or key");
+        let present = with_timeout(&what, async {
+            loop {
+                let present = self.present().await;
+                let is_filled = |name: &&str| present.contains_key(*name);
+                if filled.iter().all(is_filled) && self.state.lock().unwrap().has_seen(&present) {
+                    return present;
+                }
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        });
+        let present = present.await;
+        let mut state = self.state.lock().unwrap();
+        state.compare(&present);
         assert!(state.changes.is_empty(), "no password or key may change: {:?}", state.changes);
-        state.first.len()
+        assert!(!state.first.is_empty(), "the cloud has passwords or keys");
     }
+
+    /// Returns the present content of each watched Secret with a value.
+    async fn present(&self) -> BTreeMap<String, Content> {
+        let secrets = self.secrets.list(&ListParams::default()).await.unwrap().items.into_iter();
+        let watched = secrets.filter(|secret| is_watched(&secret.name_any()));
+        watched.map(|secret| (secret.name_any(), content(&secret))).filter(|(_, now)| !now.1.is_empty()).collect()
+    }
+}
+
+fn content(secret: &Secret) -> Content {
+    (secret.uid(), secret.data.clone().unwrap_or_default())
 }
 
 fn is_watched(name: &str) -> bool {
@@ -80,7 +106,7 @@ async fn observe(secrets: Api<Secret>, state: Arc<Mutex<State>>) {
 impl State {
     /// Compares a version of a Secret with the first version that had a value. Does not keep the values in messages.
     fn note(&mut self, secret: &Secret) {
-        let now: Content = (secret.uid(), secret.data.clone().unwrap_or_default());
+        let now = content(secret);
         match self.first.get(&secret.name_any()) {
             Some(first) if first.0 != now.0 => self.changes.push(format!("{} was replaced", secret.name_any())),
             Some(first) if first.1 != now.1 => self.changes.push(format!("{} was changed", secret.name_any())),
@@ -88,6 +114,39 @@ impl State {
             Some(_) | None => {}
         }
     }
+
+    /// Whether the watch has seen each of these Secrets.
+    fn has_seen(&self, present: &BTreeMap<String, Content>) -> bool {
+        present.keys().all(|name| self.first.contains_key(name))
+    }
+
+    /// Compares the present Secrets with the first content of each Secret. The watch may not have seen the last change
+    /// yet.
+    fn compare(&mut self, present: &BTreeMap<String, Content>) {
+        for (name, first) in &self.first {
+            match present.get(name) {
+                None => self.changes.push(format!("{name} is gone, or has no content any more")),
+                Some(now) if now != first => self.changes.push(format!("{name} is not what it was at first")),
+                Some(_) => {}
+            }
+        }
+    }
+}
+
+#[test]
+fn compares_the_last_list_with_the_first_content() {
+    let content =
+        |uid: &str, key: &str| -> Content { (Some(uid.to_owned()), [("0".to_owned(), ByteString(key.into()))].into()) };
+    let first: BTreeMap<_, _> = [("keystone-fernet-keys".to_owned(), content("1", "key"))].into();
+    let changes = |now: Option<Content>| {
+        let mut state = State { first: first.clone(), changes: Vec::new() };
+        state.compare(&now.map(|now| ("keystone-fernet-keys".to_owned(), now)).into_iter().collect());
+        state.changes.len()
+    };
+    assert_eq!(changes(Some(content("1", "key"))), 0);
+    assert_eq!(changes(Some(content("1", "other"))), 1);
+    assert_eq!(changes(Some(content("2", "key"))), 1);
+    assert_eq!(changes(None), 1);
 }
 
 async fn fill(jobs: Api<Job>, secrets: Api<Secret>) {

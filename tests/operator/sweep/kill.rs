@@ -78,7 +78,7 @@ pub async fn kill_all(operator: Operator) {
 }
 
 /// Returns the ids of the processes whose parent is this process.
-fn children(parent: i32) -> Vec<i32> {
+pub fn children(parent: i32) -> Vec<i32> {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let ids = processes.filter_map(|process| process.file_name().to_str()?.parse().ok());
     ids.filter(|id| parent_of(*id) == Some(parent)).collect()
