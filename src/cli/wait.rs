@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, bail};
 use clap::Args;
 use futures::StreamExt;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -79,12 +79,17 @@ pub(crate) async fn follow(
         let event = tokio::select! {
             event = events.next() => event.context("the watch has ended; try again")?,
             () = &mut deadline => {
-                let error: Option<kube::Error> = failure.take();
-                let error = error.map_or_else(|| anyhow!("no response"), readable);
+                let Err(last) = api.get_opt(&name).await else {
+                    failure = None;
+                    deadline.set(tokio::time::sleep(Duration::MAX));
+                    continue;
+                };
+                let error = readable(failure.unwrap_or(last));
                 return Err(error.context(format!("watching OpenStackDeployment {namespace}/{name}")));
             }
         };
-        // A failed watch starts again. A read finds out whether the failure lasts: a watch may also end without reason.
+        // A failed watch starts again, and reports nothing until the resource changes. So only a read finds out whether
+        // the failure lasts.
         let found = match event {
             Ok(found) => Ok(found),
             Err(_) => api.get_opt(&name).await,

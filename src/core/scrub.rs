@@ -154,12 +154,12 @@ fn join_lines(text: &str) -> (String, Vec<(usize, usize)>) {
 /// Returns the end of the line break that begins at `at` with a newline or a backslash; `None` if none begins there.
 fn end_of_break(text: &str, at: usize) -> Option<usize> {
     let rest = &text[at..];
+    // Look at a run of backslashes only once.
+    if rest.starts_with('\\') && text[..at].ends_with('\\') {
+        return None;
+    }
     let escaped = rest.trim_start_matches('\\');
-    let is_break = if rest.len() > escaped.len() {
-        !text[..at].ends_with('\\') && escaped.starts_with(['n', 'r'])
-    } else {
-        rest.starts_with('\n')
-    };
+    let is_break = if rest.len() > escaped.len() { escaped.starts_with(['n', 'r']) } else { rest.starts_with('\n') };
     is_break.then(|| at + rest.len() - escaped.len() + 1)
 }
 

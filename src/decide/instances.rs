@@ -85,15 +85,16 @@ fn has_deployed_nova(catalog: &Catalog, observed: &Observed) -> bool {
             existing.was_deployed && !matches!(existing.status, Status::Uninstalling | Status::Uninstalled);
         let is_uninstalling = observed.running.get(key).is_some_and(|helm| helm.verb == Verb::Uninstall);
         let is_terminating = observed.terminating.contains(&key.namespace);
-        is_nova && is_running && observed.owned.contains(key) && !is_uninstalling && !is_terminating
+        is_nova && is_running && !is_uninstalling && !is_terminating
     })
 }
 
-/// Returns the releases that osdpl installed, with their names in the catalogue.
+/// Returns the releases of the cloud that osdpl installed, with their names in the catalogue.
 ///
 /// The names come from the release records and not from the spec: the spec may give a release another name than the one
 /// under which it is installed, because osdpl refuses to rename a release.
 fn installed(observed: &Observed) -> impl Iterator<Item = (&str, &ReleaseKey, &ObservedRelease)> {
-    let ours = observed.releases.iter().filter(|(_, existing)| existing.is_ours());
+    let is_own = |key: &ReleaseKey| observed.owned.contains(key);
+    let ours = observed.releases.iter().filter(move |(key, existing)| existing.is_ours() && is_own(key));
     ours.filter_map(|(key, existing)| Some((existing.release.as_deref()?, key, existing)))
 }

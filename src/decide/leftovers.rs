@@ -107,6 +107,10 @@ fn needed(
     let services = needs.filter_map(|need| catalog.services.get(catalog.provider(&need.component)?.0));
     let external = services.filter_map(|service| {
         let release = service.releases.keys().next()?;
+        // If osdpl installs this release, the chart creates the Service.
+        if selection.releases.contains_key(release) {
+            return None;
+        }
         let (key, _) = names.iter().find(|(_, name)| *name == release)?;
         Some(ReleaseKey::new(&key.namespace, &service.external.as_ref()?.service))
     });
@@ -226,17 +230,34 @@ mod tests {
         plan.actions.iter().filter(is_delete).map(|planned| planned.action.to_string()).collect()
     }
 
+    /// Returns the catalogue of the tests with the service glance.
+    fn with_glance() -> Catalog {
+        let glance = "service: glance\ndescription: x\ngroup: openstack\nreleases:\n  glance:\n    components: {}\n";
+        let lock = "charts:\n  front: {version: 1.0.0}\n  store: {version: 1.0.0}\n  glance: {version: 1.0.0}\n";
+        catalog(&[("values/services/glance.yaml", glance), ("values/lock.yaml", lock)])
+    }
+
     #[test]
     fn a_pass_keeps_the_external_service_of_a_detached_release() {
-        let snapshot = || {
-            let mut snapshot = crate::tests::snapshot(json!({"spec": {"services": {"front": {"enabled": false}}}}));
+        let snapshot_with = |store: bool| {
+            let services = json!({
+                "front": {"enabled": false}, "store": {"enabled": store}, "glance": {"enabled": true},
+            });
+            let mut snapshot = crate::tests::snapshot(json!({"spec": {"services": services}}));
+            snapshot.catalog = Arc::new(with_glance());
             let response = Response::Objects(vec![(key("store"), Some("1".into()))]);
             let received = Received { response, at: snapshot.now, fresh: true };
             snapshot.responses.insert(Read::OwnServices, received);
             snapshot
         };
+        let snapshot = || snapshot_with(false);
         assert_eq!(deleted(snapshot(), None), ["delete Service openstack/store"]);
         assert_eq!(deleted(snapshot(), Some(("front", foreign(Status::Deployed)))), [""; 0]);
+        assert_eq!(
+            deleted(snapshot_with(true), Some(("front", foreign(Status::Deployed)))),
+            ["delete Service openstack/store"],
+            "the chart of store creates this Service"
+        );
         assert_eq!(
             deleted(snapshot(), Some(("front", foreign(Status::Uninstalled)))),
             ["delete Service openstack/store"]
@@ -247,11 +268,7 @@ mod tests {
     fn a_pass_keeps_the_ceph_objects_of_a_detached_release() {
         let snapshot = || {
             let mut snapshot = crate::tests::snapshot(json!({"spec": {"services": {"front": {"enabled": false}}}}));
-            let glance =
-                "service: glance\ndescription: x\ngroup: openstack\nreleases:\n  glance:\n    components: {}\n";
-            let lock = "charts:\n  front: {version: 1.0.0}\n  store: {version: 1.0.0}\n  glance: {version: 1.0.0}\n";
-            snapshot.catalog =
-                Arc::new(catalog(&[("values/services/glance.yaml", glance), ("values/lock.yaml", lock)]));
+            snapshot.catalog = Arc::new(with_glance());
             let (component, value) = crate::ceph::CEPH_COMPONENT;
             let labels = json!({DEPLOYMENT_LABEL: "openstack.nimbus", component: value});
             for name in ["images-rbd-keyring", "nova-rbd-keyring"] {

@@ -101,7 +101,11 @@ fn repair_restores_deleted_objects() {
         let name = "memcached-memcached";
         world.api::<StatefulSet>().delete(name, &DeleteParams::default()).await.unwrap();
         let is_reported = |cloud: &OpenStackDeployment| {
-            cloud.child("memcached").message.contains("annotate osdpl.dev/repair=<release>").then_some(())
+            cloud
+                .child("memcached")
+                .message
+                .contains("annotate the OpenStackDeployment with osdpl.dev/repair=<release>")
+                .then_some(())
         };
         world
             .until("the operator reports the deleted StatefulSet and the annotation that repairs it", is_reported)

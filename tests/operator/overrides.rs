@@ -98,8 +98,8 @@ fn node_overrides_split_daemon_sets_after_approval() {
         let plan = world.osdpl(&["plan"]);
         for text in [
             RESTARTS,
-            "which restarts neutron/neutron-ovs-agent on 3 nodes",
-            "which restarts libvirt/libvirt on 3 nodes",
+            "which restarts the pods of neutron/neutron-ovs-agent on 3 nodes",
+            "which restarts the pods of libvirt/libvirt on 3 nodes",
         ] {
             assert!(plan.contains(text), "{text}\n{plan}");
         }

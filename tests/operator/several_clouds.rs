@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Endpoints, PersistentVolumeClaim, Se
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::runtime::wait::await_condition;
 use kube::{Api, Client, ResourceExt};
-use osdpl_core::api::{OpenStackDeployment, reason};
+use osdpl_core::api::{APPROVE, OpenStackDeployment, reason};
 use serde_json::{Value, json};
 
 use crate::cloud::{NAME, StatusAccess, services};
@@ -62,10 +62,15 @@ fn promotes_the_next_cloud_after_a_deletion_without_helm_runs() {
 }
 
 /// Waits until the OpenStackDeployment in this namespace satisfies the predicate.
-async fn until(client: &Client, namespace: &str, what: &str, is: impl Fn(&OpenStackDeployment) -> bool) {
+async fn until(
+    client: &Client,
+    namespace: &str,
+    what: &str,
+    is: impl Fn(&OpenStackDeployment) -> bool,
+) -> OpenStackDeployment {
     let api: Api<OpenStackDeployment> = Api::namespaced(client.clone(), namespace);
     let found = await_condition(api, NAME, |cloud: Option<&OpenStackDeployment>| cloud.is_some_and(&is));
-    drop(with_timeout(what, found).await.unwrap());
+    with_timeout(what, found).await.unwrap().unwrap()
 }
 
 /// Returns the uid of each claim and the content of each Secret of osdpl in a namespace. The key of the map is the name
@@ -175,6 +180,11 @@ fn promoted_cloud_gets_no_data_of_another_namespace() {
 
         world.delete().await;
         world.until_gone().await;
+        // The older cloud's mariadb has left its CRDs behind.
+        let waits = |cloud: &OpenStackDeployment| cloud.reason() == reason::APPROVAL;
+        let cloud = until(client, &second, "the younger cloud waits for the approval to take over CRDs", waits).await;
+        let approval = json!({"metadata": {"annotations": {APPROVE: cloud.status().approval}}});
+        clouds.patch(NAME, &PatchParams::default(), &Patch::Merge(approval)).await.unwrap();
         until(client, &second, "the younger cloud is Ready", StatusAccess::is_ready).await;
         assert_eq!(data(client, first).await, first_data);
         let second_data = data(client, &second).await;

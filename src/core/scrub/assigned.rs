@@ -70,6 +70,12 @@ fn value(behind: &str) -> &str {
     if ["{{", "{%", "$(", "${"].iter().any(|start| line.starts_with(start)) || is_call(line) {
         return &line[..0];
     }
+    // In JSON without blanks, other fields follow a value such as `null` or a number.
+    let scalar = line.split([',', '}', ']']).next().unwrap_or_default();
+    let is_number = scalar.len() <= 5 && scalar.chars().all(|letter| letter.is_ascii_digit());
+    if scalar.len() < line.len() && (is_number || NOTHING.contains(&scalar)) {
+        return scalar;
+    }
     let word = line.split_whitespace().next().unwrap_or(&line[..0]);
     word.trim_end_matches([',', ';', '}', ']', ')', '"', '\'', '\\'])
 }

@@ -46,7 +46,7 @@ fn is_word(text: &str) -> bool {
 fn is_dump(text: &str) -> bool {
     let name = text.find(['(', '{', '[', '<', '"']).map(|end| &text[..end]);
     let is_letter = |letter: char| letter.is_alphabetic() || "&*._".contains(letter);
-    name.is_some_and(|name| name.trim_start_matches("v1").chars().all(is_letter))
+    name.is_some_and(|name| name.trim_start_matches(['&', '*']).trim_start_matches("v1").chars().all(is_letter))
 }
 
 /// Finds tokens by their beginning, and the secrets of HTTP headers.
@@ -56,9 +56,14 @@ fn tokens(text: &str) -> Vec<(usize, usize)> {
     let mut add = |begin: &str, skip: usize, shortest: usize| {
         let begins = |at: &usize| skip > 0 || !text[..*at].ends_with(|before| before != '=' && is_part(before));
         let is_sentence = |value: &str| begin.starts_with(['b']) && is_word(value);
+        let mut done = 0;
         for at in text.match_indices(begin).map(|(at, _)| at).filter(begins) {
             let start = at + skip;
+            if start < done {
+                continue;
+            }
             let length = text[start..].find(|letter: char| !is_part(letter)).unwrap_or(text.len() - start);
+            done = start + length;
             let is_secret = length >= shortest && !is_sentence(&text[start..start + length]);
             found.extend(is_secret.then_some((start, start + length)));
         }
@@ -187,6 +192,9 @@ mod tests {
             "Token:(*string)(0xc000123), secret: v1.SecretKeySelector{Name:nova-2}, secret:{\"name\":\"x1\"}",
             "requesting a token: https://keystone:5000/v3/auth/tokens: EOF",
             "gAAAAA is short",
+            "{\"automountServiceAccountToken\":false,\"containers\":[{\"image\":\"nova:2026.1\"}]}",
+            "{\"token\":null,\"port\":5000,\"password\":3600}",
+            "Secret:&v1.SecretVolumeSource{SecretName:nova-etc2,}",
         ] {
             assert_eq!(Scrubber::default().scrub(text), text);
         }

@@ -7,13 +7,12 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::{Semaphore, mpsc};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{self, ServerConfig};
 use tokio_rustls::server::TlsStream;
-use tokio_util::io::InspectReader;
 
 use super::CertificateFiles;
 
@@ -21,19 +20,15 @@ use super::CertificateFiles;
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The maximum number of connections that have completed their TLS handshake and wait for the webhook to serve them.
 const MAX_WAITING: usize = 16;
-/// The maximum number of open connections, including those whose TLS handshake is not complete. Further clients wait in
-/// the listener's queue, so that they cost no memory, and no processor time that the passes need.
-const MAX_CONNECTIONS: usize = 64;
-
-/// A connection that has completed its TLS handshake. The function inside does nothing but own the permit of the
-/// connection, which makes room for another connection when this one is closed.
-type Connection = InspectReader<TlsStream<TcpStream>, Box<dyn FnMut(&[u8]) + Send>>;
+/// The maximum number of TLS handshakes at the same time. Further clients wait in the listener's queue, so that many
+/// handshakes can't take the processor time that the passes and the Lease need.
+const MAX_HANDSHAKES: usize = 16;
 
 /// Accepts connections and completes their TLS handshakes concurrently, so that a hanging client blocks no other
 /// client.
 pub(crate) struct TlsListener {
     address: SocketAddr,
-    ready: mpsc::Receiver<(Connection, SocketAddr)>,
+    ready: mpsc::Receiver<(TlsStream<TcpStream>, SocketAddr)>,
     accepting: tokio::task::JoinHandle<()>,
 }
 
@@ -55,7 +50,7 @@ impl Drop for TlsListener {
 }
 
 impl axum::serve::Listener for TlsListener {
-    type Io = Connection;
+    type Io = TlsStream<TcpStream>;
     type Addr = SocketAddr;
 
     async fn accept(&mut self) -> (Self::Io, Self::Addr) {
@@ -71,8 +66,12 @@ impl axum::serve::Listener for TlsListener {
     }
 }
 
-async fn accept(listener: TcpListener, mut certificate: Certificate, sender: mpsc::Sender<(Connection, SocketAddr)>) {
-    let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+async fn accept(
+    listener: TcpListener,
+    mut certificate: Certificate,
+    sender: mpsc::Sender<(TlsStream<TcpStream>, SocketAddr)>,
+) {
+    let permits = Arc::new(Semaphore::new(MAX_HANDSHAKES));
     loop {
         // The semaphore is never closed.
         let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { return };
@@ -87,17 +86,15 @@ async fn accept(listener: TcpListener, mut certificate: Certificate, sender: mps
         certificate.refresh();
         let (acceptor, sender) = (certificate.acceptor.clone(), sender.clone());
         tokio::spawn(async move {
-            match tokio::time::timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await {
-                Ok(Ok(stream)) => drop(sender.send((connection(stream, permit), from)).await),
+            let handshake = tokio::time::timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await;
+            drop(permit);
+            match handshake {
+                Ok(Ok(stream)) => drop(sender.send((stream, from)).await),
                 Ok(Err(error)) => tracing::debug!(%error, %from, "the TLS handshake of a webhook client failed"),
                 Err(_) => tracing::debug!(%from, "the TLS handshake of a webhook client timed out"),
             }
         });
     }
-}
-
-fn connection(stream: TlsStream<TcpStream>, permit: OwnedSemaphorePermit) -> Connection {
-    InspectReader::new(stream, Box::new(move |_| _ = &permit))
 }
 
 /// The webhook's certificate and key, from the last time that the webhook read their files.
@@ -166,7 +163,6 @@ fn acceptor(files: &CertificateFiles, [chain, secret]: &[String; 2]) -> anyhow::
 mod tests {
     use rcgen::{CertificateParams, KeyPair};
     use tokio_rustls::TlsConnector;
-    use tokio_rustls::client::TlsStream as ClientStream;
     use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
     use super::*;
@@ -179,21 +175,14 @@ mod tests {
         certificate.der().clone()
     }
 
-    async fn connect(
-        address: SocketAddr,
-        trusted: &CertificateDer<'static>,
-    ) -> std::io::Result<ClientStream<TcpStream>> {
+    async fn connects(address: SocketAddr, trusted: &CertificateDer<'static>) -> bool {
         let mut roots = RootCertStore::empty();
         roots.add(trusted.clone()).unwrap();
         let config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()));
         let config = config.with_safe_default_protocol_versions().unwrap();
         let config = Arc::new(config.with_root_certificates(roots).with_no_client_auth());
         let stream = TcpStream::connect(address).await.unwrap();
-        TlsConnector::from(config).connect("localhost".try_into().unwrap(), stream).await
-    }
-
-    async fn connects(address: SocketAddr, trusted: &CertificateDer<'static>) -> bool {
-        connect(address, trusted).await.is_ok()
+        TlsConnector::from(config).connect("localhost".try_into().unwrap(), stream).await.is_ok()
     }
 
     #[tokio::test]
@@ -212,26 +201,24 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_closed_connection_makes_room_for_another_one() {
+    async fn limits_the_handshakes_at_the_same_time() {
         let folder = tempfile::tempdir().unwrap();
         let files = CertificateFiles { certificate: folder.path().join("tls.crt"), key: folder.path().join("tls.key") };
         let trusted = certify(&files);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let mut listener = TlsListener::new(listener, files).unwrap();
-        let address = listener.address;
-        let mut open = Vec::new();
-        for _ in 0..MAX_CONNECTIONS {
-            open.push((connect(address, &trusted).await.unwrap(), axum::serve::Listener::accept(&mut listener).await));
+        let listener = TlsListener::new(listener, files).unwrap();
+        let mut silent = Vec::new();
+        for _ in 0..MAX_HANDSHAKES {
+            silent.push(TcpStream::connect(listener.address).await.unwrap());
         }
-        let mut next = std::pin::pin!(connect(address, &trusted));
-        // The client has its answer only if the listener accepts the connection. Without a limit, it does so as soon as
-        // the runtime has nothing else to do.
+        let mut next = std::pin::pin!(connects(listener.address, &trusted));
+        // Without a limit, the handshake ends as soon as the runtime has nothing else to do.
         for _ in 0..100 {
-            assert!(futures::poll!(&mut next).is_pending(), "the listener accepts more connections than its limit");
+            assert!(futures::poll!(&mut next).is_pending(), "the listener accepts more handshakes than its limit");
             tokio::task::yield_now().await;
         }
-        drop(open.pop());
-        assert!(next.await.is_ok());
+        drop(silent.pop());
+        assert!(next.await);
     }
 
     #[tokio::test]

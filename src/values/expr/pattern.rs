@@ -6,14 +6,17 @@ use regex::{Error, Regex, RegexBuilder};
 
 use super::budget::Work;
 
-/// The limits of the size of a compiled pattern, in bytes. A pattern gets the smallest limit that it fits into.
+/// The limits of the size of a compiled pattern, in bytes, each with the steps of a search for each byte of the text. A
+/// pattern gets the smallest limit that it fits into.
 ///
 /// The time of a search is in proportion to the size of the compiled pattern, multiplied by the length of the text. Even
 /// a short pattern can be large when compiled: `[ab]*a[ab]{2000}`. All patterns of the catalogue but one fit into 8 KiB.
-const SIZES: [usize; 3] = [2 << 10, 8 << 10, 32 << 10];
+/// Patterns with classes of Unicode, such as `\d` and `\w`, are larger. A large pattern costs more steps than its size
+/// alone would, because it does not fit into the processor's caches.
+const SIZES: [(usize, usize); 5] = [(2 << 10, 4), (8 << 10, 16), (32 << 10, 64), (64 << 10, 256), (256 << 10, 2048)];
 
-/// The size of a compiled pattern that a search visits in one step, for each byte of the text.
-const SIZE_OF_STEP: usize = 512;
+/// The number of bytes of a text whose search takes as long as the compilation of the pattern.
+const COMPILED_AS: usize = 16;
 
 /// The maximum length of a pattern in bytes.
 const LONGEST: usize = 1000;
@@ -38,9 +41,9 @@ impl Pattern {
     /// If the regular expression is invalid, or too large.
     pub fn compile(pattern: &str) -> Result<Self, Error> {
         let mut result = Err(Error::CompiledTooBig(LONGEST));
-        for size in SIZES.into_iter().filter(|_| pattern.len() <= LONGEST) {
+        for (size, steps) in SIZES.into_iter().filter(|_| pattern.len() <= LONGEST) {
             let regex = RegexBuilder::new(pattern).size_limit(size).dfa_size_limit(size).build();
-            result = regex.map(|regex| Self { regex, steps: size / SIZE_OF_STEP });
+            result = regex.map(|regex| Self { regex, steps });
             if !matches!(result, Err(Error::CompiledTooBig(_))) {
                 break;
             }
@@ -57,7 +60,7 @@ impl Pattern {
 
     /// Returns the steps to count for a search in `text`.
     pub fn search_steps(&self, text: &str) -> usize {
-        text.len().saturating_mul(self.steps)
+        text.len().saturating_add(COMPILED_AS).saturating_mul(self.steps)
     }
 
     /// Whether the pattern matches a part of `text`.
@@ -109,7 +112,9 @@ pub fn matches(text: &str, pattern: &str) -> bool {
 /// Returns why a regular expression is invalid; `None` if it is valid.
 pub fn pattern_error(pattern: &str) -> Option<String> {
     let message = match Pattern::compile(pattern).err()? {
-        Error::CompiledTooBig(_) => "it is too large".to_owned(),
+        Error::CompiledTooBig(_) => {
+            "it is too large; use smaller numbers of repetitions, and [0-9] instead of \\d".to_owned()
+        }
         error => error.to_string(),
     };
     let last = message.lines().last().unwrap_or_default();
