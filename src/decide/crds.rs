@@ -2,8 +2,8 @@
 //!
 //! osdpl applies the CRDs of a chart itself: helm would install them once and never upgrade them
 //! (<https://helm.sh/docs/chart_best_practices/custom_resource_definitions>). A CRD affects the whole cluster. So osdpl
-//! changes an existing CRD, or its owner, only after approval. It never changes a CRD that has another owner or that is newer than the
-//! chart's.
+//! changes an existing CRD, or its owner, only after approval. It never changes a CRD that has another owner or that is
+//! newer than the chart's.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -145,7 +145,7 @@ fn highest_versions(spec: &CustomResourceDefinitionSpec) -> [Option<VersionPrior
 type VersionPriority = (u8, u32, u32);
 
 /// Returns the priority of a version in the order of Kubernetes; `None` for a name such as `example`, which is lower
-/// than all others (<https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/#version-priority>).
+/// than all others (Kubernetes' documentation "Versions in CustomResourceDefinitions", section "Version priority").
 fn priority(name: &str) -> Option<VersionPriority> {
     let name = name.strip_prefix('v')?;
     let (stability, major, minor) = match (name.split_once("alpha"), name.split_once("beta")) {

@@ -63,8 +63,8 @@ pub fn reject_moves(
         if here.is_some_and(is_same) {
             continue;
         }
-        // Whoever may write Secrets in a namespace can label a record. So the record of a release that the cloud does not
-        // have must not redirect the release, and with it the endpoints in the values of others.
+        // Whoever may write Secrets in a namespace can label a record. So ignore the records of releases that do not
+        // belong to the cloud: they must not redirect the endpoints in the values of other releases.
         let mut owned = observed.releases.iter().filter(|(key, _)| observed.owned.contains(key));
         let installed = owned.find(|(_, record)| is_ours(record) && is_same(record));
         let other = here.and_then(|record| record.release.as_ref());

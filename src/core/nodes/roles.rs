@@ -130,9 +130,9 @@ fn absent(name: &str, role: &RoleNodes, labels: &Labels, (nodes, owner): (&Inven
 /// Returns the labels that the operator must own on a node for the cloud `owner`. Adds a warning for each label that
 /// the operator cannot set to the value that a role wants.
 ///
-/// The result lacks a label that another writer or the operator for another cloud has set to another value. If roles want different values for a label,
-/// the result contains the present value of the label, but only if the operator set this value and one of the roles
-/// wants it.
+/// The result lacks a label that another writer, or the operator for another cloud, has set to another value. If roles
+/// want different values for a label, the result contains the present value of the label, but only if the operator set
+/// this value and one of the roles wants it.
 fn granted(name: &str, node: &Node, owner: &str, wanted: &LabelRoles<'_>, warnings: &mut Warnings) -> Labels {
     let mut granted = Labels::new();
     for (key, values) in wanted {

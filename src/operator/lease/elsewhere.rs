@@ -19,8 +19,8 @@ pub(super) async fn held(client: &Client) -> Result<BTreeMap<String, LeaseSpec>,
 /// Returns the holder of a Lease in a namespace other than `own`, with the namespace, if this holder is alive.
 ///
 /// A holder is alive if it renews its Lease while this function waits. The Lease of a killed operator stays, so this
-/// function waits for as long as a Lease is valid before it ignores such a Lease. The function compares no times,
-/// because they come from the clocks of other machines.
+/// function waits for as long as a standby needs to take such a Lease before it ignores the Lease. The function compares
+/// no times, because they come from the clocks of other machines.
 ///
 /// Without permission to list Leases in all namespaces, or if the API server does not respond, returns `None`. The
 /// operator's chart does not grant this permission; a person who starts an operator by hand often has it.
@@ -32,7 +32,8 @@ pub(super) async fn find_active(api: &Api<Lease>, own: &str) -> Option<String> {
         Some(others)
     };
     let before = others().await?;
-    let checks = if before.is_empty() { 0 } else { DURATION.as_secs().div_ceil(RETRY_PERIOD.as_secs()) };
+    let longest = DURATION + RETRY_PERIOD * 2;
+    let checks = if before.is_empty() { 0 } else { longest.as_secs().div_ceil(RETRY_PERIOD.as_secs()) };
     for _ in 0..checks {
         tokio::time::sleep(RETRY_PERIOD).await;
         let now = others().await.unwrap_or_default();
