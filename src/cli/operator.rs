@@ -157,16 +157,7 @@ impl Arguments {
         let reconciling = tokio::spawn(controller::run(context.clone(), trigger, stop.clone()));
         let running = Running { reconciling, maintenance, checking, runner, stop };
         running.until_stopped(signals.next(), elector, context).await?;
-        let served = async {
-            web.await?.context("serving probes and metrics")?;
-            webhook.await?
-        };
-        // A client that has sent half a request must not delay the end.
-        if let Ok(served) = tokio::time::timeout(SERVER_STOP, served).await {
-            served?;
-        } else {
-            tracing::info!("the operator ends while a client of its probes, metrics or webhook is connected");
-        }
+        until_served(web, webhook).await?;
         Ok(ExitCode::SUCCESS)
     }
 
@@ -316,6 +307,23 @@ async fn elect(elector: Elector, context: Arc<Context>, release: CancellationTok
         () = release.cancelled() => {}
     }
     elector.run(release).await
+}
+
+/// Waits until the servers have ended, at most for [`SERVER_STOP`]: a client that has sent half a request must not delay
+/// the end of the operator.
+async fn until_served(
+    web: JoinHandle<std::io::Result<()>>,
+    webhook: JoinHandle<anyhow::Result<()>>,
+) -> anyhow::Result<()> {
+    let served = async {
+        web.await?.context("serving probes and metrics")?;
+        webhook.await?
+    };
+    let Ok(served) = tokio::time::timeout(SERVER_STOP, served).await else {
+        tracing::info!("the operator ends while a client of its probes, metrics or webhook is connected");
+        return Ok(());
+    };
+    served
 }
 
 /// Reads the operator's Lease, and returns the stored secrets. The tasks read pod logs before the first reconcile pass,

@@ -145,7 +145,7 @@ fn highest_versions(spec: &CustomResourceDefinitionSpec) -> [Option<VersionPrior
 type VersionPriority = (u8, u32, u32);
 
 /// Returns the priority of a version in the order of Kubernetes; `None` for a name such as `example`, which is lower
-/// than all others (Kubernetes' documentation "Versions in CustomResourceDefinitions", section "Version priority").
+/// than all others (Kubernetes' documentation of CRDs with versions, section "Version priority").
 fn priority(name: &str) -> Option<VersionPriority> {
     let name = name.strip_prefix('v')?;
     let (stability, major, minor) = match (name.split_once("alpha"), name.split_once("beta")) {

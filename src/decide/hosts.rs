@@ -123,9 +123,9 @@ fn job_name(hosts: &catalog::Hosts, mapping: &Mapping) -> String {
     format!("{}-{}", hosts.discovered_by, &hash[..8])
 }
 
-/// Plans to remove nodes from the annotation of removed nodes.
+/// Plans to remove the names of nodes from the annotation `osdpl.dev/forget-nodes`.
 ///
-/// A node leaves the annotation in three cases: osdpl has deleted the node's host, Nova does not know this host, or the
+/// A node's name leaves the annotation in three cases: osdpl has deleted the node's host, Nova does not know this host, or the
 /// node still exists.
 fn consume_forget(draft: &mut Draft<'_>, query: &HostQuery, response: &HostResponse, named: &BTreeSet<String>) {
     let (mut left, mut events) = (Vec::new(), Vec::<Event>::new());

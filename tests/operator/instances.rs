@@ -1,6 +1,5 @@
 //! A cloud with instances is not deleted: the webhook refuses the request, and the operator uninstalls nothing.
 
-use std::net::TcpListener;
 use std::time::Duration;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
@@ -11,7 +10,7 @@ use osdpl_core::api::OpenStackDeployment;
 use crate::cloud::{NAME, StatusAccess};
 use crate::fake_apis::{Behaviour, FakeApis};
 use crate::hosts::{nova, without_node_dependencies};
-use crate::webhook::{HOOK, register, write_certificate};
+use crate::webhook::{HOOK, Webhook};
 use crate::world::{World, run_test, with_timeout};
 
 /// Waits until the API server refuses the deletion of the test's resource, and returns the message.
@@ -47,16 +46,14 @@ fn deletion_waits_until_nova_has_no_instances() {
         let server = FakeApis::start(&["identity", "compute"]).await;
         server.nova.add_server("node-1", "web", "ACTIVE");
         let catalogue = without_node_dependencies(world);
-        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
-        let [certificate, key] = ["tls.crt", "tls.key"].map(|name| world.folder.path().join(name));
-        let authority = write_certificate(&certificate, &key);
-        let (certificate, key) = (certificate.to_str().unwrap(), key.to_str().unwrap());
-        let webhook = ["--webhook-listen", &address, "--webhook-certificate", certificate, "--webhook-key", key];
-        let operator = world.setup_with_fake_apis(&server).catalog(&catalogue).arguments(&webhook).start().await;
+        let webhook = Webhook::new(world);
+        let authority = webhook.write_certificate();
+        let setup = world.setup_with_fake_apis(&server).catalog(&catalogue);
+        let operator = setup.arguments(&webhook.arguments()).start().await;
         world.apply(&nova()).await;
         world.until_ready().await;
 
-        register(world, &address, &authority).await;
+        webhook.register(world, &authority).await;
         let refused = until_refused(world).await;
         assert!(refused.contains("Nova has instances, such as web-name, so nothing is uninstalled"), "{refused}");
         let webhooks: Api<ValidatingWebhookConfiguration> = Api::all(world.client.clone());

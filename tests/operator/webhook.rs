@@ -1,7 +1,6 @@
 //! The validating webhook: the API server calls the operator before it accepts an OpenStackDeployment.
 
-use std::net::TcpListener;
-use std::path::Path;
+use std::net::{SocketAddr, TcpListener};
 use std::process::Command;
 use std::time::Duration;
 
@@ -19,14 +18,58 @@ use crate::world::{World, run_test, with_timeout};
 /// The name of the webhook's configuration.
 pub const HOOK: &str = "osdpl-test";
 
-/// Writes a new self-signed certificate for 127.0.0.1 and the certificate's key into two files. Returns the
-/// certificate.
-pub fn write_certificate(certificate: &Path, key: &Path) -> String {
-    let pair = KeyPair::generate().unwrap();
-    let signed = CertificateParams::new(vec!["127.0.0.1".into()]).unwrap().self_signed(&pair).unwrap();
-    std::fs::write(key, pair.serialize_pem()).unwrap();
-    std::fs::write(certificate, signed.pem()).unwrap();
-    signed.pem()
+/// The options of an operator with a webhook.
+pub struct Webhook {
+    pub address: SocketAddr,
+    pub certificate: String,
+    key: String,
+}
+
+impl Webhook {
+    /// Chooses a free port, and the files of the certificate and its key in the test's folder.
+    pub fn new(world: &World) -> Self {
+        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let [certificate, key] = ["tls.crt", "tls.key"].map(|name| world.folder.path().join(name));
+        let [certificate, key] = [certificate, key].map(|path| path.to_str().unwrap().to_owned());
+        Self { address, certificate, key }
+    }
+
+    /// Writes a new self-signed certificate for 127.0.0.1, and its key, into the files. Returns the certificate.
+    pub fn write_certificate(&self) -> String {
+        let pair = KeyPair::generate().unwrap();
+        let signed = CertificateParams::new(vec!["127.0.0.1".into()]).unwrap().self_signed(&pair).unwrap();
+        std::fs::write(&self.key, pair.serialize_pem()).unwrap();
+        std::fs::write(&self.certificate, signed.pem()).unwrap();
+        signed.pem()
+    }
+
+    /// Returns the arguments of the operator.
+    pub fn arguments(&self) -> [String; 6] {
+        [
+            "--webhook-listen",
+            &self.address.to_string(),
+            "--webhook-certificate",
+            &self.certificate,
+            "--webhook-key",
+            &self.key,
+        ]
+        .map(str::to_owned)
+    }
+
+    /// Registers the webhook at the API server, which trusts this certificate.
+    pub async fn register(&self, world: &World, authority: &str) {
+        let api: Api<ValidatingWebhookConfiguration> = Api::all(world.client.clone());
+        let url = format!("https://{}/validate", self.address);
+        let hook = json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration", "metadata": {"name": HOOK},
+            "webhooks": [{
+                "name": "validate.osdpl.dev", "admissionReviewVersions": ["v1"], "sideEffects": "None", "failurePolicy": "Ignore", "timeoutSeconds": 5,
+                "rules": [{"apiGroups": ["osdpl.dev"], "apiVersions": ["v1alpha1"], "operations": ["CREATE", "UPDATE", "DELETE"], "resources": ["openstackdeployments"]}],
+                "clientConfig": {"url": url, "caBundle": ByteString(authority.as_bytes().to_vec())},
+            }],
+        });
+        api.patch(HOOK, &PatchParams::apply("test").force(), &Patch::Apply(hook)).await.unwrap();
+    }
 }
 
 /// Runs `kubectl apply --dry-run=server` for a resource with this spec. Returns whether the API server accepted it, and
@@ -58,33 +101,15 @@ async fn until_refused(world: &World, spec: &Value) -> String {
     with_timeout("the webhook refuses the spec", refused).await
 }
 
-/// Registers the operator's webhook at this address.
-pub async fn register(world: &World, address: &str, authority: &str) {
-    let api: Api<ValidatingWebhookConfiguration> = Api::all(world.client.clone());
-    let hook = json!({
-        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration", "metadata": {"name": HOOK},
-        "webhooks": [{
-            "name": "validate.osdpl.dev", "admissionReviewVersions": ["v1"], "sideEffects": "None", "failurePolicy": "Ignore", "timeoutSeconds": 5,
-            "rules": [{"apiGroups": ["osdpl.dev"], "apiVersions": ["v1alpha1"], "operations": ["CREATE", "UPDATE", "DELETE"], "resources": ["openstackdeployments"]}],
-            "clientConfig": {"url": format!("https://{address}/validate"), "caBundle": ByteString(authority.as_bytes().to_vec())},
-        }],
-    });
-    api.patch(HOOK, &PatchParams::apply("test").force(), &Patch::Apply(hook)).await.unwrap();
-}
-
 #[test]
 fn standby_serves_the_webhook() {
     run_test("webhook-standby", async |world| {
-        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
-        let [certificate, key] = ["tls.crt", "tls.key"].map(|name| world.folder.path().join(name));
-        let authority = write_certificate(&certificate, &key);
-        let (certificate_path, key_path) = (certificate.to_str().unwrap(), key.to_str().unwrap());
-        let arguments =
-            ["--webhook-listen", &address, "--webhook-certificate", certificate_path, "--webhook-key", key_path];
+        let webhook = Webhook::new(world);
+        let authority = webhook.write_certificate();
         let _active = world.operator().pod("active").start().await;
         world.until_holder("active").await;
-        let standby = world.operator().pod("standby").arguments(&arguments).start().await;
-        register(world, &address, &authority).await;
+        let standby = world.operator().pod("standby").arguments(&webhook.arguments()).start().await;
+        webhook.register(world, &authority).await;
         let output = until_refused(world, &json!({"openstackRelease": "2026.1", "presets": ["hA"]})).await;
         assert!(output.contains("spec.presets[0]: there is no preset \"hA\""), "{output}");
         assert!(standby.readiness().starts_with("ok: standby"), "{}", standby.readiness());
@@ -96,14 +121,10 @@ fn standby_serves_the_webhook() {
 #[test]
 fn webhook_refuses_errors_and_shows_warnings() {
     run_test("webhook", async |world| {
-        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
-        let [certificate, key] = ["tls.crt", "tls.key"].map(|name| world.folder.path().join(name));
-        let authority = write_certificate(&certificate, &key);
-        let (certificate_path, key_path) = (certificate.to_str().unwrap(), key.to_str().unwrap());
-        let arguments =
-            ["--webhook-listen", &address, "--webhook-certificate", certificate_path, "--webhook-key", key_path];
-        let operator = world.operator().arguments(&arguments).start().await;
-        register(world, &address, &authority).await;
+        let webhook = Webhook::new(world);
+        let authority = webhook.write_certificate();
+        let operator = world.operator().arguments(&webhook.arguments()).start().await;
+        webhook.register(world, &authority).await;
 
         let invalid = json!({"openstackRelease": "2026.1", "presets": ["compute", "hA"], "features": {"netwrok": {}}});
         let output = until_refused(world, &invalid).await;
@@ -120,8 +141,8 @@ fn webhook_refuses_errors_and_shows_warnings() {
 
         // Renew the certificate. The API server trusts only the new certificate, so the operator must use the new
         // certificate without a restart.
-        let authority = write_certificate(&certificate, &key);
-        register(world, &address, &authority).await;
+        let authority = webhook.write_certificate();
+        webhook.register(world, &authority).await;
         assert!(until_refused(world, &invalid).await.contains("there is no preset"));
 
         // With the failure policy `Ignore`, the API server accepts resources while the operator is down.

@@ -2,8 +2,6 @@
 //! the status and the webhook name its location and the remedy. Meanwhile the operator answers the liveness probe.
 //! Other resources are not affected.
 
-use std::net::{SocketAddr, TcpListener};
-
 use http_body_util::{BodyExt, Full};
 use hyper::body::Bytes;
 use hyper::{Request, StatusCode};
@@ -19,7 +17,7 @@ use super::memory::Baseline;
 use crate::cloud::{NAME, StatusAccess, services};
 use crate::operator::Operator;
 use crate::proxy::connector;
-use crate::webhook::write_certificate;
+use crate::webhook::Webhook;
 use crate::world::{World, run_test, with_timeout};
 
 /// The name of the ConfigMap, of its preset, and of the file in messages.
@@ -84,23 +82,7 @@ async fn check_other_resource(world: &World) {
 /// addition and of the status start further ones.
 const PASSES: u64 = 10;
 
-/// The operator's webhook.
-struct Webhook {
-    address: SocketAddr,
-    /// The paths of the certificate and of its key.
-    certificate: String,
-    key: String,
-}
-
 impl Webhook {
-    fn new(world: &World) -> Self {
-        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let [certificate, key] = ["tls.crt", "tls.key"].map(|name| world.folder.path().join(name));
-        write_certificate(&certificate, &key);
-        let [certificate, key] = [certificate, key].map(|path| path.to_str().unwrap().to_owned());
-        Self { address, certificate, key }
-    }
-
     /// Sends a request to create this object, as the API server does. Returns the status and the body of the response.
     async fn review(&self, object: &Value) -> (StatusCode, String) {
         let stream = TcpStream::connect(self.address).await.unwrap();
@@ -148,14 +130,9 @@ impl Webhook {
 
 /// Starts an operator with a cloud whose spec names the addition.
 async fn start(world: &World, webhook: &Webhook, harmless: &Value) -> (Operator, Value) {
+    webhook.write_certificate();
     write(world, harmless).await;
-    let address = webhook.address.to_string();
-    let arguments = [
-        ["--webhook-listen", &address],
-        ["--webhook-certificate", &webhook.certificate],
-        ["--webhook-key", &webhook.key],
-    ];
-    let operator = world.operator().arguments(&arguments.concat()).start().await;
+    let operator = world.operator().arguments(&webhook.arguments()).start().await;
     let mut spec = services(&[]);
     (spec["presets"], spec["catalog"]) = (json!([BOMB]), json!([{"name": BOMB}]));
     spec["approval"] = json!("Automatic");
