@@ -66,7 +66,7 @@ const DURATION: Duration = Duration::from_secs(15);
 /// The time after which the holder gives up if it can't renew the Lease.
 const RENEW_DEADLINE: Duration = Duration::from_secs(10);
 
-/// The delay between two renewals, and between two checks of a standby.
+/// The time between the beginnings of two renewals, and the delay between two checks of a standby.
 const RETRY_PERIOD: Duration = Duration::from_secs(2);
 
 /// The timeout of a request for the Lease. After a failed request, the holder still has time for a second one before
@@ -288,13 +288,15 @@ impl Elector {
                 return Lost::Guard(error.to_string());
             }
             self.leadership.activate(deadline);
+            let mut sent = renewed;
             loop {
-                let pause = RETRY_PERIOD.min(deadline.saturating_duration_since(Instant::now()));
+                // After a timeout, the next attempt begins at once, so that it has enough time for a new connection.
+                let next = deadline.min(sent + RETRY_PERIOD);
                 tokio::select! {
-                    () = tokio::time::sleep(pause) => {}
+                    () = tokio::time::sleep_until(next.into()) => {}
                     () = guard.ended() => return Lost::Guard("the guard process of helm was killed".into()),
                 }
-                let sent = Instant::now();
+                sent = Instant::now();
                 if sent >= deadline {
                     return Lost::Expired(problem);
                 }

@@ -247,7 +247,7 @@ impl Operator {
     }
 
     /// Waits until the process has exited, and keeps its exit status for [`Self::ended`].
-    async fn until_exited(&self) {
+    pub async fn until_exited(&self) {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         let exited = async {
             while waitid(WaitId::Pid(Pid::from_child(&self.child)), options).unwrap().is_none() {
