@@ -159,21 +159,30 @@ fn hash(desired: &Desired, observed: &Observed, catalog: &Catalog) -> String {
 
 /// Returns the releases that the next status lists as releases of the cloud.
 ///
-/// These are the desired releases that osdpl manages. While osdpl still has to remove a release, these are also all
-/// releases that the previous status lists.
+/// These are the releases that the previous status lists, and the releases for which osdpl now starts helm, or which it
+/// adopts. A desired release that osdpl has not started yet is not among them, because a record of such a release is
+/// forged.
 ///
-/// The result also contains a release that the previous status does not list, if a person has approved its removal.
+/// A release that osdpl no longer manages stays in the result until osdpl has removed its labels. The releases to remove
+/// stay until the last one is removed.
 pub fn owned(desired: &Desired, observed: &Observed, plan: &Plan) -> BTreeSet<ReleaseKey> {
-    let managed = desired.releases.values().filter(|release| release.managed).map(|release| release.key.clone());
-    let mut owned: BTreeSet<ReleaseKey> = managed.collect();
-    let wanted: BTreeSet<&ReleaseKey> = desired.releases.values().map(|release| &release.key).collect();
-    let removals = || plan.decisions.values().filter(|decision| !wanted.contains(&decision.key));
-    if removals().next().is_some() {
-        owned.extend(observed.owned.iter().filter(|key| !wanted.contains(key)).cloned());
-    }
-    let is_approved = |decision: &&Decision| matches!(decision.step, Step::Do(Action::Uninstall { .. }, _));
-    owned.extend(removals().filter(is_approved).map(|decision| decision.key.clone()));
-    owned
+    let wanted: BTreeMap<&ReleaseKey, bool> =
+        desired.releases.values().map(|release| (&release.key, release.managed)).collect();
+    let starts = |step: &Step| match step {
+        Step::Do(action, _) => {
+            matches!(action, Action::Upgrade { .. } | Action::Uninstall { .. } | Action::Adopt { .. })
+        }
+        Step::Wait(wait) => matches!(wait, Wait::Helm { .. }),
+        Step::Settling(_) | Step::Ready => false,
+    };
+    let is_owned = |Decision { key, step, .. }: &&Decision| match wanted.get(key) {
+        Some(false) => observed.owned.contains(key) && *step != Step::Ready,
+        _ => observed.owned.contains(key) || starts(step),
+    };
+    let decided = plan.decisions.values().filter(is_owned).map(|decision| decision.key.clone());
+    let has_removals = plan.decisions.values().any(|decision| !wanted.contains_key(&decision.key));
+    let removed = observed.owned.iter().filter(|key| has_removals && !wanted.contains_key(key)).cloned();
+    decided.chain(removed).collect()
 }
 
 struct Context<'a> {

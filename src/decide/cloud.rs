@@ -269,18 +269,18 @@ fn take_steps(
 ) -> Plan {
     let catalog = draft.catalog();
     let mut releases = plan::plan(desired, observed, catalog, policy, draft.snapshot.now);
-    let mut owned = plan::owned(desired, observed, &releases);
-    // osdpl never installs a release in a namespace in which it has no rights. But it may have installed a release
-    // there while it still had the rights.
-    owned.retain(|key| draft.snapshot.is_permitted(&key.namespace));
-    owned.extend(namespaces::owned_outside(draft.snapshot, observed).cloned());
-    let owned = Some(owned);
     let wanted = desired.releases.values().map(|release| &release.key).collect();
     draft.problems.extend(namespaces::left_outside(draft.snapshot, observed, &wanted));
     let additions = Some(additions::approved(&draft.snapshot.deployment, catalog, policy, &releases.hash));
     charts::wait_for_charts(&mut releases, placeholders);
     rollouts::plan_strategies(draft, desired, observed, &releases);
     releases::plan_steps(draft, &mut releases, desired, observed, policy);
+    let mut owned = plan::owned(desired, observed, &releases);
+    // osdpl never installs a release in a namespace in which it has no rights. But it may have installed a release
+    // there while it still had the rights.
+    owned.retain(|key| draft.snapshot.is_permitted(&key.namespace));
+    owned.extend(namespaces::owned_outside(draft.snapshot, observed).cloned());
+    let owned = Some(owned);
     let next = rollouts::plan_evictions(draft, desired, observed, &releases, policy);
     let agreed = policy.approved.as_deref().filter(|hash| *hash == releases.hash);
     let label_removal = nodes::approve_removals(draft, removals, agreed);

@@ -13,7 +13,7 @@ use osdpl_core::desired::Selection;
 use osdpl_core::observed::{Observed, ObservedRelease, ReleaseKey};
 
 /// Returns the releases of the cloud that the resource's status names.
-fn recorded(deployment: &OpenStackDeployment) -> BTreeSet<ReleaseKey> {
+pub fn owned_releases(deployment: &OpenStackDeployment) -> BTreeSet<ReleaseKey> {
     let names = deployment.status.iter().flat_map(|status| &status.owned_releases);
     names.filter_map(|name| name.parse().ok()).collect()
 }
@@ -23,7 +23,7 @@ fn recorded(deployment: &OpenStackDeployment) -> BTreeSet<ReleaseKey> {
 /// These are the namespace of the resource, the namespaces of all releases of the catalogue after the spec is applied,
 /// the namespaces that the status names, and the namespace of Rook's Ceph cluster.
 pub(crate) fn namespaces(deployment: &OpenStackDeployment, selection: &Selection) -> BTreeSet<String> {
-    let releases = recorded(deployment).into_iter().chain(release_names(selection).into_keys());
+    let releases = owned_releases(deployment).into_iter().chain(release_names(selection).into_keys());
     let rook = rook::settings(selection).map(|rook| rook.namespace);
     releases.map(|key| key.namespace).chain([selection.namespace.clone()]).chain(rook).collect()
 }
@@ -32,12 +32,15 @@ pub(crate) fn namespaces(deployment: &OpenStackDeployment, selection: &Selection
 ///
 /// The function ignores osdpl's labels on releases in namespaces that neither the spec nor the status names.
 ///
+/// It also ignores the labels on a release that the spec selects and that the status does not name: osdpl has not
+/// installed this release yet. A person can adopt the release like any other one.
+///
 /// It changes only `observed`, not the labels in the cluster.
 ///
 /// The status may name no release, for example after a restore from a backup without the status. Then a release belongs
 /// to the cloud if the spec selects the release and its records have osdpl's labels.
 pub(crate) fn claim(observed: &mut Observed, deployment: &OpenStackDeployment, selection: &Selection) {
-    let mut owned = recorded(deployment);
+    let mut owned = owned_releases(deployment);
     let selected = || selection.releases.values();
     let namespaces: BTreeSet<&str> = owned
         .iter()
@@ -45,8 +48,13 @@ pub(crate) fn claim(observed: &mut Observed, deployment: &OpenStackDeployment, s
         .map(|key| key.namespace.as_str())
         .chain([selection.namespace.as_str()])
         .collect();
+    // During a deletion, osdpl keeps the labels, so that the deletion waits until a person decides about the release.
+    let has_forged = |key: &ReleaseKey| {
+        let is_foreign = !owned.is_empty() && !owned.contains(key);
+        is_foreign && deployment.metadata.deletion_timestamp.is_none() && selected().any(|selected| selected == key)
+    };
     for (key, release) in &mut observed.releases {
-        if !namespaces.contains(key.namespace.as_str()) {
+        if !namespaces.contains(key.namespace.as_str()) || has_forged(key) {
             disown(release);
         }
     }
@@ -95,12 +103,21 @@ mod tests {
     /// Returns the observed state after [`claim`]. In the cluster, the records of `releases` have osdpl's labels, some
     /// with the name of a release of the catalogue. The spec selects `store` and `front` in the namespace `openstack`.
     fn claimed(releases: &[(&str, Option<&str>)], status: &Value) -> Observed {
+        claimed_with(releases, status, &json!({}))
+    }
+
+    /// Returns the same for a resource with further metadata.
+    fn claimed_with(releases: &[(&str, Option<&str>)], status: &Value, metadata: &Value) -> Observed {
         let spec = json!({"openstackRelease": "2026.1", "presets": ["small"]});
-        let deployment: OpenStackDeployment = serde_json::from_value(json!({
+        let mut object = json!({
             "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment",
             "metadata": {"name": "nimbus", "namespace": "openstack"}, "spec": spec, "status": status,
-        }))
-        .unwrap();
+        });
+        osdpl_values::merge(
+            object.as_object_mut().unwrap(),
+            json!({"metadata": metadata}).as_object().unwrap().clone(),
+        );
+        let deployment: OpenStackDeployment = serde_json::from_value(object).unwrap();
         let catalog = Catalog::load(&osdpl_core::testing::files(&[])).unwrap();
         let mut observed = Observed::default();
         for (key, name) in releases {
@@ -138,6 +155,22 @@ mod tests {
             (ours(&observed), owned(&observed)),
             (vec!["openstack/extra".into()], vec!["openstack/store".into()])
         );
+    }
+
+    #[test]
+    fn only_the_status_makes_a_selected_release_part_of_the_cloud() {
+        let both = || ["openstack/store", "openstack/front"].map(|key| (key, None));
+        let status = json!({"ownedReleases": ["openstack/store"]});
+        let observed = claimed(&both(), &status);
+        assert_eq!(
+            (ours(&observed), owned(&observed)),
+            (vec!["openstack/store".into()], vec!["openstack/store".into()]),
+            "the operator has not installed front yet, so somebody else wrote its labels"
+        );
+        let deleted = json!({"deletionTimestamp": "2026-01-01T00:00:00Z"});
+        let observed = claimed_with(&both(), &status, &deleted);
+        assert_eq!(ours(&observed), ["openstack/front", "openstack/store"], "the deletion waits for a decision");
+        assert_eq!(owned(&observed), ["openstack/store"]);
     }
 
     #[test]

@@ -2,7 +2,10 @@
 //! records, or a backup tool may clone a namespace. The operator runs helm for such a record only after a person's
 //! approval.
 
-use k8s_openapi::api::core::v1::{Namespace, Secret};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt};
 use osdpl_core::api::{APPROVE, OpenStackDeployment, reason};
@@ -15,6 +18,9 @@ const SMALL: [&str; 2] = ["mariadb", "memcached"];
 
 /// The record of a release that is not installed.
 const FORGED: &str = "sh.helm.release.v1.horizon.v1";
+
+/// A ConfigMap that helm would delete if it uninstalled the forged release.
+const PRECIOUS: &str = "precious";
 
 /// Returns the spec of a cloud whose changes need no approval. If the operator planned an uninstall, it would start the
 /// uninstall at once.
@@ -133,5 +139,66 @@ fn forged_release_is_not_uninstalled_without_approval() {
         secrets.patch(FORGED, &PatchParams::default(), &patch).await.unwrap();
         world.until_gone().await;
         assert!(secrets.get_opt(FORGED).await.unwrap().is_some(), "the operator keeps the forged release");
+    });
+}
+
+/// Creates a record in the cloud's own namespace that says that osdpl began to uninstall rabbitmq. Its manifest contains
+/// the ConfigMap [`PRECIOUS`]. Returns the name of the record.
+async fn forge_unfinished_uninstall(world: &World) -> &'static str {
+    let name = "sh.helm.release.v1.rabbitmq.v1";
+    let at = "2026-01-01T00:00:00Z";
+    let manifest = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": PRECIOUS}});
+    let release = json!({
+        "name": "rabbitmq", "namespace": world.namespace, "version": 1, "manifest": manifest.to_string(),
+        "info": {"first_deployed": at, "last_deployed": at, "status": "uninstalling"},
+        "chart": {"metadata": {"apiVersion": "v2", "name": "rabbitmq", "version": "2026.1.0"}},
+    });
+    let secrets = world.api::<Secret>();
+    let mut record = copy(&secrets.get("sh.helm.release.v1.memcached.v1").await.unwrap(), &world.namespace);
+    record.metadata.name = Some(name.to_owned());
+    for (key, value) in [("name", "rabbitmq"), ("osdpl.dev/release", "rabbitmq"), ("status", "uninstalling")] {
+        record.labels_mut().insert(key.to_owned(), value.to_owned());
+    }
+    let payload = ByteString(STANDARD.encode(release.to_string()).into_bytes());
+    record.data = Some([("release".to_owned(), payload)].into());
+    secrets.create(&PostParams::default(), &record).await.unwrap();
+    name
+}
+
+#[test]
+fn forged_uninstall_of_a_selected_release_is_not_continued() {
+    run_test("forged-uninstall", async |world| {
+        let _operator = world.operator().start().await;
+        world.apply(&cloud()).await;
+        world.until_ready().await;
+        let maps: Api<ConfigMap> = world.api();
+        let precious = serde_json::from_value(json!({"metadata": {"name": PRECIOUS}})).unwrap();
+        maps.create(&PostParams::default(), &precious).await.unwrap();
+        let record = forge_unfinished_uninstall(world).await;
+        world.until_reason(reason::APPROVAL).await;
+
+        // The spec selects the release, but osdpl has not installed it.
+        let mut spec = services(&["mariadb", "memcached", "rabbitmq"]);
+        spec["approval"] = json!("Automatic");
+        world.apply(&spec).await;
+        let is_foreign = |cloud: &OpenStackDeployment| {
+            cloud.child("rabbitmq").message.contains("exists that osdpl did not install").then(|| cloud.status())
+        };
+        let status = world.until("rabbitmq is not osdpl's", is_foreign).await;
+        assert_eq!(status.owned_releases, SMALL.map(|release| format!("{}/{release}", world.namespace)));
+
+        // The deletion waits for a decision about the record.
+        world.delete().await;
+        let waits = |cloud: &OpenStackDeployment| {
+            let is_last = cloud.status().children.keys().eq(["rabbitmq"]);
+            (is_last && cloud.child("rabbitmq").message.contains("waits for approval")).then_some(())
+        };
+        world.until("only the forged release is left", waits).await;
+        let mut removed = uninstalled(world);
+        removed.sort();
+        assert_eq!(removed, SMALL);
+        world.api::<Secret>().delete(record, &DeleteParams::default()).await.unwrap();
+        world.until_gone().await;
+        maps.get(PRECIOUS).await.unwrap();
     });
 }

@@ -337,6 +337,28 @@ fn release_that_the_status_does_not_name_is_removed_only_after_approval() {
 }
 
 #[test]
+fn status_names_a_release_from_its_first_helm_run() {
+    let key = |name| ReleaseKey::new("openstack", name);
+    let owned = |fixture: &Fixture, plan: &Plan| owned(&fixture.desired, &fixture.observed, plan);
+    let new = fixture();
+    let mut plan = new.plan();
+    assert_eq!(owned(&new, &plan), [key("store")].into(), "front waits for store, so a record of front is forged");
+    plan.decisions.get_mut("store").unwrap().step =
+        Step::Wait(Wait::Helm { verb: Verb::Upgrade, queued: true, hook: None });
+    assert_eq!(owned(&new, &plan), [key("store")].into(), "helm starts next");
+    let paused = fixture().with(|fixture| fixture.policy.paused = true);
+    assert_eq!(owned(&paused, &paused.plan()), BTreeSet::new());
+    let installed = paused.with_release("store", observed_release(Status::Deployed));
+    assert_eq!(owned(&installed, &installed.plan()), [key("store")].into());
+    let vanished = installed.with(|fixture| fixture.observed.releases.clear());
+    assert_eq!(owned(&vanished, &vanished.plan()), [key("store")].into(), "a record may be restored");
+    let unmanaged = vanished.with(|fixture| fixture.desired.releases.get_mut("store").unwrap().managed = false);
+    assert_eq!(owned(&unmanaged, &unmanaged.plan()), BTreeSet::new());
+    let labelled = unmanaged.with_release("store", observed_release(Status::Deployed));
+    assert_eq!(owned(&labelled, &labelled.plan()), [key("store")].into(), "osdpl must still remove its labels");
+}
+
+#[test]
 fn forged_release_does_not_delay_other_removals() {
     let mut removed = fixture()
         .with_release("store", observed_release(Status::Deployed))
