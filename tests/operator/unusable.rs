@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt};
 use osdpl_core::api::{OpenStackDeployment, reason};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::cloud::{NAME, StatusAccess, services, with_values};
 use crate::world::{World, run_test};
@@ -33,32 +33,68 @@ fn incompressible(length: usize) -> String {
     (0..length).map(letter).collect()
 }
 
+/// Returns a spec in which the values of memcached do not fit into a release record. Creates the ConfigMaps with these
+/// values.
+async fn with_large_values(world: &World, mut spec: Value) -> Value {
+    let names = ["one", "two"];
+    for name in names {
+        let values = json!({name: incompressible(900_000)}).to_string();
+        let map = json!({"metadata": {"name": name}, "data": {"values.yaml": values}});
+        let map = serde_json::from_value(map).unwrap();
+        world.api::<ConfigMap>().create(&PostParams::default(), &map).await.unwrap();
+    }
+    spec["services"]["memcached"]["releases"]["memcached"]["valuesFrom"] =
+        names.map(|name| json!({"kind": "ConfigMap", "name": name})).into();
+    spec
+}
+
+/// Waits until the status says that the record of memcached is too large, and what to do.
+async fn until_too_large(world: &World) {
+    let message = until_message(world, "memcached", "in one Secret, which may not be larger than 1 MiB").await;
+    let release = format!("all objects of {}/memcached", world.namespace);
+    assert!(message.contains(&release) && message.contains("make the values smaller"), "{message}");
+    assert_eq!(world.until_reason(reason::FAILED).await.condition("Stalled").unwrap().status, "True");
+}
+
 #[test]
 fn names_a_release_whose_record_is_too_large() {
     run_test("large-record", async |world| {
         let small = services(&["memcached"]);
-        let mut large = small.clone();
-        let names = ["one", "two"];
-        for name in names {
-            let values = json!({name: incompressible(900_000)}).to_string();
-            let map = json!({"metadata": {"name": name}, "data": {"values.yaml": values}});
-            world
-                .api::<ConfigMap>()
-                .create(&PostParams::default(), &serde_json::from_value(map).unwrap())
-                .await
-                .unwrap();
-        }
-        large["services"]["memcached"]["releases"]["memcached"]["valuesFrom"] =
-            names.map(|name| json!({"kind": "ConfigMap", "name": name})).into();
+        let large = with_large_values(world, small.clone()).await;
         let _operator = world.operator().start().await;
         world.apply(&large).await;
-        let message = until_message(world, "memcached", "in one Secret, which may not be larger than 1 MiB").await;
-        let release = format!("all objects of {}/memcached", world.namespace);
-        assert!(message.contains(&release) && message.contains("make the values smaller"), "{message}");
-        assert_eq!(world.until_reason(reason::FAILED).await.condition("Stalled").unwrap().status, "True");
+        until_too_large(world).await;
         world.apply(&small).await;
         world.until_ready().await;
         assert_eq!(world.helm_runs().len(), 2, "the operator does not retry with the same values");
+    });
+}
+
+#[test]
+fn keeps_the_old_revision_if_the_next_record_is_too_large() {
+    run_test("large-upgrade", async |world| {
+        let small = services(&["memcached"]);
+        let large = with_large_values(world, small.clone()).await;
+        let _operator = world.operator().start().await;
+        world.apply(&small).await;
+        world.until_ready().await;
+        let before = world.pods().await;
+        world.apply(&large).await;
+        until_too_large(world).await;
+        let newest = "sh.helm.release.v1.memcached.v2";
+        assert!(world.api::<Secret>().get_opt(newest).await.unwrap().is_none(), "helm can't store the record");
+        assert_eq!(world.helm_runs().len(), 2, "the operator does not retry with the same values");
+        world.apply(&small).await;
+        let child = world.until_ready().await.child("memcached");
+        assert_eq!((child.revision, child.status.as_str()), (Some(1), "deployed"), "{child:?}");
+        assert_eq!(world.pods().await, before, "no pod of the old revision was replaced");
+        assert_eq!(world.helm_runs().len(), 2, "the old revision already has the values of the spec");
+        let values = json!({"conf": {"memcached": {"memory": 300}}});
+        world.apply(&with_values(small, "memcached", values)).await;
+        let is_upgraded = |cloud: &OpenStackDeployment| {
+            (cloud.is_ready() && cloud.child("memcached").revision == Some(2)).then_some(())
+        };
+        world.until("memcached is upgraded", is_upgraded).await;
     });
 }
 

@@ -13,6 +13,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+use super::fields::Budget;
 use super::record::time;
 use super::{Chart, Hook, Objects, Record, Status, manifest};
 use osdpl_values::Values;
@@ -109,17 +110,12 @@ pub fn decode_hooks(payload: &[u8]) -> Result<(Status, Vec<Hook>), DecodeError> 
 /// The payload is not a release record.
 pub fn decode_objects(payload: &[u8]) -> Result<Objects, DecodeError> {
     let wire: ManifestWire = json(payload)?;
+    let mut budget = Budget::new();
+    let mut objects = |text: &str| manifest::objects(text, &mut budget).map_err(DecodeError::NoRelease);
+    let manifest = objects(&wire.manifest)?;
     let hooks = wire.hooks.unwrap_or_default();
-    Ok(Objects {
-        manifest: manifest::objects(&wire.manifest).map_err(DecodeError::NoRelease)?,
-        hooks: hooks
-            .iter()
-            .map(|hook| manifest::objects(&hook.manifest))
-            .collect::<Result<Vec<_>, _>>()
-            .map_err(DecodeError::NoRelease)?
-            .concat(),
-        server_side: wire.apply_method.as_deref() == Some(SERVER_SIDE),
-    })
+    let hooks = hooks.iter().map(|hook| objects(&hook.manifest)).collect::<Result<Vec<_>, _>>()?.concat();
+    Ok(Objects { manifest, hooks, server_side: wire.apply_method.as_deref() == Some(SERVER_SIDE) })
 }
 
 /// Decodes the objects of a revision with all their fields: first the objects of its manifest, then the objects of its

@@ -31,30 +31,50 @@ pub(super) fn paths() -> MutexGuard<'static, Paths> {
 /// after helm has applied the manifest. The API server writes `status` and moves the content of `stringData` to `data`.
 const SKIPPED: [&str; 5] = ["apiVersion", "kind", "metadata", "status", "stringData"];
 
+/// The maximum size in memory of the objects and field paths of one record, in bytes. The records of upstream's charts
+/// need less than a tenth.
+pub(super) const SUMMARY_MAX: usize = 16 << 20;
+
+/// The approximate size of a field or an object in memory, in addition to its text.
+pub(super) const ENTRY: usize = 64;
+
 /// The only field outside of `data` that osdpl collects even if its value is 0.
 const REPLICAS: &str = "spec.replicas";
 
 /// Returns the fields that a manifest sets in an object, except for metadata.
 ///
 /// The result does not contain fields with a null, empty, false or zero value, because the API server may drop them.
-/// But it contains `spec.replicas` even if it is zero, and the keys of `data` even if they are empty.
-pub(super) fn fields(object: &Map<String, Value>, paths: &mut Paths) -> Vec<Field> {
+/// But it contains `spec.replicas` even if it is zero, and the keys of `data` even if they are empty. If the budget is
+/// used up, fields are missing.
+pub(super) fn fields(object: &Map<String, Value>, paths: &mut Paths, budget: &mut Budget) -> Vec<Field> {
     let mut found = BTreeMap::new();
     for (name, value) in object {
         if !SKIPPED.contains(&name.as_str()) {
-            walk(name, value, name == "data", &mut found);
+            walk(name, value, name == "data", &mut found, budget);
         }
     }
     found.into_iter().map(|(path, count)| (paths.shared(path), count)).collect()
 }
 
-fn walk(path: &str, value: &Value, is_data: bool, found: &mut BTreeMap<String, u16>) {
+fn walk(path: &str, value: &Value, is_data: bool, found: &mut BTreeMap<String, u16>, budget: &mut Budget) {
     match value {
-        Value::Object(map) => map.iter().for_each(|(name, value)| {
-            let path = format!("{path}.{name}");
-            if is_data && !value.is_null() { add(path, found) } else { walk(&path, value, false, found) }
-        }),
-        Value::Array(items) => items.iter().for_each(|item| walk(&format!("{path}[]"), item, false, found)),
+        Value::Object(map) => {
+            for (name, value) in map {
+                if !budget.take(path.len() + name.len()) {
+                    return;
+                }
+                let path = format!("{path}.{name}");
+                if is_data && !value.is_null() { add(path, found) } else { walk(&path, value, false, found, budget) }
+            }
+        }
+        Value::Array(items) => {
+            for item in items {
+                if !budget.take(path.len()) {
+                    return;
+                }
+                walk(&format!("{path}[]"), item, false, found, budget);
+            }
+        }
         Value::Bool(true) => add(path.to_owned(), found),
         Value::String(text) if !text.is_empty() => add(path.to_owned(), found),
         Value::Number(number) if path == REPLICAS || number.as_f64() != Some(0.0) => add(path.to_owned(), found),
@@ -65,6 +85,27 @@ fn walk(path: &str, value: &Value, is_data: bool, found: &mut BTreeMap<String, u
 fn add(path: String, found: &mut BTreeMap<String, u16>) {
     let count = found.entry(path).or_default();
     *count = count.saturating_add(1);
+}
+
+/// The memory that the objects and field paths of one record may still take, in bytes.
+///
+/// The paths can be much larger than the manifest: each field of a map repeats the key of the map.
+pub(super) struct Budget(usize);
+
+impl Budget {
+    pub(super) fn new() -> Self {
+        Self(SUMMARY_MAX)
+    }
+
+    /// Takes the memory for an object or a path with a text of this length; returns whether any memory is left.
+    pub(super) fn take(&mut self, length: usize) -> bool {
+        self.0 = self.0.saturating_sub(length + ENTRY);
+        !self.is_used_up()
+    }
+
+    pub(super) fn is_used_up(&self) -> bool {
+        self.0 == 0
+    }
 }
 
 impl Paths {
@@ -97,7 +138,8 @@ mod tests {
             unreachable!("a map")
         };
         let mut paths = Paths::default();
-        let found = fields(&object, &mut paths);
+        let mut fields = |object| fields(object, &mut paths, &mut Budget::new());
+        let found = fields(&object);
         let found: Vec<_> = found.iter().map(|(path, count)| (path.as_ref(), *count)).collect();
         assert_eq!(
             found,
@@ -109,7 +151,7 @@ mod tests {
                 ("spec.replicas", 1),
             ]
         );
-        let second = fields(&object, &mut paths);
-        assert!(Arc::ptr_eq(&second[0].0, &fields(&object, &mut paths)[0].0), "paths are shared");
+        let second = fields(&object);
+        assert!(Arc::ptr_eq(&second[0].0, &fields(&object)[0].0), "paths are shared");
     }
 }

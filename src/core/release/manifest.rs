@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::RESOURCE_POLICY_ANNOTATION;
-use super::fields::{Field, Paths, fields, paths};
+use super::fields::{Budget, ENTRY, Field, Paths, SUMMARY_MAX, fields, paths};
 
 /// An object of a revision, without its contents.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -27,6 +27,15 @@ pub struct Object {
     pub fields: Vec<Field>,
 }
 
+impl Object {
+    /// Returns the approximate size of the object in memory, in bytes. It counts the paths of fields as if no other
+    /// object shared them.
+    pub fn size(&self) -> usize {
+        let paths: usize = self.fields.iter().map(|(path, _)| ENTRY + path.len()).sum();
+        size_of::<Self>() + self.api_version.len() + self.kind.len() + self.name.len() + paths
+    }
+}
+
 /// The text that starts the next document of a manifest, if it is at the beginning of a line (helm: `(?m)^---[ \t]*` in
 /// `pkg/release/v1/util`).
 const SEPARATOR: &str = "---";
@@ -39,9 +48,16 @@ const OBJECTS_MAX: usize = 10_000;
 ///
 /// If one document is unreadable, the function returns an error. If it skipped that document instead, a comparison of
 /// revisions would report the objects of the document as removed.
-pub(super) fn objects(text: &str) -> Result<Vec<Object>, String> {
+pub(super) fn objects(text: &str, budget: &mut Budget) -> Result<Vec<Object>, String> {
     let mut paths = paths();
-    parse(text, &mut |object| summarize(&object, &mut paths))
+    let found = parse(text, &mut |object| summarize(&object, &mut paths, budget))?;
+    if budget.is_used_up() {
+        let limit = SUMMARY_MAX >> 20;
+        return Err(format!(
+            "its objects and the names of their fields need more than {limit} MiB, more than any release"
+        ));
+    }
+    Ok(found)
 }
 
 /// Returns every object in a manifest, in the manifest's order, with all fields. The fields contain secrets.
@@ -87,7 +103,12 @@ fn collect<T>(
 }
 
 /// Returns the identity of an object and the paths of its fields; `None` if it lacks a kind or a name.
-fn summarize(object: &Map<String, Value>, paths: &mut Paths) -> Option<Object> {
+///
+/// Also returns `None` if the budget is used up.
+fn summarize(object: &Map<String, Value>, paths: &mut Paths, budget: &mut Budget) -> Option<Object> {
+    if !budget.take(size_of::<Object>()) {
+        return None;
+    }
     let metadata = |field: &str| object.get("metadata")?.get(field);
     let spec = |field: &str| object.get("spec")?.get(field).filter(|value| !value.is_null());
     let policy = string(metadata("annotations").and_then(|annotations| annotations.get(RESOURCE_POLICY_ANNOTATION)));
@@ -99,7 +120,7 @@ fn summarize(object: &Map<String, Value>, paths: &mut Paths) -> Option<Object> {
         keep: policy.is_some_and(|policy| policy.trim().eq_ignore_ascii_case("keep")),
         replicas: spec("replicas").and_then(Value::as_i64),
         expires: spec("ttlSecondsAfterFinished").is_some(),
-        fields: fields(object, paths),
+        fields: fields(object, paths, budget),
     })
 }
 
@@ -147,7 +168,11 @@ mod tests {
     use super::*;
 
     fn names(text: &str) -> Vec<String> {
-        objects(text).unwrap().into_iter().map(|object| format!("{}/{}", object.kind, object.name)).collect()
+        objects(text, &mut Budget::new())
+            .unwrap()
+            .into_iter()
+            .map(|object| format!("{}/{}", object.kind, object.name))
+            .collect()
     }
 
     #[test]
@@ -176,7 +201,7 @@ mod tests {
             fields: set(name).into_iter().map(|path| (path.into(), 1)).collect(),
         };
         assert_eq!(
-            objects(text).unwrap(),
+            objects(text, &mut Budget::new()).unwrap(),
             [
                 object("v1", "Secret", None, "keys", true),
                 object("apps/v1", "Deployment", Some("elsewhere"), "api", false),
@@ -227,7 +252,7 @@ mod tests {
     #[test]
     fn one_unreadable_document_fails_without_quoting_it() {
         let text = "---\n# Source: c/templates/x.yaml\nkind: Secret\nmetadata: {name: a}\ndata: {password: hunter22\n";
-        let error = objects(text).unwrap_err();
+        let error = objects(text, &mut Budget::new()).unwrap_err();
         assert!(error.contains("c/templates/x.yaml") && error.contains("line"), "{error}");
         assert!(!error.contains("hunter22"), "{error}");
     }

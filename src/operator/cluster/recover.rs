@@ -47,9 +47,15 @@ impl Cluster {
             Recovery::RewriteFailed => {
                 let failed =
                     release::mark_secret_failed(secret, "osdpl: the operation was interrupted").map_err(malformed)?;
-                api.replace(&name, &PostParams::default(), &failed)
-                    .await
-                    .with_context(|| format!("unlocking release record {name}"))?;
+                let written = api.replace(&name, &PostParams::default(), &failed).await;
+                if written.as_ref().is_err_and(is_too_large) {
+                    return Err(Error::Object(format!(
+                        "release record {name} can't be unlocked: with the status `failed`, it would be larger than \
+                         1 MiB, the most that a Secret may contain; delete the Secret, so that the operator continues \
+                         from the previous revision, and make the values of the release smaller"
+                    )));
+                }
+                written.with_context(|| format!("unlocking release record {name}"))?;
                 Ok("marked the record as failed")
             }
             Recovery::DeleteRecord { .. } => {
@@ -80,12 +86,20 @@ impl Cluster {
     }
 }
 
+/// Whether the API server refused an object because it is too large: the Secret itself, or the whole request.
+fn is_too_large(error: &kube::Error) -> bool {
+    let kube::Error::Api(status) = error else { return false };
+    status.code == 413 || status.code == 422 && status.message.contains("Too long")
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::{Arc, Mutex};
 
     use axum::Router;
-    use axum::http::Method;
+    use axum::http::{Method, StatusCode};
+    use base64::Engine;
+    use k8s_openapi::ByteString;
     use osdpl_core::observed::{Attempt, Liveness};
     use serde_json::json;
 
@@ -126,5 +140,33 @@ mod tests {
         }
         let same = unlock("7", "h1.2.3-1-v3").await.0.unwrap_err().to_string();
         assert!(same.contains("is empty; delete the Secret"), "{same}");
+    }
+
+    #[tokio::test]
+    async fn names_a_record_that_is_too_large_to_unlock() {
+        let payload = r#"{"info": {"status": "pending-upgrade"}}"#;
+        let payload = base64::engine::general_purpose::STANDARD.encode(payload);
+        let record = json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "sh.helm.release.v1.store.v3"},
+            "data": {"release": ByteString(payload.into_bytes())},
+        });
+        for (code, message) in [
+            (422, "Secret \"store\" is invalid: data: Too long: may not be more than 1048576 bytes"),
+            (413, "Request entity too large: limit is 3145728"),
+        ] {
+            let record = record.to_string();
+            let status =
+                json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": message, "code": code});
+            let respond = async move |method: Method| match method {
+                Method::GET => (StatusCode::OK, record),
+                _ => (StatusCode::from_u16(code).unwrap(), status.to_string()),
+            };
+            let cluster = Cluster::new(kube::Client::new(Router::new().fallback(respond), "openstack"));
+            let observed = ObservedRelease { revision: 3, ..ObservedRelease::default() };
+            let error =
+                cluster.unlock(&ReleaseKey::new("openstack", "store"), &observed).await.unwrap_err().to_string();
+            assert!(error.contains("release record sh.helm.release.v1.store.v3 can't be unlocked"), "{error}");
+            assert!(error.contains("larger than 1 MiB") && error.contains("delete the Secret"), "{error}");
+        }
     }
 }

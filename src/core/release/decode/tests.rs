@@ -157,6 +157,27 @@ fn limits_the_number_of_items() {
 }
 
 #[test]
+fn limits_the_paths_of_fields() {
+    let manifest = |length: usize, fields: usize| {
+        let items: Vec<String> = (0..fields).map(|index| format!("f{index}: 1")).collect();
+        format!("kind: A\nmetadata: {{name: a}}\n? {}\n: {{{}}}\n", "k".repeat(length), items.join(", "))
+    };
+    let decode = |manifest: &str| {
+        let hook = json!({"manifest": manifest});
+        [json!({"manifest": manifest}), json!({"hooks": [hook]})].map(|record| decode_objects(&payload(&record)))
+    };
+    // The paths would need 20 GB.
+    for result in decode(&manifest(200_000, 100_000)) {
+        let error = result.unwrap_err().to_string();
+        assert!(error.contains("the names of their fields need more than 16 MiB"), "{error}");
+    }
+    for result in decode(&manifest(100, 10_000)) {
+        let objects = result.unwrap();
+        assert_eq!([objects.manifest, objects.hooks].concat()[0].fields.len(), 10_000);
+    }
+}
+
+#[test]
 fn rejects_deep_nesting() {
     let deep = [&b"{\"config\":"[..], &b"[".repeat(100_000)].concat();
     assert!(decode(&packed(&deep)).is_err());

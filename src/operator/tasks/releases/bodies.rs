@@ -22,6 +22,9 @@ use osdpl_core::scrub::Scrubber;
 /// The name of the activity under which [`Problems`] lists failed fetches.
 const READING: &str = "reading release records";
 
+/// The maximum size of all bodies in memory, in bytes. The bodies of a cloud with all services need a small part of it.
+const CAPACITY: usize = 64 << 20;
+
 /// The body of a release's newest record, and the state of the request that fetches it.
 #[derive(Default)]
 struct Entry {
@@ -165,14 +168,33 @@ impl Bodies {
         entry.in_flight = false;
         match fetched.outcome {
             Outcome::Read { found, objects, body } => {
-                entry.found = found;
-                entry.objects = objects;
-                entry.body = Some(*body);
+                let size = |objects: &Option<Arc<Objects>>| objects.as_ref().map_or(0, |objects| objects.size);
+                (entry.found, entry.objects, entry.body) = (found, None, None);
+                let others: usize = self.entries.values().map(|entry| size(&entry.objects)).sum();
+                let fits = others + size(&objects) <= CAPACITY;
+                let Some(entry) = self.entries.get_mut(&fetched.key) else { return };
+                if fits {
+                    (entry.objects, entry.body) = (objects, Some(*body));
+                } else {
+                    entry.body = Some(Err(no_room()));
+                    // No watch reports that other bodies need less memory.
+                    entry.failed = Some(Instant::now());
+                }
             }
             Outcome::Deleted => {}
             Outcome::Failed => entry.failed = Some(Instant::now()),
         }
     }
+}
+
+/// Returns why the task does not keep the body of a record that it has read.
+fn no_room() -> String {
+    format!(
+        "the release records in the namespaces of the cloud need more than {} MiB of the operator's memory, so the \
+         operator does not keep this one: delete the records that neither osdpl nor another user of helm wrote, and \
+         find out what wrote them",
+        CAPACITY >> 20
+    )
 }
 
 /// Whether osdpl uses the body of a record.
@@ -217,6 +239,34 @@ mod tests {
         let meta = RecordMeta::read(&metadata).unwrap();
         assert!(matches!(meta.origin, RevisionOrigin::Ours(_)));
         (ReleaseKey::new(namespace, "nova"), Newest { meta: Some(meta), ..Newest::default() })
+    }
+
+    #[tokio::test]
+    async fn keeps_bodies_within_the_capacity() {
+        let silent = axum::Router::new().fallback(std::future::pending::<String>);
+        let (_secrets, scrubber) = watch::channel(Arc::default());
+        let mut bodies = Bodies::new(Client::new(silent, "cloud"), scrubber, Problems::default());
+        let newest = BTreeMap::from([labelled("a"), labelled("b")]);
+        let namespaces = ["a", "b"].map(str::to_owned).into();
+        let fetched = |key: &ReleaseKey, size| {
+            let payload = r#"{"name": "nova", "namespace": "a", "version": 1, "info": {"status": "deployed"}}"#;
+            let payload = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, payload).into_bytes();
+            let mut objects = body::objects(&payload, key).unwrap();
+            objects.size = size;
+            let body = Box::new(body::read(&payload, "a", &objects, &Scrubber::default()).map_err(|e| e.to_string()));
+            let outcome = Outcome::Read { found: Some("1".into()), objects: Some(Arc::new(objects)), body };
+            Fetched { key: key.clone(), outcome }
+        };
+        let is_kept = |bodies: &Bodies, key| bodies.of(key, newest[key].meta.as_ref().unwrap()).unwrap().is_ok();
+        let keys: Vec<&ReleaseKey> = newest.keys().collect();
+        assert_eq!(bodies.begin_fetches(&newest, &namespaces, 9).len(), 2);
+        bodies.store_fetched(fetched(keys[0], CAPACITY));
+        bodies.store_fetched(fetched(keys[1], 1));
+        assert_eq!((is_kept(&bodies, keys[0]), is_kept(&bodies, keys[1])), (true, false));
+        assert!(bodies.has_failures(), "the task reads the body again later");
+        bodies.store_fetched(fetched(keys[0], CAPACITY - 1));
+        bodies.store_fetched(fetched(keys[1], 1));
+        assert_eq!((is_kept(&bodies, keys[0]), is_kept(&bodies, keys[1])), (true, true));
     }
 
     #[tokio::test]

@@ -27,6 +27,8 @@ pub(super) struct Objects {
     hook_jobs: BTreeSet<Name>,
     /// The objects that helm applied and osdpl watches for drift.
     left: Arc<BTreeMap<drift::ObjectId, drift::ExpectedFields>>,
+    /// The approximate size in memory, in bytes.
+    pub(super) size: usize,
 }
 
 /// Decodes the objects that a record contains.
@@ -52,6 +54,7 @@ pub(super) fn objects(payload: &[u8], release: &ReleaseKey) -> Result<Objects, D
         plain_jobs: jobs(&objects.manifest),
         hook_jobs: jobs(&objects.hooks),
         left: Arc::new(drift::list_watched_objects(&objects.manifest, release, objects.server_side)),
+        size: objects.manifest.iter().chain(&objects.hooks).map(Object::size).sum(),
     })
 }
 
