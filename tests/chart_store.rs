@@ -219,6 +219,34 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
+#[test]
+fn commands_end_if_a_repository_never_responds() {
+    // The kernel accepts the connections, and no program reads the requests.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let (url, site) = (format!("http://{}", silent.local_addr().unwrap()), TempDir::new().unwrap());
+    let (helm, cache) = (helms()[&4].clone(), site.path().display().to_string());
+    let options = ["--charts", &url, "--cache", &cache, "--helm", helm.to_str().unwrap(), "--pull-timeout", "1"];
+    let pulled = osdpl(&[&["pull", "--to", &cache, "memcached", "rabbitmq"][..], &options].concat());
+    let errors = text(&pulled.stderr);
+    assert_eq!(pulled.status.code(), Some(1), "{errors}");
+    let expected = format!("cannot be pulled from {url}: no chart within 1 s, which --pull-timeout can change; check");
+    assert!(errors.contains(&expected), "{errors}");
+    assert!(
+        errors.contains(&format!("from {url}: it did not respond to an earlier request in time; check")),
+        "{errors}"
+    );
+
+    let file = site.path().join("cloud.yaml");
+    let cloud = "apiVersion: osdpl.dev/v1alpha1\nkind: OpenStackDeployment\nmetadata: {name: cloud, namespace: a}\n\
+                 spec: {openstackRelease: '2026.1', presets: [core]}\n";
+    fs::write(&file, cloud).unwrap();
+    let mut plan = Command::new(env!("CARGO_BIN_EXE_osdpl"));
+    plan.args(["plan", "--offline", "-f", file.to_str().unwrap()]).args(options);
+    let plan = plan.output().unwrap();
+    let all = text(&plan.stdout) + &text(&plan.stderr);
+    assert!(all.contains(&expected), "{all}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn locks_pulls_and_lists_charts() {
     let repository = Repository::start().await;

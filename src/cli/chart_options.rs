@@ -4,8 +4,11 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
+use super::duration;
 use super::input::ReadError;
+use super::limited_pull::LimitedPull;
 use osdpl_operator::charts::pull::NoPull;
 use osdpl_operator::charts::{Lock, Pull, Source, Store};
 use osdpl_operator::helm::Program;
@@ -26,6 +29,9 @@ pub(crate) struct ChartOptions {
     /// The helm program, for repositories; default: `helm` on PATH
     #[arg(long, value_name = "PROGRAM", env = "OSDPL_HELM")]
     helm: Option<PathBuf>,
+    /// How long to wait for each chart from a repository, at most 3m: a span such as 1m or 30s, or a number of seconds
+    #[arg(long, value_name = "SPAN", default_value = "30s", value_parser = duration::parse)]
+    pull_timeout: Duration,
 }
 
 impl ChartOptions {
@@ -69,7 +75,8 @@ impl ChartOptions {
             return Ok(Arc::new(NoPull));
         }
         let program = self.program().await?;
-        Ok(Arc::new(Puller::new(move |slot| program.command(slot))))
+        let puller = Puller::new(move |slot| program.command(slot));
+        Ok(Arc::new(LimitedPull::new(puller, self.pull_timeout)))
     }
 
     fn cache(&self) -> PathBuf {

@@ -13,7 +13,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 
 use super::duration;
 use super::input::ReadError;
-use osdpl_client::{Bounds, bounded, connect, describe_failure};
+use osdpl_client::{Bounds, bounded, connect, describe_failure, refusal};
 use osdpl_core::catalog::did_you_mean;
 use osdpl_values::yaml;
 
@@ -54,7 +54,7 @@ impl ClusterOption {
         remember_server(&config, "--kubeconfig, --context");
         let timeout = self.timeout();
         config.connect_timeout = Some(timeout);
-        Ok(bounded(connect(config).map_err(readable)?, Bounds::new(timeout)))
+        Ok(bounded(connect(config, timeout).map_err(readable)?, Bounds::new(timeout)))
     }
 
     /// Returns the time limit of each request.
@@ -187,7 +187,7 @@ pub(crate) fn readable(error: kube::Error) -> anyhow::Error {
                 "the API server at {server} can't process the request: {failure}; check the server and its load balancer, and try again, or choose another server ({options})"
             )
         }
-        kube::Error::Api(status) => anyhow!("{}", status.message),
+        kube::Error::Api(status) => anyhow!("{}", refusal(&status)),
         error @ (kube::Error::Service(_) | kube::Error::HyperError(_)) => {
             let Some((server, options)) = SERVER.get() else { return error.into() };
             let mut root = error.source();

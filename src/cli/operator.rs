@@ -14,13 +14,13 @@ use futures::TryFutureExt as _;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Notify, watch};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 use super::common::CatalogOption;
 use super::connect::readable;
 use super::connect::remember_server;
-use osdpl_client::{HttpConfig, Scope};
+use osdpl_client::{HttpConfig, Permit, Scope};
 use osdpl_core::catalog::Catalog;
 use osdpl_core::scrub::Scrubber;
 use osdpl_maintenance::{OpenStackClient, Operator as _, REQUEUE_DELAY};
@@ -149,8 +149,10 @@ impl Arguments {
             pass_timeout,
         };
         let context = Arc::new(Context::new(parts, &trigger));
+        // The webhook of a standby queries Nova, too.
+        let always = HttpConfig { permit: Permit::default(), ..http_config.clone() };
+        let webhook = self.webhook.serve(&context, &OpenStackClient::new(always), &stop).await?;
         let openstack = OpenStackClient::new(http_config);
-        let webhook = self.webhook.serve(&context, &openstack, &stop).await?;
         let interval = Duration::from_secs(self.maintenance_poll);
         let maintenance = osdpl_maintenance::run(writes, context.clone(), openstack, interval, stop.clone());
         let maintenance = tokio::spawn(when_active(leadership, stop.clone(), maintenance));
@@ -311,14 +313,8 @@ async fn elect(elector: Elector, context: Arc<Context>, release: CancellationTok
 
 /// Waits until the servers have ended, at most for [`SERVER_STOP`]: a client that has sent half a request must not delay
 /// the end of the operator.
-async fn until_served(
-    web: JoinHandle<std::io::Result<()>>,
-    webhook: JoinHandle<anyhow::Result<()>>,
-) -> anyhow::Result<()> {
-    let served = async {
-        web.await?.context("serving probes and metrics")?;
-        webhook.await?
-    };
+async fn until_served(web: JoinHandle<()>, webhook: JoinHandle<()>) -> Result<(), JoinError> {
+    let served = async { web.await.and(webhook.await) };
     let Ok(served) = tokio::time::timeout(SERVER_STOP, served).await else {
         tracing::info!("the operator ends while a client of its probes, metrics or webhook is connected");
         return Ok(());
@@ -334,7 +330,7 @@ async fn read_before_start(
     scope: &Scope,
     limit: Duration,
 ) -> anyhow::Result<BTreeSet<String>> {
-    in_time(limit, elector.read().map_err(readable)).await.context("reading the operator's Lease")?;
+    in_time(limit, elector.read_through(client).map_err(readable)).await.context("reading the operator's Lease")?;
     in_time(limit, stored_secrets(client, scope)).await.context("reading the secrets to scrub")
 }
 

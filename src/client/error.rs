@@ -27,13 +27,18 @@ impl Error {
     pub fn is_conflict(&self) -> bool {
         matches!(self, Self::Api { error, .. } if matches!(&**error, kube::Error::Api(status) if status.is_conflict()))
     }
+
+    /// Whether the operator lacks a permission for the request.
+    pub fn is_forbidden(&self) -> bool {
+        matches!(self, Self::Api { error, .. } if matches!(&**error, kube::Error::Api(status) if status.is_forbidden()))
+    }
 }
 
 /// Returns the message of the API server. If a permission is missing, or the CRD is too old, adds the remedy.
 pub fn explain(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) if status.is_forbidden() && !is_namespace_terminating(status) => {
-            format!("{} (grant the permission with rbac.extraRules of the operator's chart)", status.message)
+            format!("{} (grant the permission with rbac.extraRules of the operator's chart)", refusal(status))
         }
         kube::Error::Api(status) if status.message.contains(UNDECLARED) => {
             format!("{} (the CRD is older than this version of osdpl: apply the CRD, osdpl crd)", status.message)
@@ -51,15 +56,23 @@ pub fn api_message(error: &kube::Error) -> String {
         kube::Error::Api(status) if status.code >= 500 => {
             format!("the API server can't process the request: {}", describe_failure(status))
         }
-        kube::Error::Api(status) => status.message.clone(),
+        kube::Error::Api(status) => refusal(status),
         other => format!("the API server does not answer: {other}"),
     }
 }
 
 /// Returns the code and the message of a response, but not the page in HTML that a load balancer may send.
 pub fn describe_failure(status: &kube::core::Status) -> String {
-    let is_page = status.message.trim_start().starts_with('<');
-    format!("{} {}", status.code, if is_page { "without a reason" } else { &status.message })
+    format!("{} {}", status.code, if is_page(status) { "without a reason" } else { &status.message })
+}
+
+/// Returns the message of a response; for a page in HTML, only the code.
+pub fn refusal(status: &kube::core::Status) -> String {
+    if is_page(status) { describe_failure(status) } else { status.message.clone() }
+}
+
+fn is_page(status: &kube::core::Status) -> bool {
+    status.message.trim_start().starts_with('<')
 }
 
 /// Whether the API server refuses a new object because its namespace is being deleted. The status code is the same as

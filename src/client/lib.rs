@@ -13,7 +13,7 @@ mod scope;
 mod stored;
 
 pub use controller::run_controller;
-pub use error::{Error, ErrorContext, api_message, describe_failure, explain};
+pub use error::{Error, ErrorContext, api_message, describe_failure, explain, refusal};
 pub use http::{Http, HttpConfig, Permit};
 pub use requests::{Bounds, Check, REQUEST_TIMEOUT, bounded, connect};
 pub use resolve::resolve;

@@ -12,12 +12,16 @@ use kube::client::Body;
 use kube::{Client, Config};
 use tower::{BoxError, service_fn};
 
-/// How long a connection may carry no data while a response is awaited. After this time, the connection counts as lost,
-/// for example because a firewall drops its packets.
+/// How long a connection may carry no data while a response is awaited, unless the time limit of a request is longer.
+/// After this time, the connection counts as lost, for example because a firewall drops its packets.
 ///
 /// The API server sends a bookmark to each watch once per minute (`k8s.io/apiserver`, `cacher`: `bookmarkFrequency`),
 /// so a watch on an intact connection never reaches this limit.
 const READ_TIMEOUT: Duration = Duration::from_secs(75);
+
+/// The read timeout of a client without a time limit for requests. A longer one would overflow the time at which it
+/// ends.
+const LONGEST_READ_TIMEOUT: Duration = Duration::from_hours(365 * 24);
 
 /// The time limit of a request of the operator. It is shorter than the time limit of a pass.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
@@ -49,17 +53,25 @@ impl Bounds {
     }
 }
 
-/// Creates a client without retries and without a time limit for requests, for [`bounded`].
+/// Creates a client without retries, for [`bounded`] with bounds of this time limit.
+///
+/// The client itself only limits how long a connection carries no data.
 ///
 /// # Errors
 /// If the configuration is not usable.
-pub fn connect(mut config: Config) -> Result<Client, kube::Error> {
+pub fn connect(mut config: Config, timeout: Duration) -> Result<Client, kube::Error> {
     config.default_retry = false;
-    config.read_timeout = Some(READ_TIMEOUT);
+    config.read_timeout = Some(read_timeout(timeout));
     // Start the read timeout again with each request. Otherwise the timeout would include the time during which the
     // connection was idle before the request.
     config.reset_reader_on_write = true;
     Client::try_from(config)
+}
+
+/// Returns how long a connection may carry no data. A server may work on a response for the whole time limit of the
+/// request before it sends any data.
+fn read_timeout(timeout: Duration) -> Duration {
+    timeout.clamp(READ_TIMEOUT, LONGEST_READ_TIMEOUT)
 }
 
 /// Returns a client that sends its requests through `client`, within these bounds.
@@ -140,14 +152,17 @@ mod tests {
             let body = if code == 200 { OBJECT } else { "refused" };
             (StatusCode::from_u16(code).unwrap(), [("Retry-After", "1000")], body)
         });
-        let resource = ApiResource {
+        (Api::all_with(bounded(Client::new(router, "a"), bounds), &namespaces()), left)
+    }
+
+    fn namespaces() -> ApiResource {
+        ApiResource {
             group: String::new(),
             version: "v1".into(),
             api_version: "v1".into(),
             kind: "Namespace".into(),
             plural: "namespaces".into(),
-        };
-        (Api::all_with(bounded(Client::new(router, "a"), bounds), &resource), left)
+        }
     }
 
     /// Returns the status code of the response, and the number of codes that the fake API server has not used.
@@ -182,6 +197,28 @@ mod tests {
         let watching = async { api.watch(&WatchParams::default(), "0").await.is_ok() };
         let ended = tokio::time::timeout(Duration::from_millis(200), watching).await;
         assert!(ended.is_err(), "a watch waits for its first event as long as necessary");
+    }
+
+    #[tokio::test]
+    async fn reads_for_as_long_as_a_request_may_take() {
+        assert_eq!(read_timeout(REQUEST_TIMEOUT), READ_TIMEOUT, "watches need this time between two bookmarks");
+        assert_eq!(read_timeout(READ_TIMEOUT * 2), READ_TIMEOUT * 2);
+        // Without a time limit, the client waits for a response that comes late.
+        let (started, mut start) = tokio::sync::mpsc::unbounded_channel();
+        let respond = async move || {
+            let (late, wait) = tokio::sync::oneshot::channel::<()>();
+            started.send(late).unwrap();
+            wait.await.unwrap();
+            OBJECT
+        };
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(async move { axum::serve(listener, Router::new().fallback(respond)).await });
+        let client = connect(Config::new(url.parse().unwrap()), Duration::MAX).unwrap();
+        let api: Api<DynamicObject> = Api::all_with(bounded(client, Bounds::new(Duration::MAX)), &namespaces());
+        let respond = async { start.recv().await.unwrap().send(()).unwrap() };
+        let (object, ()) = tokio::join!(api.get("a"), respond);
+        assert_eq!(object.unwrap().metadata.name.as_deref(), Some("a"));
     }
 
     #[tokio::test]

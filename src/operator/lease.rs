@@ -157,12 +157,20 @@ impl Elector {
         Self { api, namespace, instance, identity, leadership, lease: None, seen: None }
     }
 
-    /// Reads the Lease.
+    /// Reads the Lease before the election, through a client that retries.
     ///
     /// # Errors
     /// If a request to the API server fails.
-    pub async fn read(&mut self) -> Result<(), kube::Error> {
-        self.lease = self.api.get_opt(NAME).await?;
+    pub async fn read_through(&mut self, client: &Client) -> Result<(), kube::Error> {
+        self.read_from(&Api::namespaced(client.clone(), &self.namespace)).await
+    }
+
+    async fn read(&mut self) -> Result<(), kube::Error> {
+        self.read_from(&self.api.clone()).await
+    }
+
+    async fn read_from(&mut self, api: &Api<Lease>) -> Result<(), kube::Error> {
+        self.lease = api.get_opt(NAME).await?;
         self.seen = Seen::after_read(self.seen.take(), self.lease.as_ref(), Instant::now());
         Ok(())
     }

@@ -21,6 +21,7 @@ pub mod controller;
 pub mod helm;
 pub mod lease;
 mod maintenance;
+mod server;
 pub mod tasks;
 pub mod telemetry;
 pub mod web;

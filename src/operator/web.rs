@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::helm::Runner;
 use crate::lease::Leadership;
+use crate::server;
 use crate::telemetry::Metrics;
 
 /// Opens the port for probes and metrics. The operator calls this function before it reads the catalogue or connects to
@@ -46,27 +47,16 @@ pub struct Health {
 
 /// Serves the probes and the metrics until `stop` is cancelled. Without a listener for metrics, serves both on
 /// `probes`.
-///
-/// # Errors
-/// If serving fails.
-pub async fn serve(
-    (probes, scrapes): (TcpListener, Option<TcpListener>),
-    health: Health,
-    stop: CancellationToken,
-) -> std::io::Result<()> {
+pub async fn serve((probes, scrapes): (TcpListener, Option<TcpListener>), health: Health, stop: CancellationToken) {
     let own = Router::new().route("/livez", get(livez)).route("/readyz", get(readyz));
     let metrics_only = Router::new().route("/metrics", get(scrape));
     match scrapes {
         Some(scrapes) => {
-            let own = serve_on(probes, own.with_state(health.clone()), stop.clone());
-            tokio::try_join!(own, serve_on(scrapes, metrics_only.with_state(health), stop)).map(|_| ())
+            let own = server::serve(probes, own.with_state(health.clone()), stop.clone());
+            tokio::join!(own, server::serve(scrapes, metrics_only.with_state(health), stop));
         }
-        None => serve_on(probes, own.merge(metrics_only).with_state(health), stop).await,
+        None => server::serve(probes, own.merge(metrics_only).with_state(health), stop).await,
     }
-}
-
-async fn serve_on(listener: TcpListener, router: Router, stop: CancellationToken) -> std::io::Result<()> {
-    axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned()).await
 }
 
 /// The liveness probe, which fails only if a pass runs for more than twice its timeout. It must not fail while the API

@@ -3,7 +3,8 @@
 //! The webhook serves HTTPS with a certificate and key in two files. When the files change, the webhook reads them
 //! again: cert-manager writes a renewed certificate to the same files.
 //!
-//! Anyone who reaches the port can send requests, so the webhook limits their size, their number and their time.
+//! Anyone who reaches the port can send requests, so the webhook limits their size, their number and their time, and
+//! the number of connections.
 
 mod listener;
 mod worker;
@@ -28,6 +29,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::controller::CatalogWithFindings;
+use crate::server;
 use listener::TlsListener;
 use osdpl_core::api::{OpenStackDeployment, OpenStackDeploymentSpec, SchemaError, owner_label};
 use osdpl_core::catalog::{Catalog, Level};
@@ -111,20 +113,18 @@ struct Reviewer {
 /// Serves the webhook until `stop` is cancelled.
 ///
 /// # Errors
-/// The call fails if the certificate cannot be read or does not match its key. The returned future fails if serving
-/// fails.
+/// If the certificate cannot be read or does not match its key.
 pub fn serve(
     listener: TcpListener,
     files: CertificateFiles,
     (catalog, known): (&Catalog, Sources),
     stop: CancellationToken,
-) -> anyhow::Result<impl Future<Output = anyhow::Result<()>> + use<>> {
+) -> anyhow::Result<impl Future<Output = ()> + use<>> {
     let schemas = Schemas::new(catalog).map_err(|error: SchemaError| anyhow::anyhow!("{error}"))?;
     let listener = TlsListener::new(listener, files).context("the webhook can't use its certificate")?;
     let reviewer = Arc::new(Reviewer { known, schemas: Arc::new(schemas), worker: Worker::start(MAX_REQUESTS)? });
     let router = limited(Router::new().route(PATH, post(review)).with_state(reviewer), REQUEST_TIMEOUT);
-    let serving = axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned());
-    Ok(async move { serving.await.context("serving the webhook") })
+    Ok(server::serve(listener, router, stop))
 }
 
 /// Limits the size, the number and the time of requests.
@@ -371,7 +371,7 @@ mod tests {
     async fn serve_limited(router: Router, timeout: Duration) -> std::net::SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        tokio::spawn(async move { axum::serve(listener, limited(router, timeout)).await });
+        tokio::spawn(server::serve(listener, limited(router, timeout), CancellationToken::new()));
         address
     }
 

@@ -52,7 +52,7 @@ fn layer(word: &str, value: &LayerValue, with_value: bool, text: &mut String) {
     let formatted = describe_value(value);
     let suffix = if with_value || value.value.is_none() { formatted } else { String::new() };
     let _ = writeln!(text, "  {word:<8} {}{suffix}", value.location);
-    let details = [("by", &value.expression), ("of", &value.source), ("why", &value.why)];
+    let details = [("by", &value.expression), ("reads", &value.source), ("why", &value.why)];
     for (word, detail) in details.into_iter().filter_map(|(word, detail)| Some((word, detail.as_ref()?))) {
         let _ = writeln!(text, "  {:<8}   {word} {detail}", "");
     }

@@ -41,10 +41,10 @@ impl Webhook {
         context: &Arc<Context>,
         openstack: &OpenStackClient,
         stop: &CancellationToken,
-    ) -> anyhow::Result<JoinHandle<anyhow::Result<()>>> {
+    ) -> anyhow::Result<JoinHandle<()>> {
         let (Some(address), Some(certificate), Some(key)) = (self.listen, self.certificate.clone(), self.key.clone())
         else {
-            return Ok(tokio::spawn(async { Ok(()) }));
+            return Ok(tokio::spawn(std::future::ready(())));
         };
         let listener = TcpListener::bind(address).await.with_context(|| {
             format!("the webhook can't listen on {address}; name another address with --webhook-listen")

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 pub(super) use watch::RookWatch;
 
 use super::{Cluster, Error, ErrorContext, MANAGER};
+use osdpl_client::refusal;
 use osdpl_core::api::DEPLOYMENT_LABEL;
 use osdpl_core::ceph::Manifest;
 use osdpl_core::observed::ReleaseKey;
@@ -30,9 +31,9 @@ pub(super) fn describe_refusal(object: &str, status: &Status) -> String {
         );
     }
     if status.is_forbidden() {
-        return format!("{object}: {}; set `rbac.rook` in the values of the operator's chart", status.message);
+        return format!("{object}: {}; set `rbac.rook` in the values of the operator's chart", refusal(status));
     }
-    format!("{object}: {}", status.message)
+    format!("{object}: {}", refusal(status))
 }
 
 impl Cluster {
@@ -74,7 +75,9 @@ impl Cluster {
             "metadata": {"name": store.name, "uid": uid, "labels": {DEPLOYMENT_LABEL: owner}},
         });
         match api.patch(&store.name, &PatchParams::apply(MANAGER).force(), &Patch::Apply(body)).await {
-            Err(kube::Error::Api(status)) => Err(Error::Object(format!("{OBJECT_STORE} {store}: {}", status.message))),
+            Err(kube::Error::Api(status)) => {
+                Err(Error::Object(format!("{OBJECT_STORE} {store}: {}", refusal(&status))))
+            }
             other => other.map(drop).with_context(|| format!("writing {OBJECT_STORE} {store}")),
         }
     }

@@ -36,9 +36,10 @@ impl Clients {
         let agent = format!("osdpl/{} ({name})", env!("CARGO_PKG_VERSION"));
         config.headers.extend(HeaderValue::from_str(&agent).ok().map(|agent| (header::USER_AGENT, agent)));
         let bounds = Bounds::new(REQUEST_TIMEOUT);
-        let lease = bounded(connect(config.clone())?, Bounds { pauses: &[], ..bounds.clone() });
-        let reads = bounded(connect(config.clone())?, bounds.clone());
-        let (connection, bounds) = (connect(config)?, Bounds { check: only_active(leadership.clone()), ..bounds });
+        let lease = bounded(connect(config.clone(), REQUEST_TIMEOUT)?, Bounds { pauses: &[], ..bounds.clone() });
+        let reads = bounded(connect(config.clone(), REQUEST_TIMEOUT)?, bounds.clone());
+        let (connection, bounds) =
+            (connect(config, REQUEST_TIMEOUT)?, Bounds { check: only_active(leadership.clone()), ..bounds });
         let evictions = bounded(connection.clone(), Bounds { pauses: &[], ..bounds.clone() });
         Ok(Self { lease, reads, writes: bounded(connection, bounds), evictions })
     }

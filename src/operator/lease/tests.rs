@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use axum::Router;
 use axum::body::Bytes;
 use axum::http::{Method, StatusCode};
+use osdpl_client::{Bounds, bounded};
 use serde_json::{Value, json};
 
 use super::*;
@@ -70,4 +71,20 @@ async fn does_not_release_the_lease_of_another_holder() {
     *stored.lock().unwrap() = changed.clone();
     elector.release().await;
     assert_eq!(*stored.lock().unwrap(), changed);
+}
+
+#[tokio::test]
+async fn the_first_read_retries() {
+    let refusals = Arc::new(Mutex::new(1));
+    let left = Arc::clone(&refusals);
+    let router = Router::new().fallback(async move || {
+        let mut left = left.lock().unwrap();
+        let code = if *left > 0 { StatusCode::TOO_MANY_REQUESTS } else { StatusCode::OK };
+        *left -= i32::from(*left > 0);
+        (code, json!({"metadata": {"name": NAME, "resourceVersion": "1"}}).to_string())
+    });
+    let reads = bounded(Client::new(router, "a"), Bounds::new(Duration::from_mins(1)));
+    let mut elector = elector(&Stored::default());
+    elector.read_through(&reads).await.unwrap();
+    assert!(elector.lease.is_some() && *refusals.lock().unwrap() == 0);
 }

@@ -7,7 +7,7 @@ use futures::StreamExt;
 use kube::runtime::utils::Backoff;
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, Error, Resource};
-use osdpl_client::Scope;
+use osdpl_client::{Scope, api_message, refusal};
 use serde::de::DeserializeOwned;
 
 use super::partial::{Kind, Partial};
@@ -126,7 +126,7 @@ fn explain(WatchedKind { group, plural }: WatchedKind, error: &Error) -> String 
     match error {
         Error::Api(status) if status.is_forbidden() => format!(
             "{}; grant `list` and `watch` on {plural} ({group}) to the operator's ServiceAccount, as its chart does",
-            status.message
+            refusal(status)
         ),
         other => describe_error(other),
     }
@@ -135,7 +135,7 @@ fn explain(WatchedKind { group, plural }: WatchedKind, error: &Error) -> String 
 /// Describes an error of the API server, or of the connection to it.
 pub(super) fn describe_error(error: &Error) -> String {
     match error {
-        Error::Api(status) => status.message.clone(),
+        Error::Api(_) => api_message(error),
         // Leave out serde's message: it may quote the object, which may be a Secret.
         Error::SerdeError(error) => format!("an object cannot be read: column {}", error.column()),
         other => {

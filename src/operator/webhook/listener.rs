@@ -87,12 +87,12 @@ async fn accept(
         let (acceptor, sender) = (certificate.acceptor.clone(), sender.clone());
         tokio::spawn(async move {
             let handshake = tokio::time::timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await;
-            drop(permit);
             match handshake {
                 Ok(Ok(stream)) => drop(sender.send((stream, from)).await),
                 Ok(Err(error)) => tracing::debug!(%error, %from, "the TLS handshake of a webhook client failed"),
                 Err(_) => tracing::debug!(%from, "the TLS handshake of a webhook client timed out"),
             }
+            drop(permit);
         });
     }
 }

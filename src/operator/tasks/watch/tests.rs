@@ -70,3 +70,16 @@ fn pauses_grow_to_a_limit_and_reset() {
     pauses.reset();
     assert_eq!(pauses.next(), Some(SHORTEST_PAUSE));
 }
+
+#[test]
+fn problems_do_not_quote_the_page_of_a_load_balancer() {
+    let page = |code: u16| {
+        let status = json!({"kind": "Status", "code": code, "message": "<html>\n<body>Blocked</body>\n</html>"});
+        Error::Api(serde_json::from_value::<kube::core::Status>(status).unwrap().boxed())
+    };
+    let nodes = WatchedKind { group: "", plural: "nodes" };
+    assert_eq!(explain(nodes, &page(502)), "the API server can't process the request: 502 without a reason");
+    assert_eq!(explain(nodes, &page(404)), "404 without a reason");
+    let forbidden = explain(nodes, &page(403));
+    assert!(forbidden.starts_with("403 without a reason") && !forbidden.contains('<'), "{forbidden}");
+}
