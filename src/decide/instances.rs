@@ -13,6 +13,9 @@ use osdpl_core::openstack::{Access, describe_instance, is_compute, recorded_acce
 use osdpl_core::release::{Status, Verb};
 use osdpl_values::Values;
 
+/// Why osdpl can't query Nova if the values of Keystone and Nova in the release records are not complete.
+pub const NO_PASSWORD: &str = "the release records don't contain the password of Keystone's administrator";
+
 /// Returns why osdpl must not uninstall the cloud's releases yet; `None` if it knows no reason.
 ///
 /// osdpl waits while Nova reports instances, and while osdpl can't query Nova. It does not wait if the user has allowed
@@ -22,11 +25,7 @@ pub(crate) fn obstacle(draft: &mut Draft<'_>, observed: &Observed) -> Option<Str
     if may_delete_instances(deployment) || !has_deployed_nova(draft.catalog(), observed) {
         return None;
     }
-    let releases = installed(observed).filter(|(name, ..)| {
-        let endpoint = draft.catalog().release(name).and_then(|(_, release)| release.endpoint.as_ref());
-        endpoint.is_some_and(|endpoint| endpoint.keystone || is_compute(endpoint))
-    });
-    let releases: Vec<_> = releases.collect();
+    let releases = access_releases(draft.catalog(), observed);
     let mut recorded: BTreeMap<&str, (&ReleaseKey, &Values)> = BTreeMap::new();
     for (name, key, existing) in releases {
         let read = Read::Values { release: key.clone(), revision: existing.revision, required: false };
@@ -43,11 +42,23 @@ pub(crate) fn obstacle(draft: &mut Draft<'_>, observed: &Observed) -> Option<Str
     Some(advise(&problem, deployment))
 }
 
+/// Returns the releases of the cloud whose recorded values contain the URLs and the credentials to query Nova: Keystone
+/// and Nova itself, each with its name in the catalogue.
+pub fn access_releases<'a>(
+    catalog: &Catalog,
+    observed: &'a Observed,
+) -> Vec<(&'a str, &'a ReleaseKey, &'a ObservedRelease)> {
+    let releases = installed(observed).filter(|(name, ..)| {
+        let endpoint = catalog.release(name).and_then(|(_, release)| release.endpoint.as_ref());
+        endpoint.is_some_and(|endpoint| endpoint.keystone || is_compute(endpoint))
+    });
+    releases.collect()
+}
+
 /// Returns why the deletion must wait for Nova; `None` if Nova has no instances.
 fn problem(draft: &Draft<'_>, access: Option<&Access>) -> Option<String> {
     let Some(access) = access else {
-        let why = "the release records don't contain the password of Keystone's administrator";
-        return Some(format!("osdpl can't query Nova for instances: {why}"));
+        return Some(format!("osdpl can't query Nova for instances: {NO_PASSWORD}"));
     };
     match draft.snapshot.instances.as_ref().filter(|last| last.access == *access).map(|last| &last.found) {
         Some(Ok(found)) => found.as_deref().map(describe_instance),

@@ -62,11 +62,12 @@ pub use charts::{chart_request, known_charts, retry_chart_at};
 pub use deletion::labels_after_deletion;
 pub use draft::RETRY_INTERVAL;
 pub use external::HOST_ANNOTATION;
-pub use instances::{advise, may_delete_instances};
+pub use instances::{NO_PASSWORD, access_releases, advise, may_delete_instances};
 pub use kept::{Kept, Refusal};
 pub use namespaces::find_outside;
 pub use nodes::cluster_info;
 pub use objects::{Data, ObjectState, Objects};
+pub use ownership::owned_releases;
 pub use plan::{Hold, Plan};
 pub use releases::RENDER_LIMIT;
 pub use requests::{

@@ -9,6 +9,7 @@ use osdpl_core::openstack::{Access, Error, neutron, nova};
 use osdpl_maintenance::OpenStackClient;
 use serde_json::json;
 
+use crate::canaries::collect::TOKEN;
 use crate::fake_apis::{Behaviour, FakeApis};
 use crate::nova::MigrationOutcome;
 use crate::pool::RUNTIME;
@@ -156,6 +157,6 @@ fn reports_api_errors_without_secrets() {
         let all = format!(
             "{access:?} {old:?} {busy:?} {login:?} {absent:?} {no_connection:?} {old} {busy} {login} {no_connection}"
         );
-        assert!(!all.contains(PASSWORD) && !all.contains("gaaaa"), "{all}");
+        assert!(!all.contains(PASSWORD) && !all.contains(TOKEN), "{all}");
     });
 }

@@ -41,6 +41,36 @@ async fn until_waiting(world: &World, why: &str) {
 }
 
 #[test]
+fn a_standby_queries_nova() {
+    run_test("instances-standby", async |world| {
+        let server = FakeApis::start(&["identity", "compute"]).await;
+        server.nova.add_server("node-1", "web", "ACTIVE");
+        let catalogue = without_node_dependencies(world);
+        let setup = || world.setup_with_fake_apis(&server).catalog(&catalogue);
+        let _active = setup().pod("active").start().await;
+        world.apply(&nova()).await;
+        world.until_ready().await;
+
+        let webhook = Webhook::new(world);
+        let authority = webhook.write_certificate();
+        let standby = setup().pod("standby").arguments(&webhook.arguments()).start().await;
+        assert!(standby.readiness().starts_with("ok: standby"), "{}", standby.readiness());
+        webhook.register(world, &authority).await;
+        let refused = until_refused(world).await;
+        assert!(refused.contains("Nova has instances, such as web-name, so nothing is uninstalled"), "{refused}");
+        server.set_behaviour("nova-api", Behaviour::Unavailable);
+        let refused = until_refused(world).await;
+        assert!(refused.contains("osdpl can't query Nova for instances"), "{refused}");
+        server.set_behaviour("nova-api", Behaviour::Normal);
+        server.nova.remove_server("web");
+        let params = DeleteParams { dry_run: true, ..DeleteParams::default() };
+        world.deployments().delete(NAME, &params).await.expect("the standby admits the deletion of an empty cloud");
+        let webhooks: Api<ValidatingWebhookConfiguration> = Api::all(world.client.clone());
+        webhooks.delete(HOOK, &DeleteParams::default()).await.unwrap();
+    });
+}
+
+#[test]
 fn deletion_waits_until_nova_has_no_instances() {
     run_test("instances", async |world| {
         let server = FakeApis::start(&["identity", "compute"]).await;

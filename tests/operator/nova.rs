@@ -8,6 +8,7 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
+use crate::canaries::collect::TOKEN;
 use api::{ApiResponse, HOST, OK, TASK, fault, find};
 
 /// How a live migration that osdpl requests ends.
@@ -56,6 +57,12 @@ struct State {
     /// The maximum number of objects in a page of a list. The fake API ignores the client's `limit`.
     page: usize,
     reads: u64,
+}
+
+impl State {
+    fn valid_token(&self) -> String {
+        format!("{TOKEN}-{}", self.token)
+    }
 }
 
 impl Default for Nova {
@@ -180,7 +187,7 @@ impl Nova {
 
     /// Returns a new token of the fake Keystone and the token's expiry.
     pub fn token(&self) -> (String, String) {
-        self.with(|state| (format!("gaaaa-{}", state.token), (Timestamp::now() + state.token_lifetime).to_string()))
+        self.with(|state| (state.valid_token(), (Timestamp::now() + state.token_lifetime).to_string()))
     }
 
     /// Returns the changes that osdpl has requested, oldest first.
@@ -204,7 +211,7 @@ impl Nova {
     pub fn respond(&self, request: &ApiRequest<'_>) -> ApiResponse {
         let path = request.path.split('?').next().unwrap_or_default();
         let mut state = self.state.lock().unwrap();
-        if request.token != format!("gaaaa-{}", state.token) {
+        if request.token != state.valid_token() {
             return fault("401 Unauthorized", "error", "The request you have made requires authentication.");
         }
         if path == "/v2.1/" {

@@ -14,7 +14,7 @@ use osdpl_core::release::{self, DecodeError, Objects, RecordMeta, RevisionSource
 use osdpl_values::Values;
 
 /// The content of a record, or the reason why it can't be decoded.
-pub(super) type Decoded<T> = Result<T, String>;
+pub(crate) type Decoded<T> = Result<T, String>;
 
 /// Returns the name of the Secret in which helm stores the record of a revision.
 pub(super) fn record_name(key: &ReleaseKey, revision: i64) -> String {
@@ -63,7 +63,7 @@ impl Reader {
     ///
     /// # Errors
     /// If a request to the API server fails.
-    pub(super) async fn recorded_values(&self, key: &ReleaseKey, revision: i64) -> Result<Decoded<Values>, Error> {
+    pub(crate) async fn recorded_values(&self, key: &ReleaseKey, revision: i64) -> Result<Decoded<Values>, Error> {
         self.read_existing_record(key, revision, release::decode_values).await
     }
 

@@ -1,6 +1,8 @@
 //! Provides the catalogue and the cluster's data to the webhook, which validates a spec before the API server stores
 //! it.
 
+use std::collections::BTreeMap;
+
 use futures::FutureExt as _;
 use kube::ResourceExt as _;
 
@@ -8,9 +10,9 @@ use super::{CatalogWithFindings, Context};
 use osdpl_core::api::{OpenStackDeployment, OpenStackDeploymentSpec};
 use osdpl_core::catalog::Catalog;
 use osdpl_core::nodes;
-use osdpl_core::observed::ClusterInfo;
-use osdpl_core::openstack::{describe_instance, is_compute};
-use osdpl_decide::{advise, may_delete_instances};
+use osdpl_core::observed::{ClusterInfo, Observed};
+use osdpl_core::openstack::{Access, describe_instance, is_compute, recorded_access};
+use osdpl_decide::{NO_PASSWORD, access_releases, advise, may_delete_instances, owned_releases};
 use osdpl_lint::rule;
 use osdpl_maintenance::OpenStackClient;
 
@@ -56,7 +58,8 @@ impl Context {
     /// Returns why the webhook refuses the deletion of a resource; `None` if it admits the deletion.
     ///
     /// The webhook refuses the deletion while Nova reports instances, or while osdpl can't query Nova. It always admits
-    /// the deletion of a cloud without a deployed Nova, and of a resource in a namespace that is being deleted.
+    /// the deletion of a cloud without a deployed Nova, and of a resource in a namespace that is being deleted. A standby
+    /// queries Nova, too: the API server asks any of the operator's pods.
     pub async fn deletion_obstacle(
         &self,
         deployment: &OpenStackDeployment,
@@ -75,16 +78,36 @@ impl Context {
             return None;
         }
         let setting = self.setting.borrow().clone();
-        let found = match setting.as_ref().map(|setting| setting.nova()) {
-            // A standby refuses the deletion, too: the API server can't take back a deletion that the webhook admitted.
-            None => Err("this operator is a standby, or has not read the cloud yet; try again".to_owned()),
-            Some(Err(why)) => Err(why.to_owned()),
-            Some(Ok(access)) => client.find_instance(access).await.map_err(|error| error.to_string()),
+        let access = match setting.as_ref().map(|setting| setting.nova()) {
+            Some(access) => access.cloned().map_err(str::to_owned),
+            // A standby makes no plans, so it has no settings.
+            None => self.recorded_access(deployment, &catalog).await,
+        };
+        let found = match access {
+            Ok(access) => client.find_instance(&access).await.map_err(|error| error.to_string()),
+            Err(why) => Err(why),
         };
         let problem = match found {
             Ok(found) => describe_instance(&found?),
             Err(why) => format!("osdpl can't query Nova for instances: {why}"),
         };
         Some(advise(&problem, deployment))
+    }
+
+    /// Returns the URLs and the credentials to query Nova from the release records; the error says why it can't.
+    async fn recorded_access(&self, deployment: &OpenStackDeployment, catalog: &Catalog) -> Result<Access, String> {
+        if !self.tasks.is_ready() {
+            return Err("this operator has not read the cluster yet; try again".to_owned());
+        }
+        let observation = self.tasks.observe();
+        let (releases, owned) = ((*observation.releases).clone(), owned_releases(deployment));
+        let observed = Observed { releases, owned, ..Observed::default() };
+        let mut recorded = BTreeMap::new();
+        for (name, key, release) in access_releases(catalog, &observed) {
+            let values = self.cluster.reader().recorded_values(key, release.revision).await;
+            recorded.insert(name, (key, values.map_err(|error| error.to_string())??));
+        }
+        let recorded = recorded.iter().map(|(name, (key, values))| (*name, (*key, values))).collect();
+        recorded_access(catalog, &recorded).ok_or_else(|| NO_PASSWORD.to_owned())
     }
 }
