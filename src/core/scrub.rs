@@ -7,6 +7,7 @@
 mod assigned;
 mod detect;
 mod extra_objects;
+mod pem;
 mod shapes;
 
 pub use detect::{collect_secret_scalars, is_secret_value};

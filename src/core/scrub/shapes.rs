@@ -1,6 +1,7 @@
 //! Finds unknown secrets by their shape, or by the shape of the text around them.
 
 use super::assigned::find_assigned_secrets;
+use super::pem;
 
 /// The beginning and the minimum length of tokens: Keystone's Fernet tokens, JSON Web Tokens, and keys of Ceph.
 const TOKENS: [(&str, usize); 6] = [("gAAAAA", 60), ("eyJ", 40), ("AQA", 40), ("AQB", 40), ("AQC", 40), ("AQD", 40)];
@@ -16,7 +17,7 @@ pub(super) fn find(text: &str) -> Vec<(usize, usize)> {
     let mut found = in_urls(text);
     found.extend(assigned(text));
     found.extend(tokens(text));
-    found.extend(private_keys(text));
+    found.extend(pem::private_keys(text));
     found
 }
 
@@ -77,34 +78,6 @@ fn tokens(text: &str) -> Vec<(usize, usize)> {
     found
 }
 
-/// Finds private keys in PEM, without the lines that begin and end them.
-///
-/// If the beginning of the text was cut off within a key, the key begins with the text.
-fn private_keys(text: &str) -> Vec<(usize, usize)> {
-    let mut found: Vec<(usize, usize)> = Vec::new();
-    let mut done = 0;
-    for (at, begin) in text.match_indices("PRIVATE KEY-----") {
-        let start = at + begin.len();
-        if let Some(end) = end_of_key(&text[..at]) {
-            // `end` precedes `done` if the loop has found the whole key.
-            found.extend((done < end).then_some((done, end)));
-            done = done.max(start);
-        } else if start > done {
-            let end = text[start..].find("-----END").map_or(text.len(), |length| start + length);
-            found.push((start, end));
-            done = end;
-        }
-    }
-    found
-}
-
-/// Returns the offset of the last line of a key, such as `-----END RSA `, if the text before `PRIVATE KEY-----` ends
-/// with such a line.
-fn end_of_key(before: &str) -> Option<usize> {
-    let (key, label) = before.rsplit_once("-----")?;
-    (label.starts_with("END") && !label.contains('\n')).then_some(key.len())
-}
-
 pub(super) fn ends_a_url(letter: char) -> bool {
     letter.is_whitespace() || "\"'`<>".contains(letter)
 }
@@ -158,7 +131,6 @@ mod tests {
                 "a\n-----BEGIN RSA PRIVATE KEY-----[redacted]-----END RSA PRIVATE KEY-----\nb",
             ),
             ("-----BEGIN PRIVATE KEY-----\nMII", "-----BEGIN PRIVATE KEY-----[redacted]"),
-            ("MII\nabc\n-----END RSA PRIVATE KEY-----\nb", "[redacted]-----END RSA PRIVATE KEY-----\nb"),
             ("{\\\"password\\\": \\\"hunter2\\\", x}", "{\\\"password\\\": \\\"[redacted]\\\", x}"),
             ("\"password\": \"a\\\"b\", x", "\"password\": \"[redacted]\", x"),
             ("password: x7]Kp2:q9", "password: [redacted]"),
@@ -175,8 +147,6 @@ mod tests {
     #[test]
     fn finds_no_secret_within_another_one() {
         assert_eq!(super::in_urls(&"://a:b@c".repeat(1000)).len(), 1);
-        assert_eq!(super::private_keys(&"PRIVATE KEY-----".repeat(1000)).len(), 1);
-        assert_eq!(super::private_keys(&"-----END PRIVATE KEY-----".repeat(1000)).len(), 0);
     }
 
     #[test]

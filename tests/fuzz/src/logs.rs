@@ -79,6 +79,13 @@ pub fn seeds() -> Vec<Vec<u8>> {
     for text in ["\u{1}password=\u{1}", "ü", "\u{fffd}>>?"] {
         seeds.push(sections::write([(SECRET, many(text) + &many(text))]));
     }
+    // Keys in PEM whose beginning was cut off.
+    let end = "-----END RSA PRIVATE KEY-----";
+    seeds.push(sections::write([
+        (SECRET, ""),
+        ("log", &format!("{{\"error\": \"no key\\nMII\\nab=\\n{end}\\n\"}}\nMII\n{end}")),
+    ]));
+    seeds.push((many(&format!("a\n{end}\n")) + &many("12:00 MII\\n")).into());
     // A key without a value at the end of the text.
     seeds.push(sections::write([("log", "password:\n")]));
     // The longest output of helm that the operator keeps.
