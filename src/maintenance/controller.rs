@@ -7,8 +7,9 @@
 //! A pass of the controller reads the state of the cluster, decides, and executes one action. Then it reads and decides
 //! again, until the maintenance must wait. Between passes the controller keeps only the refused migrations and the last
 //! failure of each maintenance in memory. The controller queries Nova while a maintenance waits for a change that only
-//! Nova reports, and once a minute while a compute node is ready to drain. If an action fails, the controller logs and
-//! counts the error, and writes it to the status of the maintenance. Other maintenances continue.
+//! Nova reports, and once a minute while a compute node is ready to drain. If an action fails, or a pass takes too long
+//! or lacks a permission, the controller logs and counts the error, and writes it to the status of the maintenance.
+//! Other maintenances continue.
 
 #![allow(clippy::disallowed_methods, reason = "uses the clock for windows and for timestamps in the status")]
 
@@ -26,7 +27,7 @@ use kube::runtime::controller::{self, Controller};
 use kube::runtime::watcher;
 use kube::{Client, ResourceExt};
 use osdpl_client::{Error, Stored, run_controller};
-use osdpl_core::api::{MAINTENANCE_FINALIZER, NodeMaintenance, RETRY};
+use osdpl_core::api::{MAINTENANCE_FINALIZER, NodeMaintenance, NodeMaintenanceStatus, RETRY};
 use osdpl_core::maintenance::CloudSettings;
 use tokio::sync::{Mutex, Notify};
 use tokio_util::sync::CancellationToken;
@@ -177,18 +178,26 @@ async fn reconcile(
         // The time limit does not include the wait for the passes of other maintenances.
         let mut states = this.states.lock().await;
         let pass = run_pass(maintenance, &this, &mut states);
-        if let Ok(outcome) = tokio::time::timeout(this.pass_timeout, pass).await {
-            return outcome;
-        }
         let name = maintenance.name_any();
-        this.operator.count_failure();
+        match tokio::time::timeout(this.pass_timeout, pass).await {
+            Ok(Err(error)) if error.is_forbidden() => {
+                drop(states);
+                this.report(&name, error.to_string()).await;
+                return Err(error);
+            }
+            Ok(outcome) => return outcome,
+            Err(tokio::time::error::Elapsed { .. }) => this.operator.count_failure(),
+        }
         let message = format!(
             "osdpl stopped its work on this maintenance after {} s and will retry it: Nova, Neutron or the API server responds too slowly; check them",
             this.pass_timeout.as_secs()
         );
         tracing::warn!(maintenance = name, "{message}");
-        let state = states.entry(name).or_default();
-        Ok(requeue_at(state.record_failure(message, input_of(maintenance), this.requeue_delay).until))
+        let state = states.entry(name.clone()).or_default();
+        let until = state.record_failure(message.clone(), input_of(maintenance), this.requeue_delay).until;
+        drop(states);
+        this.report(&name, message).await;
+        Ok(requeue_at(until))
     };
     tokio::select! {
         outcome = pass => outcome,
@@ -229,7 +238,10 @@ async fn run_pass(
             Err(error) if error.is_conflict() => continue,
             published => published?,
         };
-        let Some(action) = decision.action.clone() else { return Ok(this.requeue_after(&decision)) };
+        let Some(action) = decision.action.clone() else {
+            state.failure = None;
+            return Ok(this.requeue_after(&decision));
+        };
         match this.execute(&current, &action, setting.as_deref(), &mut state.refused_migrations).await {
             Ok(()) => state.failure = None,
             // Someone changed the resource or the node. The next iteration reads both again.
@@ -311,6 +323,22 @@ impl MaintenanceController {
         }
         self.observe(maintenance, &snapshot, &mut observed).await?;
         Ok(Some(decide(&Snapshot { observed: &observed, ..snapshot })))
+    }
+
+    /// Writes into the status of a maintenance why a pass could not observe the cluster.
+    ///
+    /// Removes the observed generation from the status. So the next pass that can observe the cluster replaces the
+    /// message, even if the node is ready to drain and the operator has restarted meanwhile.
+    async fn report(&self, name: &str, message: String) {
+        let write = async {
+            let Some(current) = self.cluster.get_maintenance(name).await? else { return Ok(()) };
+            let known = current.status.clone().unwrap_or_default();
+            let status = NodeMaintenanceStatus { message, observed_generation: None, ..known };
+            self.cluster.publish_status(current, &status).await.map(drop)
+        };
+        if let Err::<(), Error>(error) = write.await {
+            tracing::warn!(maintenance = name, %error, "can't report a failed pass in the status of the maintenance");
+        }
     }
 
     /// Returns kube's action that starts the next pass at the time that the decision requests. If a watch reports a

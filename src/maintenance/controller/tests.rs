@@ -81,20 +81,68 @@ fn stored() -> Arc<Stored<NodeMaintenance>> {
 }
 
 fn refusal(code: StatusCode) -> Response {
-    let reason = if code == StatusCode::NOT_FOUND { "NotFound" } else { "Conflict" };
+    let reason = match code {
+        StatusCode::NOT_FOUND => "NotFound",
+        StatusCode::FORBIDDEN => "Forbidden",
+        _ => "Conflict",
+    };
     let status = json!({"kind": "Status", "status": "Failure", "code": code.as_u16(), "reason": reason});
     (code, status.to_string()).into_response()
 }
 
+/// Returns an API server with a maintenance whose node is ready to drain, and the list of the writes of its status.
+/// `node` responds to requests about nodes.
+fn api_with_nodes<F>(node: fn() -> F) -> (Router, Arc<StdMutex<Vec<Value>>>)
+where
+    F: Future<Output = Response> + Send + 'static,
+{
+    let writes = Arc::<StdMutex<Vec<Value>>>::default();
+    let log = Arc::clone(&writes);
+    let api = Router::new().fallback(async move |request: Request| {
+        let (is_patch, path) = (request.method() == Method::PATCH, request.uri().path().to_owned());
+        if path.contains("/nodes/") {
+            return node().await;
+        }
+        let body = axum::body::to_bytes(request.into_body(), 1 << 20).await.unwrap();
+        let mut writes = log.lock().unwrap();
+        if is_patch {
+            writes.push(serde_json::from_slice(&body).unwrap());
+        }
+        let mut found = maintenance(1);
+        let ready = json!({"phase": "ReadyToDrain", "message": "n1 can be drained", "observedGeneration": 1});
+        found["status"] = writes.last().map_or(ready, |last| last["status"].clone());
+        found.to_string().into_response()
+    });
+    (api, writes)
+}
+
+/// Checks that the only write of the status says why the pass failed, and that a later pass replaces the message.
+fn check_report(writes: &StdMutex<Vec<Value>>, reason: &str) {
+    let writes = writes.lock().unwrap();
+    assert_eq!(writes.len(), 1, "{writes:?}");
+    let status = &writes[0]["status"];
+    assert!(status["message"].as_str().unwrap().contains(reason), "{status}");
+    assert_eq!((&status["phase"], &status["observedGeneration"]), (&json!("ReadyToDrain"), &Value::Null));
+}
+
 #[tokio::test]
-async fn a_slow_pass_ends_and_lets_others_continue() {
-    let silent = Router::new().fallback(async || std::future::pending::<Response>().await);
-    let (controller, operator) = controller(silent, Duration::from_millis(1));
+async fn a_slow_pass_is_reported_and_lets_others_continue() {
+    let (api, writes) = api_with_nodes(std::future::pending);
+    let (controller, operator) = controller(api, Duration::from_millis(1));
     reconcile(stored(), Arc::clone(&controller)).await.unwrap();
-    let states = controller.states.try_lock().expect("the pass has released the lock");
-    let failure = states["m1"].failure.as_ref().unwrap();
-    assert!(failure.message.contains("responds too slowly"), "{}", failure.message);
+    drop(controller.states.try_lock().expect("the pass has released the lock"));
+    check_report(&writes, "responds too slowly");
     assert_eq!(*operator.failures.lock().unwrap(), 1);
+}
+
+#[tokio::test]
+async fn a_missing_permission_is_reported_once() {
+    let (api, writes) = api_with_nodes(|| std::future::ready(refusal(StatusCode::FORBIDDEN)));
+    let (controller, _) = controller(api, PASS_TIMEOUT);
+    for _ in 0..2 {
+        reconcile(stored(), Arc::clone(&controller)).await.unwrap_err();
+    }
+    check_report(&writes, "reading node n1: ");
 }
 
 #[tokio::test]
