@@ -80,7 +80,7 @@ fuzz:
 	$(CARGO) clippy --package fuzz --features libfuzzer -- -D warnings
 	CARGO=$(CARGO) tests/fuzz/run $(SECONDS) $(TARGETS)
 
-## make sweep       kill the operator and helm at each write of install, upgrade and deletion; takes 40 minutes
+## make sweep       kill the operator and helm at each write of install, upgrade and deletion; takes an hour
 sweep:
 	$(CARGO) test --workspace --test operator sweep:: -- --ignored --nocapture --test-threads 1
 

@@ -220,7 +220,6 @@ fn maintains_one_node_at_a_time_across_restarts() {
         server.nova.set_migration_outcome(MigrationOutcome::Immediate);
         world.until_ready_to_drain("second").await;
         assert_eq!((server.nova.host_of("a"), server.nova.host_of("c")), (one.to_owned(), one.to_owned()));
-        assert!(!world.operator_log().contains("gaaaa-"), "the operator's log must not contain a token of Keystone");
         assert_eq!(operator.metric("osdpl_maintenance_failures_total", ""), 0);
         world.delete_maintenance("second").await;
         world.until_maintenance_deleted("second").await;

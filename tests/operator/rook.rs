@@ -80,7 +80,7 @@ fn requests_pools_from_rook_and_keeps_them_on_deletion() {
         assert!(message.ends_with(&format!("/main: Ready, HEALTH_OK, fsid {FSID}")), "{message}");
         assert_eq!(world.keyring("images-rbd-keyring").await.0, GLANCE);
         let explained = world.osdpl(&["explain", "glance", "conf.glance.rbd.rbd_store_user"]);
-        let source = format!("of Ceph, as described by Rook's ConfigMap {}/", rook.namespace);
+        let source = format!("reads Ceph, as described by Rook's ConfigMap {}/", rook.namespace);
         assert!(explained.contains("by ${ceph.glance.user}\n") && explained.contains(&source), "{explained}");
         let runs = world.helm_runs().len();
 

@@ -1,15 +1,17 @@
 //! Kills the operator and its helm processes with SIGKILL at each write of a cloud's life, starts a new operator, and
 //! checks that the cloud converges.
 //!
-//! A proxy counts the writes of the operator and helm in a phase: install, upgrade or deletion. At write *n* it waits
-//! until the API server has done the write, withholds the response, and lets nothing pass any more. Then the test kills
-//! all processes. To kill *before* write *n* has the same effect as to kill after write *n* − 1, so this covers both.
+//! A proxy counts the writes of the operator and helm in a phase: install, upgrade or deletion. A phase ends when the
+//! operator has nothing left to do. At write *n* the proxy waits until the API server has done the write, withholds the
+//! response, and lets nothing pass any more. Then the test kills all processes. To kill *before* write *n* has the same
+//! effect as to kill after write *n* − 1, so this covers both.
 //! Releases are installed in parallel, so the order of writes differs between runs: *n* is a count, and each run prints
 //! the write that it hit. The number of writes differs, too. So a sweep increases *n* until *n* is greater than the
 //! number of writes without a kill, and several runs in succession have fewer writes than their *n*.
 //!
-//! The three phases of a run share a namespace, to save time: each has its own kill, and begins only when the cloud has
-//! converged after the last one. Each run has a new namespace.
+//! The phases of a run share a namespace, to save time: each has its own kill, and begins only when the cloud has
+//! converged after the last one. Each run has a new namespace. One cloud is upgraded and its deletion retains the data
+//! (`Retain`); for the other deletion policies, a sweep kills only during the deletion.
 
 mod cycle;
 mod keys;
@@ -22,6 +24,7 @@ use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::PostParams;
+use osdpl_core::api::DeletionPolicy;
 use serde_json::{Value, json};
 
 use crate::cloud::{services, with_values};
@@ -50,6 +53,9 @@ const NEVER: usize = usize::MAX;
 struct Cloud {
     spec: Value,
     upgraded: Value,
+    policy: DeletionPolicy,
+    /// The phases in which a sweep kills.
+    swept: &'static [Phase],
     /// The number of its releases.
     releases: usize,
     /// The Secrets into which Jobs of the cloud write keys.
@@ -106,10 +112,19 @@ impl Cloud {
     }
 
     fn new(mut spec: Value, upgrade: impl Fn(Value) -> Value) -> Self {
-        spec["deletionPolicy"] = json!("Retain");
+        let policy = DeletionPolicy::Retain;
+        spec["deletionPolicy"] = json!(policy);
         let memory = json!({"conf": {"memcached": {"memory": 300}}});
         let upgraded = with_values(upgrade(spec.clone()), "memcached", memory);
-        Self { spec, upgraded, releases: 3, keys: &[], arguments: Vec::new() }
+        Self { spec, upgraded, policy, swept: &Phase::ALL, releases: 3, keys: &[], arguments: Vec::new() }
+    }
+
+    /// The same cloud with this deletion policy. A sweep kills only during its deletion.
+    fn deleted_with(mut self, policy: DeletionPolicy) -> Self {
+        for spec in [&mut self.spec, &mut self.upgraded] {
+            spec["deletionPolicy"] = json!(policy);
+        }
+        Self { policy, swept: &[Phase::Deletion], ..self }
     }
 
     /// Creates the objects that the spec refers to.
@@ -135,8 +150,8 @@ struct Log(Mutex<Run>);
 struct Run {
     /// The phase that runs, its kill point and the write that was hit, as text.
     now: String,
-    /// For each phase that has passed: whether its kill point was hit, and the number of writes before the kill.
-    passed: Vec<(bool, usize)>,
+    /// For each phase that has passed: whether its kill point was hit, and the number of its writes.
+    passed: Vec<(Phase, bool, usize)>,
 }
 
 impl Log {
@@ -151,13 +166,13 @@ impl Log {
         *now = format!("{now}: {write}");
     }
 
-    fn leave(&self, writes: usize, recovery: Option<Duration>) {
+    fn leave(&self, phase: Phase, writes: usize, recovery: Option<Duration>) {
         let mut run = self.0.lock().unwrap();
         let result = recovery.map_or(format!("not killed, {writes} writes"), |recovery| {
             format!("converged after {:.1} s", recovery.as_secs_f64())
         });
         println!("{}: {result}", run.now);
-        run.passed.push((recovery.is_some(), writes));
+        run.passed.push((phase, recovery.is_some(), writes));
     }
 }
 
@@ -188,8 +203,8 @@ struct Sweep {
 }
 
 impl Sweep {
-    /// Returns the kill points of the next run; `None` if the sweep is complete.
-    fn next(&mut self, samples: Option<usize>) -> Option<Points> {
+    /// Returns the kill points of the next run; `None` if the sweep of these phases is complete.
+    fn next(&mut self, swept: &[Phase], samples: Option<usize>) -> Option<Points> {
         self.runs += 1;
         let points = match samples {
             Some(samples) if self.runs > samples => [None; 3],
@@ -197,11 +212,13 @@ impl Sweep {
             Some(samples) => self.reference.map(|writes| Some((writes * (2 * self.runs - 1)).div_ceil(2 * samples))),
             None => self.misses.map(|misses| (misses < MISSES).then_some(self.runs)),
         };
+        let points = only(swept, points);
         points.iter().any(Option::is_some).then_some(points)
     }
 
     fn note(&mut self, points: Points, (run, failure): (Run, Option<String>)) {
-        for (phase, (is_hit, _)) in run.passed.into_iter().enumerate() {
+        for (phase, is_hit, _) in run.passed {
+            let phase = phase as usize;
             let Some(point) = points[phase] else { continue };
             if is_hit {
                 self.kills[phase] += 1;
@@ -224,16 +241,25 @@ impl Sweep {
     }
 }
 
-/// Runs a cloud without a kill, and then with kills at each write, or at this number of writes of each phase.
+/// Returns the kill points of these phases, and none for the others.
+fn only(phases: &[Phase], points: Points) -> Points {
+    Phase::ALL.map(|phase| points[phase as usize].filter(|_| phases.contains(&phase)))
+}
+
+/// Runs a cloud without a kill, and then with kills at each write of the phases that it sweeps, or at this number of
+/// writes of each.
 fn sweep(name: &str, cloud: &Cloud, samples: Option<usize>) {
     let started = Instant::now();
-    let (undisturbed, failure) = run(name, cloud, [Some(NEVER); 3]);
+    let (undisturbed, failure) = run(name, cloud, only(cloud.swept, [Some(NEVER); 3]));
     assert_eq!(failure, None);
-    let reference: Vec<usize> = undisturbed.passed.into_iter().map(|(_, writes)| writes).collect();
-    println!("without a kill, the three phases have {reference:?} writes");
-    let progress = Mutex::new(Sweep { reference: reference.try_into().unwrap(), ..Sweep::default() });
+    let mut reference = [0; 3];
+    for (phase, _, writes) in undisturbed.passed.into_iter().filter(|(phase, ..)| cloud.swept.contains(phase)) {
+        reference[phase as usize] = writes;
+    }
+    println!("without a kill, the phases have {reference:?} writes");
+    let progress = Mutex::new(Sweep { reference, ..Sweep::default() });
     let work = || {
-        while let Some(points) = { progress.lock().unwrap().next(samples) } {
+        while let Some(points) = { progress.lock().unwrap().next(cloud.swept, samples) } {
             let result = run(name, cloud, points);
             progress.lock().unwrap().note(points, result);
         }
@@ -251,13 +277,18 @@ fn sweep(name: &str, cloud: &Cloud, samples: Option<usize>) {
     sweep.check(samples);
 }
 
-/// Kills once in each phase, and during the install of another cloud.
+/// Kills once in each phase and under each deletion policy, and during the install of a second cloud.
 #[test]
 fn a_sample_of_kills_converges() {
-    for points in [[Some(35), Some(12), Some(20)], [Some(50), None, None]] {
-        let (run, failure) = run("sweep-sample", &Cloud::small(), points);
+    for (policy, points) in [
+        (DeletionPolicy::Retain, [Some(35), Some(12), Some(20)]),
+        (DeletionPolicy::Purge, [Some(50), None, Some(30)]),
+        (DeletionPolicy::Detach, [None, None, Some(2)]),
+    ] {
+        let (run, failure) = run("sweep-sample", &Cloud::small().deleted_with(policy), points);
         assert_eq!(failure, None);
-        assert!(run.passed.iter().all(|(is_hit, _)| *is_hit), "{:?}", run.passed);
+        let mut swept = run.passed.iter().filter(|(phase, ..)| points[*phase as usize].is_some());
+        assert!(swept.all(|(_, is_hit, _)| *is_hit), "{:?}", run.passed);
     }
 }
 
@@ -265,6 +296,18 @@ fn a_sample_of_kills_converges() {
 #[ignore = "takes half an hour: make sweep"]
 fn every_kill_converges() {
     sweep("sweep", &Cloud::keystone(), None);
+}
+
+#[test]
+#[ignore = "takes a quarter of an hour: make sweep"]
+fn every_kill_of_a_purge_converges() {
+    sweep("sweep-purge", &Cloud::keystone().deleted_with(DeletionPolicy::Purge), None);
+}
+
+#[test]
+#[ignore = "takes a minute: make sweep"]
+fn every_kill_of_a_detachment_converges() {
+    sweep("sweep-detach", &Cloud::keystone().deleted_with(DeletionPolicy::Detach), None);
 }
 
 #[test]
@@ -276,16 +319,17 @@ fn sampled_kills_of_a_full_cloud_converge() {
 #[test]
 fn a_short_run_does_not_end_a_sweep() {
     let run = |writes: usize, points: Points| {
-        let passed = points.into_iter().flatten().map(|point| (point <= writes, writes)).collect();
+        let passed = Phase::ALL.into_iter().zip(points);
+        let passed = passed.filter_map(|(phase, point)| Some((phase, point? <= writes, writes))).collect();
         (Run { passed, ..Run::default() }, None)
     };
     let mut sweep = Sweep { reference: [5; 3], ..Sweep::default() };
     // Runs 2 and 7 to 9 have fewer writes than their kill points, run 6 has one more than the reference.
     for writes in [5, 1, 5, 5, 5, 6, 5, 5, 5] {
-        let points = sweep.next(None).expect("the sweep continues");
+        let points = sweep.next(&Phase::ALL, None).expect("the sweep continues");
         sweep.note(points, run(writes, points));
     }
-    assert_eq!((sweep.next(None), sweep.kills), (None, [5; 3]));
+    assert_eq!((sweep.next(&Phase::ALL, None), sweep.kills), (None, [5; 3]));
     sweep.check(None);
     let ended = Sweep { reference: [98, 60, 74], kills: [98, 60, 67], ..Sweep::default() };
     assert!(catch_unwind(AssertUnwindSafe(|| ended.check(None))).is_err(), "seven writes without a kill");

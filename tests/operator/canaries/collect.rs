@@ -22,6 +22,9 @@ use crate::world::{is_of, with_timeout};
 /// namespace of the test, which may be deleted already.
 const MARKS: &str = "default";
 
+/// The beginning of every token that the fake Keystone of a test issues. The search looks for it in each test.
+pub const TOKEN: &str = "gaaaa-token-of-the-fake-keystone";
+
 /// The default of OpenStack-Helm's charts for passwords. Many names of keys contain this word.
 const DEFAULT: &str = "password";
 
@@ -49,7 +52,8 @@ const LONGEST: usize = 64 << 10;
 /// The secrets of a test.
 #[derive(Clone, Default)]
 pub struct Secrets {
-    /// The contents of osdpl's Secrets and of the user's: credentials, secrets of features, private keys.
+    /// The contents of osdpl's Secrets and of the user's: credentials, secrets of features, private keys. Also tokens of
+    /// Keystone.
     pub all: BTreeSet<String>,
     /// The keys of Ceph's users. The charts get them only through Secrets, so no other object may contain them.
     pub ceph: BTreeSet<String>,
@@ -69,7 +73,8 @@ impl Collector {
     /// file.
     pub fn new(client: Client, namespace: &str, file: &Path) -> Self {
         let statuses = Statuses::watch(&client, namespace, file);
-        let secrets = Arc::new(watch::Sender::new(Secrets::default()));
+        let tokens = Secrets { all: BTreeSet::from([TOKEN.to_owned()]), ..Secrets::default() };
+        let secrets = Arc::new(watch::Sender::new(tokens));
         let (shared, own, api) = (Arc::clone(&secrets), namespace.to_owned(), Api::<Secret>::all(client.clone()));
         let task = tokio::spawn(async move {
             // Release records contain values with credentials. These credentials are also in Secrets.

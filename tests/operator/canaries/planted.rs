@@ -12,9 +12,10 @@ use osdpl_core::api::OpenStackDeployment;
 use serde_json::json;
 
 use super::STATUSES;
-use super::collect::Secrets;
+use super::collect::{Secrets, TOKEN};
 use crate::cloud::services;
 use crate::nodes::Nodes;
+use crate::nova::Nova;
 use crate::world::{World, run_test, with_timeout};
 
 /// A text that is planted in many places. It is a valid name, so that also names can contain it.
@@ -35,7 +36,19 @@ fn collects_secrets_that_no_longer_exist() {
         world.collector.collected().await;
         drop(secrets.delete("own", &DeleteParams::default()).await.unwrap());
         let all = world.collector.collected().await.all;
-        assert_eq!(all, ["first-value", "second-value"].map(str::to_owned).into());
+        assert_eq!(all, [TOKEN, "first-value", "second-value"].map(str::to_owned).into());
+    });
+}
+
+#[test]
+fn finds_tokens_of_the_fake_keystone() {
+    run_test("canary-tokens", async |world| {
+        let (token, _) = Nova::default().token();
+        let file = world.folder.path().join("operator.planted");
+        std::fs::write(&file, STANDARD.encode(format!("x-auth-token: {token}\n"))).unwrap();
+        let leaks = world.leaks_of(&world.collector.collected().await).await;
+        assert_eq!(leaks.into_iter().map(|(place, _)| place).collect::<Vec<_>>(), ["operator.planted"]);
+        std::fs::remove_file(file).unwrap();
     });
 }
 

@@ -102,7 +102,9 @@ async fn create_bomb(world: &World, namespace: &str, field: &str, attempt: &str)
     drop(secrets.create(&PostParams::default(), &serde_json::from_value(record).unwrap()).await.unwrap());
 }
 
-/// Returns the label of a genuine record. helm later deletes this record, because it keeps only the newest ones.
+/// Returns the label `osdpl.dev/attempt` of memcached's first release record, so that a test can forge a record.
+///
+/// Call this function before the test upgrades memcached: helm keeps only the newest records, and deletes this one.
 async fn attempt(world: &World) -> String {
     let genuine = world.api::<Secret>().get("sh.helm.release.v1.memcached.v1").await.unwrap();
     genuine.metadata.labels.unwrap()["osdpl.dev/attempt"].clone()

@@ -3,8 +3,7 @@
 use serde_json::{Value, json};
 
 use super::openstack::{Cloud, IMAGE, PROJECT};
-
-const TOKEN: &str = "gaaaa-of-a-test";
+use crate::canaries::collect::TOKEN;
 
 /// An HTTP request that the program octavia-prerequisites sends: the parts of the request line, the token and the body.
 pub struct ApiRequest<'a> {

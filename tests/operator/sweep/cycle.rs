@@ -1,21 +1,22 @@
 //! Runs a cloud from its install to its deletion, with at most one kill in each phase.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use kube::ResourceExt;
-use osdpl_core::api::OpenStackDeployment;
+use osdpl_core::api::{DeletionPolicy, OpenStackDeployment};
+use osdpl_core::release::RELEASE_LABEL;
 use serde_json::{Value, json};
 
 use crate::cloud::StatusAccess;
 use crate::deletion::retained_objects;
 use crate::operator::Operator;
-use crate::proxy::{Answer, Proxy};
+use crate::proxy::Proxy;
 use crate::world::{World, with_timeout};
 
 use super::keys::Keys;
-use super::kill::{KillPoint, is_counted, kill_all};
+use super::kill::{KillPoint, Writes, kill_all};
+use super::objects::Object;
 use super::{Cloud, Log, NEVER};
 
 /// A phase of a cloud's life.
@@ -33,6 +34,9 @@ impl Phase {
 /// The number of the write at which the test kills the operator and helm, for each phase. `None` kills nothing.
 pub type Points = [Option<usize>; 3];
 
+/// The objects that are missing, those that are left over, and the data after a deletion if it is not as expected.
+type Difference = (Vec<Object>, Vec<Object>, Option<BTreeMap<String, Option<String>>>);
+
 /// One cloud in its own namespace.
 pub struct Cycle<'a> {
     world: &'a World,
@@ -40,35 +44,50 @@ pub struct Cycle<'a> {
     log: &'a Log,
     proxy: Proxy,
     keys: Keys,
+    /// The writes of the present phase.
+    writes: Writes,
+    /// The releases that must exist after the present phase.
+    releases: BTreeSet<String>,
     /// The objects that the deletion must retain. Empty before the deletion begins.
     retained: BTreeMap<String, Option<String>>,
 }
 
-/// Runs the phases up to the last one that has a kill point.
+/// Runs the phases up to the last one that has a kill point. Skips an upgrade without a kill point.
 pub async fn run(world: &World, cloud: &Cloud, points: Points, log: &Log) {
     cloud.prepare(world).await;
     let (proxy, keys) = (Proxy::start(world).await, Keys::watch(world));
-    let mut cycle = Cycle { world, cloud, log, proxy, keys, retained: BTreeMap::new() };
+    let (writes, releases, retained) = (Writes::default(), BTreeSet::new(), BTreeMap::new());
+    let mut cycle = Cycle { world, cloud, log, proxy, keys, writes, releases, retained };
     let mut operator = world.operator().through(&cycle.proxy).arguments(&cloud.arguments).start().await;
     let last = points.iter().rposition(Option::is_some).unwrap();
     for (phase, point) in Phase::ALL.into_iter().zip(points).take(last + 1) {
-        operator = cycle.phase(phase, point, operator).await;
+        if phase != Phase::Upgrade || point.is_some() {
+            operator = cycle.phase(phase, point, operator).await;
+        }
     }
     assert!(operator.stop().await.success());
+    if last == Phase::Deletion as usize {
+        let removal = format!("osdpl PATCH {}", world.path());
+        assert_eq!(cycle.writes.after(0).last(), Some(&removal), "the removal of the finalizer is the last write");
+    }
 }
 
 impl Cycle<'_> {
     /// Runs one phase, kills the operator and helm at `point`, starts a new operator, and checks the result.
     async fn phase(&mut self, phase: Phase, point: Option<usize>, mut operator: Operator) -> Operator {
         self.log.enter(phase, point);
-        self.retained = if phase == Phase::Deletion { retained_objects(self.world).await } else { BTreeMap::new() };
-        let mut kill = KillPoint::set(&self.proxy, point.unwrap_or(NEVER));
+        self.retained = match phase {
+            Phase::Deletion if self.cloud.policy != DeletionPolicy::Purge => retained_objects(self.world).await,
+            _ => BTreeMap::new(),
+        };
+        self.writes = Writes::default();
+        let mut kill = KillPoint::set(&self.proxy, point.unwrap_or(NEVER), &self.writes);
         self.begin(phase).await;
         let hit = tokio::select! {
             hit = kill.hit() => Some(hit),
-            () = Box::pin(self.until_done(phase)) => {
-                self.proxy.set_rule(|_| Answer::Forward);
-                // The operator may write something after the status that the test has waited for.
+            () = Box::pin(self.until_idle(phase)) => {
+                KillPoint::set(&self.proxy, NEVER, &self.writes);
+                // The API server may respond to the last write of a deletion after the resource is gone.
                 if kill.is_reached() { Some(kill.hit().await) } else { None }
             }
         };
@@ -76,13 +95,13 @@ impl Cycle<'_> {
         if let Some(write) = &hit {
             self.log.hit(write);
             kill_all(operator).await;
-            self.proxy.set_rule(|_| Answer::Forward);
+            KillPoint::set(&self.proxy, NEVER, &self.writes);
             operator = self.world.operator().through(&self.proxy).arguments(&self.cloud.arguments).start().await;
-            Box::pin(self.until_done(phase)).await;
+            Box::pin(self.until_idle(phase)).await;
         }
-        let recovery = started.elapsed();
+        let (recovery, writes) = (started.elapsed(), self.writes.count());
         self.check(phase).await;
-        self.log.leave(kill.writes(), hit.map(|_| recovery));
+        self.log.leave(phase, writes, hit.map(|_| recovery));
         operator
     }
 
@@ -94,63 +113,74 @@ impl Cycle<'_> {
         }
     }
 
-    async fn until_done(&self, phase: Phase) {
-        match phase {
-            Phase::Install | Phase::Upgrade => drop(self.world.until_ready_with_progress().await),
-            Phase::Deletion => self.world.until_gone().await,
-        }
+    /// Returns the spec that the cloud has after the phase, which is no deletion.
+    fn spec(&self, phase: Phase) -> &Value {
+        if phase == Phase::Install { &self.cloud.spec } else { &self.cloud.upgraded }
     }
 
-    async fn check(&self, phase: Phase) {
-        let cloud = match phase {
-            Phase::Install => Some(self.until_settled(&self.cloud.spec).await),
-            Phase::Upgrade => Some(self.until_settled(&self.cloud.upgraded).await),
-            Phase::Deletion => None,
-        };
-        let releases = cloud.as_ref().map_or(BTreeSet::new(), |cloud| self.check_releases(cloud));
-        self.check_records(&releases).await;
-        // Kubernetes deletes objects in the background.
-        let difference = async {
-            while self.world.difference(&self.retained).await != (vec![], vec![]) {
-                tokio::time::sleep(Duration::from_millis(200)).await;
-            }
-        };
-        if tokio::time::timeout(Duration::from_secs(20), difference).await.is_err() {
-            assert_eq!(self.world.difference(&self.retained).await, (vec![], vec![]), "missing and left objects");
-        }
+    /// Waits until the phase is done, and the operator has nothing left to do: the resource is gone, or two passes of a
+    /// Ready cloud write only the status. When the cloud is Ready, the operator may still have to write other objects,
+    /// for example to remove the leftovers of a killed revision.
+    async fn until_idle(&self, phase: Phase) {
         if phase == Phase::Deletion {
-            assert_eq!(retained_objects(self.world).await, self.retained, "the deletion retains data and passwords");
+            return self.world.until_gone().await;
         }
-        self.keys.check(self.cloud.keys).await;
-    }
-
-    /// Lets the operator run passes until a pass writes only the status. Then checks that a further pass also does. The
-    /// operator may still remove the leftovers of a killed revision when the cloud is Ready.
-    async fn until_settled(&self, spec: &Value) -> OpenStackDeployment {
-        let settled = async { while self.writes_of_passes(spec).await != self.world.status_writes(2) {} };
-        with_timeout("two passes write only the status", Box::pin(settled)).await;
-        assert_eq!(self.writes_of_passes(spec).await, self.world.status_writes(2), "a pass of a Ready cloud");
-        self.world.until_ready().await
+        self.world.until_ready_with_progress().await;
+        let idle = async { while self.writes_of_passes(phase).await != self.world.status_writes(2) {} };
+        with_timeout("two passes write only the status", Box::pin(idle)).await;
     }
 
     /// Lets the operator run two passes, and returns their writes. The changes of the spec that trigger them have no
     /// effect on releases.
-    async fn writes_of_passes(&self, spec: &Value) -> Vec<String> {
-        let writes = Arc::<Mutex<Vec<String>>>::default();
-        let seen = Arc::clone(&writes);
-        self.proxy.set_rule(move |request| {
-            if is_counted(request) {
-                seen.lock().unwrap().push(request.to_string());
-            }
-            Answer::Forward
-        });
-        for policy in ["Purge", "Retain"] {
-            let mut spec = spec.clone();
-            spec["deletionPolicy"] = json!(policy);
+    async fn writes_of_passes(&self, phase: Phase) -> Vec<String> {
+        let before = self.writes.count();
+        let other = if self.cloud.policy == DeletionPolicy::Purge { "Retain" } else { "Purge" };
+        for policy in [json!(other), json!(self.cloud.policy)] {
+            let mut spec = self.spec(phase).clone();
+            spec["deletionPolicy"] = policy;
             self.world.apply(&spec).await;
             self.world.until_ready().await;
         }
-        std::mem::take(&mut *writes.lock().unwrap())
+        self.writes.after(before)
+    }
+
+    async fn check(&mut self, phase: Phase) {
+        if phase == Phase::Deletion {
+            self.check_uninstalls();
+        } else {
+            assert_eq!(self.writes_of_passes(phase).await, self.world.status_writes(2), "a pass of a Ready cloud");
+            self.releases = self.check_releases(&self.world.until_ready().await);
+        }
+        self.check_records(phase).await;
+        // Kubernetes deletes objects in the background.
+        let expected = async {
+            while self.difference(phase).await != Difference::default() {
+                tokio::time::sleep(Duration::from_millis(200)).await;
+            }
+        };
+        if tokio::time::timeout(Duration::from_secs(20), expected).await.is_err() {
+            assert_eq!(self.difference(phase).await, Difference::default(), "missing, left and changed objects");
+        }
+        if phase != Phase::Deletion || self.cloud.policy != DeletionPolicy::Purge {
+            self.keys.check(self.cloud.keys).await;
+        }
+    }
+
+    /// Returns how the objects in the namespace differ from those that must exist after the phase. After a deletion,
+    /// data and passwords must be as before, or gone under `Purge`.
+    async fn difference(&self, phase: Phase) -> Difference {
+        let (missing, left) = self.world.difference(&self.retained).await;
+        let data = if phase == Phase::Deletion { retained_objects(self.world).await } else { self.retained.clone() };
+        (missing, left, if data == self.retained { None } else { Some(data) })
+    }
+
+    /// Checks that the deletion has uninstalled releases only if the policy says so.
+    fn check_uninstalls(&mut self) {
+        if self.cloud.policy != DeletionPolicy::Detach {
+            self.releases.clear();
+        }
+        let is_uninstall = |run: &crate::helm::Run| run.verb() == "uninstall";
+        assert_eq!(self.world.helm_runs().iter().any(is_uninstall), self.releases.is_empty());
     }
 
     /// Checks that every release is deployed, and returns the names of the releases.
@@ -165,24 +195,30 @@ impl Cycle<'_> {
         children.into_keys().collect()
     }
 
-    /// Checks that helm has records of exactly these releases, that the newest record of each is deployed, and that no
-    /// record is pending.
-    async fn check_records(&self, releases: &BTreeSet<String>) {
+    /// Checks that helm has records of exactly the expected releases, that the newest record of each is deployed, and
+    /// that no record is pending. After a deletion, no record may have osdpl's label.
+    async fn check_records(&self, phase: Phase) {
         let mut newest = BTreeMap::new();
         for record in self.world.records().await {
             let (name, status) = (record.labels()["name"].clone(), record.labels()["status"].clone());
             assert!(["deployed", "failed", "superseded"].contains(&status.as_str()), "{}", record.name_any());
+            let is_ours = record.labels().contains_key(RELEASE_LABEL);
+            assert!(!is_ours || phase != Phase::Deletion, "{} has osdpl's label", record.name_any());
             newest.insert(name, status);
         }
         assert!(newest.values().all(|status| status == "deployed"), "{newest:?}");
-        assert_eq!(newest.into_keys().collect::<BTreeSet<_>>(), *releases);
+        assert_eq!(newest.into_keys().collect::<BTreeSet<_>>(), self.releases);
     }
 }
 
 impl World {
+    /// Returns the path of the test's resource in the API.
+    fn path(&self) -> String {
+        format!("/apis/osdpl.dev/v1alpha1/namespaces/{}/openstackdeployments/nimbus", self.namespace)
+    }
+
     /// Returns this number of status writes, as the texts of the requests.
     fn status_writes(&self, count: usize) -> Vec<String> {
-        let path = format!("/apis/osdpl.dev/v1alpha1/namespaces/{}/openstackdeployments/nimbus/status", self.namespace);
-        vec![format!("osdpl PATCH {path}"); count]
+        vec![format!("osdpl PATCH {}/status", self.path()); count]
     }
 }

@@ -1,11 +1,10 @@
 //! Kills the operator and its helm processes at a chosen write.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 use crate::lease::is_running;
 use crate::operator::Operator;
@@ -16,45 +15,61 @@ use crate::proxy::{Answer, Proxy, Request};
 const IGNORED: [&str; 4] = ["/leases", "/events", "/authentication.k8s.io/", "/authorization.k8s.io/"];
 
 /// Whether the request is a write of a phase.
-pub fn is_counted(request: &Request) -> bool {
+fn is_counted(request: &Request) -> bool {
     request.is_write() && !IGNORED.iter().any(|part| request.uri.path().contains(part))
+}
+
+/// The writes of a phase that the proxy has forwarded, in their order.
+#[derive(Clone, Default)]
+pub struct Writes(Arc<Mutex<Vec<Request>>>);
+
+impl Writes {
+    /// Returns the number of writes so far.
+    pub fn count(&self) -> usize {
+        self.0.lock().unwrap().len()
+    }
+
+    /// Returns the texts of the writes after the first `count`.
+    pub fn after(&self, count: usize) -> Vec<String> {
+        self.0.lock().unwrap()[count..].iter().map(ToString::to_string).collect()
+    }
 }
 
 /// The kill point of a phase.
 pub struct KillPoint {
-    number: usize,
-    writes: Arc<AtomicUsize>,
     hit: oneshot::Receiver<Request>,
+    is_reached: watch::Receiver<bool>,
 }
 
 impl KillPoint {
-    /// Makes the proxy count writes from now on. The proxy forwards write `number`, and never delivers its response. It
-    /// forwards no request that arrives after this write, so nothing happens until the test has killed the processes.
-    pub fn set(proxy: &Proxy, number: usize) -> Self {
-        let writes = Arc::<AtomicUsize>::default();
-        let (sender, hit) = oneshot::channel();
-        let (count, mut sender) = (Arc::clone(&writes), Some(sender));
+    /// Makes the proxy add each write to `writes` from now on. The proxy forwards write `number`, and never delivers
+    /// its response. It forwards no request that arrives after this write, so nothing happens until the test has killed
+    /// the processes.
+    pub fn set(proxy: &Proxy, number: usize, writes: &Writes) -> Self {
+        let ((sender, hit), (reached, is_reached)) = (oneshot::channel(), watch::channel(false));
+        let (writes, mut sender) = (writes.clone(), Some(sender));
         proxy.set_rule(move |request| {
-            if count.load(Ordering::SeqCst) >= number {
+            if *reached.borrow() {
                 return Answer::Stall;
             }
-            if is_counted(request) && count.fetch_add(1, Ordering::SeqCst) + 1 == number {
-                let (sender, request) = (sender.take().unwrap(), request.clone());
-                return Answer::Lose(Box::new(move || drop(sender.send(request))));
+            if !is_counted(request) {
+                return Answer::Forward;
             }
-            Answer::Forward
+            let mut writes = writes.0.lock().unwrap();
+            writes.push(request.clone());
+            if writes.len() < number {
+                return Answer::Forward;
+            }
+            reached.send_replace(true);
+            let (sender, request) = (sender.take().unwrap(), request.clone());
+            Answer::Lose(Box::new(move || drop(sender.send(request))))
         });
-        Self { number, writes, hit }
-    }
-
-    /// Returns the number of writes so far.
-    pub fn writes(&self) -> usize {
-        self.writes.load(Ordering::SeqCst)
+        Self { hit, is_reached }
     }
 
     /// Whether the write at which the test kills the processes has arrived at the proxy.
     pub fn is_reached(&self) -> bool {
-        self.writes() >= self.number
+        *self.is_reached.borrow()
     }
 
     /// Waits until the API server has responded to the write at which the test kills the processes. Returns the write.

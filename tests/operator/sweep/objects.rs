@@ -12,7 +12,7 @@ use osdpl_core::release::{Objects, decode_objects};
 use crate::world::World;
 
 /// An object, as its kind and name.
-type Object = (String, String);
+pub type Object = (String, String);
 
 /// The namespaced kinds that charts and the operator create, except for claims: a StatefulSet creates claims that stay
 /// when it is deleted.
