@@ -119,13 +119,13 @@ fn distinguishes_one_node_from_no_majority() {
 
 #[test]
 fn unknown_class_lists_known_ones() {
-    let wait = "so that volume claims, and the pods that mount them, wait forever";
+    let wait = "so volume claims, and the pods that mount them, wait forever";
     let known = classes(&[class("fast", "example.com/disks", false), class("generals", "example.com/disks", true)]);
     assert_eq!(
         findings_of("region: one", &known),
         [format!(
-            "warning spec.storageClass: there is no StorageClass \"general\", did you mean \"generals\"?, {wait}; the cluster has fast, generals; use one of them, or create \
-             it"
+            "warning spec.storageClass: there is no StorageClass \"general\", did you mean \"generals\"?, {wait}; the cluster has only \
+             fast, generals; name an existing class, or create the missing one"
         )]
     );
     let none = classes(&[]);

@@ -25,8 +25,8 @@ pub struct Rollout {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "int_or_percent")]
     pub batch_size: Option<IntOrString>,
-    /// The pause in seconds after all pods of a batch are ready, or after labels were removed from a batch, before the
-    /// next batch starts; 30 if unset.
+    /// The number of seconds between two batches; 30 if unset. The pause begins when all pods of a batch are ready, or,
+    /// for the removal of labels, when a batch of nodes has lost its labels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 86400))]
     pub pause_seconds: Option<i32>,

@@ -111,8 +111,8 @@ pub struct Shared {
     pub fragments: Vec<Fragment>,
 }
 
-/// The content of `values/features/<feature>.yaml`: settings of the spec with a schema, and the values that they set in
-/// releases.
+/// The content of `values/features/<feature>.yaml`: the schema of the feature's settings in the spec, and the values that
+/// these settings set in releases.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Feature {

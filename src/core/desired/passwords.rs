@@ -46,7 +46,7 @@ fn below(value: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// Whether the value of a key is not a password, even if the key contains a word such as `secret`.
+/// Whether a key that sounds like a password names something else.
 ///
 /// The value of `secret`, or of a key that ends in `Secret`, is the name of a Secret. A key with a colon is a policy
 /// rule (`secrets:post`).

@@ -86,10 +86,12 @@ fn missing(Request { name: class, is_secret }: &Request, classes: &[Class]) -> O
     };
     let available = match names.as_slice() {
         [] => "the cluster has none; create one".to_owned(),
-        names => format!("the cluster has {}; use one of them, or create it", names.join(", ")),
+        names => {
+            format!("the cluster has only {}; name an existing class, or create the missing one", names.join(", "))
+        }
     };
     Some(format!(
-        "there is no StorageClass {class}, so that volume claims, and the pods that mount them, wait forever; {available}"
+        "there is no StorageClass {class}, so volume claims, and the pods that mount them, wait forever; {available}"
     ))
 }
 

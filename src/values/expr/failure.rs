@@ -7,6 +7,8 @@ use super::budget::Work;
 pub(super) enum Failure {
     #[error("there is no key `{0}`")]
     NoKey(String),
+    #[error("the reference to the Secret has no text in `{0}`; it needs the fields `name` and `key`")]
+    Reference(String),
     #[error("`{0}` does not exist")]
     Undeclared(String),
     #[error("an operator does not support the types of its operands")]

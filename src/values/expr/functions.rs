@@ -261,7 +261,7 @@ fn secret(evaluation: &mut Evaluation, reference: &Value) -> Result<Value> {
     let Value::Object(map) = reference else { return Err(Failure::Operands) };
     let text = |field: &str| match map.get(field) {
         Some(Value::String(text)) => Ok(text.clone()),
-        _ => Err(Failure::NoKey(field.to_owned())),
+        _ => Err(Failure::Reference(field.to_owned())),
     };
     let (name, key) = (text("name")?, text("key")?);
     match evaluation.scope.secret(&name, &key) {

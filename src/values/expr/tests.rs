@@ -126,7 +126,9 @@ fn names_unavailable_secrets() {
     let (name, key) = ("ldap".to_owned(), "bind".to_owned());
     assert_eq!(error, Error::UnavailableSecret { expression: "secret(spec.ref)".into(), name, key });
     let error = failed("secret(spec.ref)", json!({"spec": {"ref": {"name": "ldap"}}}));
-    assert_eq!(error.to_string(), "`secret(spec.ref)` can't be evaluated: there is no key `key`");
+    let expected = "`secret(spec.ref)` can't be evaluated: the reference to the Secret has no text in `key`; \
+                    it needs the fields `name` and `key`";
+    assert_eq!(error.to_string(), expected);
 }
 
 #[test]

@@ -29,7 +29,7 @@ pub enum Error {
         "cannot build {program}: {reason}; install Go {needed} or newer (the `go` command must be on PATH), or put {program} itself on PATH"
     )]
     Go {
-        /// The name of the first program that must be built.
+        /// The name of the program that can't be built; if there are several, the first one.
         program: String,
         /// Why Go cannot be used, for example because its version is too old.
         reason: String,
