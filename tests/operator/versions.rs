@@ -164,10 +164,10 @@ fn updates_to_this_version_and_back_change_no_release() {
         world.check_kept("the newer operator", (&new, &this), &kept).await;
         world.change(&mut spec, 400, &mut kept).await;
 
-        // The update is taken back.
+        // The update is taken back. Like a rollback by helm, the chart with the permissions and the CRDs comes first.
+        previous.install(world);
         let old = previous.start(world).await;
         world.check_kept("both operators, the newer one active", (&new, &this), &kept).await;
-        previous.install(world);
         world.change(&mut spec, 500, &mut kept).await;
         new.kill();
         world.check_kept("the older operator again", (&old, &previous), &kept).await;
