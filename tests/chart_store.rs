@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::Arc;
@@ -12,12 +13,19 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::{Path as UrlPath, State};
 use axum::http::StatusCode;
+use axum::response::Redirect;
 use axum::routing::get;
+use axum::serve::Listener;
 use cluster::programs::{self, Program};
-use osdpl_operator::charts::pull::NoPull;
+use osdpl_operator::charts::pull::{NoPull, Request};
 use osdpl_operator::charts::{Chart, ChartRequest, Error, Lock, Pull, Source, Store};
 use osdpl_operator::helm;
+use serde_json::json;
 use tempfile::TempDir;
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::{self, pki_types::PrivatePkcs8KeyDer};
+use tokio_rustls::server::TlsStream;
 
 /// Returns the programs of both versions of helm, and builds missing ones. If a tool for the build is missing, the test
 /// fails with a message that names the tool.
@@ -139,6 +147,80 @@ async fn pulls_and_verifies_a_chart_from_a_repository() {
         fs::remove_file(&chart.path).unwrap();
         let error = obtain(cache.path(), &helm, &repository.url, &version).await.unwrap_err();
         assert_eq!(error.reason(), "ChartDigestMismatch", "helm {major}: {error}");
+    }
+}
+
+/// Serves HTTPS with a certificate for the loopback address.
+struct Https {
+    listener: TcpListener,
+    acceptor: TlsAcceptor,
+}
+
+impl Listener for Https {
+    type Io = TlsStream<TcpStream>;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (Self::Io, SocketAddr) {
+        loop {
+            let (stream, from) = self.listener.accept().await.unwrap();
+            if let Ok(stream) = self.acceptor.accept(stream).await {
+                return (stream, from);
+            }
+        }
+    }
+
+    fn local_addr(&self) -> std::io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+}
+
+impl Https {
+    /// Starts a server of the files in a folder. Redirects the file `moved.tgz` to an address without encryption.
+    /// Returns the server's address and its certificate in PEM.
+    async fn serve(folder: &Path) -> (String, String) {
+        let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+        let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()).into();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config =
+            rustls::ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+        let config = config.with_no_client_auth().with_single_cert(vec![made.cert.der().clone()], key).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("https://{}", listener.local_addr().unwrap());
+        let https = Self { listener, acceptor: TlsAcceptor::from(Arc::new(config)) };
+        let moved = get(async || Redirect::temporary("http://charts.invalid/moved.tgz"));
+        let files = Router::new().route("/moved.tgz", moved).route("/{file}", get(serve)).with_state(folder.to_owned());
+        tokio::spawn(async move { axum::serve(https, files).await });
+        (url, made.cert.pem())
+    }
+}
+
+#[tokio::test]
+async fn an_encrypted_repository_does_not_send_helm_to_an_unencrypted_address() {
+    let folder = TempDir::new().unwrap();
+    let (url, certificate) = Https::serve(folder.path()).await;
+    let trusted = folder.path().join("ca.pem");
+    fs::write(&trusted, certificate).unwrap();
+    for (major, helm) in helms() {
+        for (archive, named) in [
+            ("http://charts.invalid/memcached.tgz".to_owned(), "http://charts.invalid/memcached.tgz"),
+            (format!("{url}/moved.tgz"), "http://charts.invalid/moved.tgz"),
+        ] {
+            let chart = json!({"apiVersion": "v2", "name": "memcached", "version": "1.0.0", "urls": [archive]});
+            let index = json!({"apiVersion": "v1", "entries": {"memcached": [chart]}});
+            fs::write(folder.path().join("index.yaml"), index.to_string()).unwrap();
+            let cache = TempDir::new().unwrap();
+            let program = helm::Program::find(Some(helm.clone()), cache.path().join("helm")).await.unwrap();
+            let trusted = trusted.clone();
+            let puller = helm::pull::Puller::new(move |slot| {
+                let mut command = program.command(slot);
+                command.env("SSL_CERT_FILE", &trusted);
+                command
+            });
+            let request = Request { repository: url.clone(), chart: "memcached".into(), version: "1.0.0".into() };
+            let failure = puller.pull(&request, cache.path()).await.unwrap_err().to_string();
+            let expected = format!("it sends helm to an address without encryption (Get \"{named}\")");
+            assert!(failure.contains(&expected), "helm {major}: {failure}");
+        }
     }
 }
 

@@ -15,6 +15,15 @@ use crate::charts::pull::{PullFailure, Request};
 /// The timeout of one pull. It is long enough for the index of a large repository and an archive over a slow line.
 const DEADLINE: Duration = Duration::from_mins(3);
 
+/// A proxy at which nothing listens. helm uses it for addresses without encryption, unless the repository's own address
+/// has none, so that nobody can replace a chart whose repository redirects helm to `http://`, or has such an address in
+/// its index. Go's HTTP client doesn't use a proxy for loopback addresses and for hosts in `NO_PROXY`
+/// (`golang.org/x/net/http/httpproxy`).
+const NO_PLAIN_HTTP: &str = "http://127.0.0.1:0";
+
+/// The beginning of the error with which Go's HTTP client reports that it can't reach a proxy.
+const PROXY_ERROR: &str = ": proxyconnect tcp: dial tcp 127.0.0.1:0";
+
 /// The maximum number of characters of helm's error message that osdpl keeps.
 const MAX_LENGTH: usize = 400;
 
@@ -34,9 +43,12 @@ impl Puller {
         Self { start: Box::new(start) }
     }
 
-    /// Runs helm with its cache and data folders in `home`, and returns its stdout.
-    async fn run(&self, home: &Path, arguments: Vec<String>) -> Result<Vec<u8>, PullFailure> {
+    /// Runs helm with its cache and data folders in `home`, and returns its stdout. helm pulls from `repository`.
+    async fn run(&self, home: &Path, arguments: Vec<String>, repository: &str) -> Result<Vec<u8>, PullFailure> {
         let mut command = (self.start)("pull");
+        if !repository.starts_with("http://") {
+            command.envs(["HTTP_PROXY", "http_proxy"].map(|name| (name, NO_PLAIN_HTTP)));
+        }
         // helm 4 keeps each pulled archive in its cache. The caller deletes the folder `home`, and with it the cache.
         for folder in ["HELM_CACHE_HOME", "HELM_DATA_HOME"] {
             command.env(folder, home.join(folder));
@@ -60,7 +72,7 @@ impl Pull for Puller {
             arguments.extend([chart.name].into_iter().chain(chart.flags));
             arguments.extend(["--destination".to_owned(), into.display().to_string()]);
             let home = into.join("helm");
-            self.run(&home, arguments).await?;
+            self.run(&home, arguments, &request.repository).await?;
             archive(into).await
         }
         .boxed()
@@ -76,7 +88,7 @@ impl Pull for Puller {
             let mut arguments = vec!["show".to_owned(), "chart".to_owned()];
             let chart = chart(repository, name);
             arguments.extend([chart.name].into_iter().chain(chart.flags));
-            let output = self.run(home.path(), arguments).await?;
+            let output = self.run(home.path(), arguments, repository).await?;
             let metadata: Metadata = osdpl_values::yaml::parse("helm show chart", &String::from_utf8_lossy(&output))
                 .map_err(|error| PullFailure::Unreachable(error.to_string()))?;
             Ok(metadata.version)
@@ -121,6 +133,9 @@ fn classify(stderr: &[u8]) -> PullFailure {
     let text = String::from_utf8_lossy(stderr);
     let last = text.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or("helm printed no error");
     let why: String = last.trim_start_matches("Error: ").chars().take(MAX_LENGTH).collect();
+    if let Some((address, _)) = why.split_once(PROXY_ERROR) {
+        return PullFailure::Unreachable(format!("it sends helm to an address without encryption ({address})"));
+    }
     let has = |phrases: &[&str]| phrases.iter().any(|phrase| why.contains(phrase));
     if has(&["no space left on device", "disk quota exceeded"]) {
         PullFailure::Full
