@@ -67,6 +67,18 @@ impl Definition {
         let object = serde_json::from_value(object).unwrap();
         self.api.replace(OpenStackDeployment::crd_name(), &PostParams::default(), &object).await.unwrap();
     }
+
+    /// Replaces the definition by that of an older version, and waits until the API server uses it. The API server does
+    /// so only some time after its response.
+    async fn replace_by_older(&self, world: &World) {
+        self.replace(older).await;
+        let used = async {
+            while !world.deployments().get(NAME).await.unwrap().status().owned_releases.is_empty() {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        with_timeout("the API server uses the older definition", used).await;
+    }
 }
 
 /// Waits until the operator's log contains this text.
@@ -165,7 +177,7 @@ fn operator_names_an_older_definition() {
     run_test("crd-older", async |world| {
         let definition = Definition::of(world).await;
         let (operator, spec) = start(world).await;
-        definition.replace(older).await;
+        definition.replace_by_older(world).await;
         let since = now();
         let memory = json!({"conf": {"memcached": {"memory": 300}}});
         let changed = with_values(spec, "memcached", memory);
@@ -205,7 +217,7 @@ fn deletion_with_an_older_definition_forgets_no_release() {
     run_test("crd-older-deleted", async |world| {
         let definition = Definition::of(world).await;
         let (operator, _) = start(world).await;
-        definition.replace(older).await;
+        definition.replace_by_older(world).await;
         let since = now();
         // This write removes the fields from the status that the older definition does not have.
         world.delete().await;
