@@ -4,18 +4,19 @@ use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use cluster::{AuditEntry, Cluster};
-use futures::FutureExt;
+use futures::{FutureExt, StreamExt as _};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::rbac::v1::RoleBinding;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{DeleteParams, Patch, PatchParams};
-use kube::runtime::wait::await_condition;
+use kube::runtime::watcher::{self, watch_object};
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -206,7 +207,20 @@ impl World {
             + Send
             + 'static,
     {
-        with_timeout(what, Box::pin(await_condition(self.api::<K>(), name, is))).await.unwrap()
+        let found = async {
+            let mut states = pin!(watch_object(self.api::<K>(), name));
+            loop {
+                match states.next().await.unwrap() {
+                    Ok(state) if is(state.as_ref()) => break state,
+                    Ok(_) => {}
+                    // A test has replaced the definition of the kind, so the API server has no old versions of the
+                    // object. The watcher reads the object again.
+                    Err(watcher::Error::WatchError(status)) if status.code == 410 => {}
+                    Err(error) => panic!("{error}"),
+                }
+            }
+        };
+        with_timeout(what, Box::pin(found)).await
     }
 }
 
