@@ -208,14 +208,14 @@ impl World {
             + 'static,
     {
         let found = async {
-            let mut states = pin!(watch_object(self.api::<K>(), name));
+            let mut versions = pin!(watch_object(self.api::<K>(), name));
             loop {
-                match states.next().await.unwrap() {
-                    Ok(state) if is(state.as_ref()) => break state,
+                match versions.next().await.unwrap() {
+                    Ok(version) if is(version.as_ref()) => break version,
                     Ok(_) => {}
                     // A test has replaced the definition of the kind, so the API server has no old versions of the
                     // object. The watcher reads the object again.
-                    Err(watcher::Error::WatchError(status)) if status.code == 410 => {}
+                    Err(watcher::Error::WatchError(refused)) if refused.code == 410 => {}
                     Err(error) => panic!("{error}"),
                 }
             }
