@@ -110,7 +110,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
     ] {
         seeds.push(gzip(record(&description, &manifest).to_string().as_bytes()));
     }
-    seeds.push(gzip_repeated(&record("@", "").to_string(), &"password=".repeat(1000), 30_000));
+    seeds.push(gzip_repeated(&record("@", "").to_string(), &"password=".repeat(1000), 15_000));
     for items in [240_000, 4_000_000] {
         let json = [b"{\"config\":{\"a\":[".to_vec(), b"{},".repeat(items), b"0]}}".to_vec()].concat();
         seeds.push(gzip(&json));
