@@ -29,8 +29,9 @@ pub(crate) struct ChartOptions {
     /// The helm program, for repositories; default: `helm` on PATH
     #[arg(long, value_name = "PROGRAM", env = "OSDPL_HELM")]
     helm: Option<PathBuf>,
-    /// How long to wait for each chart from a repository, at most 3m: a span such as 1m or 30s, or a number of seconds
-    #[arg(long, value_name = "SPAN", default_value = "30s", value_parser = duration::parse)]
+    /// How long to wait for each chart from a repository: a span such as 1m or 30s, or a number of seconds; at most 3m,
+    /// which is also the limit with 0
+    #[arg(long, value_name = "SPAN", default_value = "30s", value_parser = duration::parse_limit)]
     pull_timeout: Duration,
 }
 

@@ -38,7 +38,7 @@ pub(crate) struct ClusterOption {
     context: Option<String>,
     /// How long to wait for each response of the API server: a span such as 1m or 30s, or a number of seconds; 0 for
     /// no limit. A command that watches a resource waits this long after the API server has failed.
-    #[arg(long, value_name = "SPAN", default_value = "30s", value_parser = duration::parse)]
+    #[arg(long, value_name = "SPAN", default_value = "30s", value_parser = duration::parse_limit)]
     request_timeout: Duration,
 }
 
@@ -59,7 +59,7 @@ impl ClusterOption {
 
     /// Returns the time limit of each request.
     pub(crate) fn timeout(&self) -> Duration {
-        if self.request_timeout.is_zero() { Duration::MAX } else { self.request_timeout }
+        self.request_timeout
     }
 
     async fn config(&self) -> anyhow::Result<Config> {

@@ -17,6 +17,11 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     })
 }
 
+/// Parses a time limit. As in kubectl, 0 means no limit.
+pub(crate) fn parse_limit(text: &str) -> Result<Duration, String> {
+    parse(text).map(|limit| if limit.is_zero() { Duration::MAX } else { limit })
+}
+
 /// Formats a duration: `1h30m`.
 pub(crate) fn describe(duration: &Duration) -> String {
     SpanPrinter::new().spacing(Spacing::None).unsigned_duration_to_string(duration)
@@ -25,6 +30,11 @@ pub(crate) fn describe(duration: &Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn zero_is_no_limit() {
+        assert_eq!((parse_limit("0"), parse_limit("1m")), (Ok(Duration::MAX), Ok(Duration::from_mins(1))));
+    }
 
     #[test]
     fn parses_and_prints_durations() {

@@ -12,15 +12,15 @@ use kube::client::Body;
 use kube::{Client, Config};
 use tower::{BoxError, service_fn};
 
-/// How long a connection may carry no data while a response is awaited, unless the time limit of a request is longer.
-/// After this time, the connection counts as lost, for example because a firewall drops its packets.
+/// How long a client waits for data on a connection before it closes the connection. The connection may be lost, for
+/// example because a firewall drops its packets. If a request has a longer time limit, that limit applies instead.
 ///
 /// The API server sends a bookmark to each watch once per minute (`k8s.io/apiserver`, `cacher`: `bookmarkFrequency`),
 /// so a watch on an intact connection never reaches this limit.
 const READ_TIMEOUT: Duration = Duration::from_secs(75);
 
-/// The read timeout of a client without a time limit for requests. A longer one would overflow the time at which it
-/// ends.
+/// The read timeout of a client without a time limit for requests. It is not infinite, because hyper adds the timeout to
+/// the present time, and the sum must not overflow.
 const LONGEST_READ_TIMEOUT: Duration = Duration::from_hours(365 * 24);
 
 /// The time limit of a request of the operator. It is shorter than the time limit of a pass.

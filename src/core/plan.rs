@@ -160,8 +160,8 @@ fn hash(desired: &Desired, observed: &Observed, catalog: &Catalog) -> String {
 /// Returns the releases that the next status lists as releases of the cloud.
 ///
 /// These are the releases that the previous status lists, and the releases for which osdpl now starts helm, or which it
-/// adopts. A desired release that osdpl has not started yet is not among them, because a record of such a release is
-/// forged.
+/// adopts. A desired release for which osdpl has never started helm is not among them: if it has a record, somebody else
+/// wrote that record.
 ///
 /// A release that osdpl no longer manages stays in the result until osdpl has removed its labels. The releases to remove
 /// stay until the last one is removed.

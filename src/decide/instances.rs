@@ -13,7 +13,7 @@ use osdpl_core::openstack::{Access, describe_instance, is_compute, recorded_acce
 use osdpl_core::release::{Status, Verb};
 use osdpl_values::Values;
 
-/// Why osdpl can't query Nova if the values of Keystone and Nova in the release records are not complete.
+/// The message if the release records lack values that osdpl needs to query Nova.
 pub const NO_PASSWORD: &str = "the release records don't contain the password of Keystone's administrator";
 
 /// Returns why osdpl must not uninstall the cloud's releases yet; `None` if it knows no reason.

@@ -113,7 +113,7 @@ struct Reviewer {
 /// Serves the webhook until `stop` is cancelled.
 ///
 /// # Errors
-/// If the certificate cannot be read or does not match its key.
+/// The certificate can't be read, or does not match its key.
 pub fn serve(
     listener: TcpListener,
     files: CertificateFiles,

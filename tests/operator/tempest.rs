@@ -73,7 +73,7 @@ fn keeps_test_results_after_their_jobs_are_deleted() {
 
         let cloud = world.run_tests("first", true).await;
         let (jobs, job) = (world.api::<Job>(), format!("{}/first", world.namespace));
-        // The API server may show a completion time of one second earlier.
+        // Kubernetes sets the Job's completion time separately, so it can differ from the time of the condition.
         let conditions = jobs.get("first").await.unwrap().status.unwrap().conditions.unwrap();
         let ended =
             conditions.into_iter().find(|condition| condition.type_ == "Complete").unwrap().last_transition_time;

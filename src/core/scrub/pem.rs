@@ -2,8 +2,8 @@
 
 use super::{SHORTEST_LINE, end_of_break};
 
-/// The minimum length in bytes of a word that belongs to a key wherever it stands before the key's last line. Programs
-/// write PEM in lines of 64 or more letters.
+/// The minimum length in bytes of a long word in base64. Long words before the last line of a key count as part of the
+/// key, even if there is other text between them. Programs write PEM in lines of 64 or more letters.
 const LONG: usize = 40;
 
 /// The headers of encrypted keys, which precede the lines in base64.
@@ -63,8 +63,8 @@ fn rest_of_key(text: &str, start: usize, end: usize, found: &mut Vec<(usize, usi
     }
 }
 
-/// Returns the lines of the text from `start` to `end`, and the beginning of the line that contains `end`. Line breaks
-/// may be escaped as in JSON.
+/// Splits the text from `start` to `end` into complete lines and an incomplete last line, which `end` cuts off. Line
+/// breaks may be escaped as in JSON.
 fn lines(text: &str, start: usize, end: usize) -> (Vec<&str>, &str) {
     let (mut lines, mut done) = (Vec::new(), start);
     for (at, _) in text[start..end].match_indices(['\n', '\\']) {

@@ -80,7 +80,7 @@ impl Context {
         let setting = self.setting.borrow().clone();
         let access = match setting.as_ref().map(|setting| setting.nova()) {
             Some(access) => access.cloned().map_err(str::to_owned),
-            // A standby makes no plans, so it has no settings.
+            // The active operator gets the access from its last plan. A standby makes no plans.
             None => self.recorded_access(deployment, &catalog).await,
         };
         let found = match access {

@@ -15,9 +15,10 @@ use crate::charts::pull::{PullFailure, Request};
 /// The timeout of one pull. It is long enough for the index of a large repository and an archive over a slow line.
 const DEADLINE: Duration = Duration::from_mins(3);
 
-/// A proxy at which nothing listens. helm uses it for addresses without encryption, unless the repository's own address
-/// has none, so that nobody can replace a chart whose repository redirects helm to `http://`, or has such an address in
-/// its index. Go's HTTP client doesn't use a proxy for loopback addresses and for hosts in `NO_PROXY`
+/// The proxy for `http://` with which helm pulls from an encrypted repository. Nothing listens there, so the pull fails
+/// if the repository redirects helm to an `http://` address, or has such an address in its index.
+///
+/// Go's HTTP client uses no proxy for loopback addresses and for hosts in `NO_PROXY`
 /// (`golang.org/x/net/http/httpproxy`).
 const NO_PLAIN_HTTP: &str = "http://127.0.0.1:0";
 

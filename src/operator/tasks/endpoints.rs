@@ -5,8 +5,7 @@
 //!
 //! The task runs on the operator's main thread. It can't delay passes and `/livez` noticeably: it waits for the network
 //! without blocking the thread, names are resolved on threads of their own (`osdpl_client::resolve`), and the work of
-//! the processor is limited. At most [`MAX_PROBES`] probes run at a time, a TLS handshake takes about a millisecond, and
-//! the JSON of the largest accepted response some ten milliseconds.
+//! the processor is limited: at most [`MAX_PROBES`] probes run at a time, and the client limits the size of a response.
 
 #![allow(clippy::disallowed_methods, reason = "uses the clock to time the probes")]
 

@@ -15,7 +15,7 @@ use super::budget::Work;
 /// alone would, because it does not fit into the processor's caches.
 const SIZES: [(usize, usize); 5] = [(2 << 10, 4), (8 << 10, 16), (32 << 10, 64), (64 << 10, 256), (256 << 10, 2048)];
 
-/// The number of bytes of a text whose search takes as long as the compilation of the pattern.
+/// The cost of compiling a pattern, as the length in bytes of a text whose search takes the same time.
 const COMPILED_AS: usize = 16;
 
 /// The maximum length of a pattern in bytes.
