@@ -214,6 +214,9 @@ pub struct Desired {
     pub releases: BTreeMap<String, DesiredRelease>,
     /// All findings about the spec, including the findings that osdpl made while it merged the values.
     pub findings: Vec<Finding>,
+    /// The parts of the spec on which objects outside of releases depend, as text: the roles of nodes, the external
+    /// services, and the settings of Ceph. They are part of the target hash.
+    pub object_settings: Vec<String>,
 }
 
 /// A desired release: its inputs for helm, and the properties of its objects that the operator needs.

@@ -63,6 +63,12 @@ impl Policy {
         self.approval == Approval::Automatic || self.approved.as_deref() == Some(hash) || self.is_approved_earlier(hash)
     }
 
+    /// Whether a change that the spec requested may start. This is the case if a person approved `hash`, or if the spec
+    /// does not set `approval: Always`.
+    pub fn approves_spec_change(&self, hash: &str) -> bool {
+        self.approval != Approval::Always || self.approves(hash)
+    }
+
     /// Whether a person approved the hash earlier, with an annotation that osdpl has removed since.
     fn is_approved_earlier(&self, hash: &str) -> bool {
         self.approval == Approval::Always && self.approved_target.as_deref() == Some(hash)
@@ -137,7 +143,8 @@ pub fn plan(desired: &Desired, observed: &Observed, catalog: &Catalog, policy: &
 }
 
 /// Returns the target hash: a digest of the desired inputs of all releases, of the releases to remove, of the labels to
-/// remove from nodes, and of the additions to the catalogue. The inputs include the charts' content.
+/// remove from nodes, of the additions to the catalogue, and of the parts of the spec that objects depend on. The inputs
+/// include the charts' content.
 ///
 /// The hash stays the same while osdpl carries out the plan: [`owned`] keeps the removed releases until the last one is
 /// uninstalled, and the status keeps the removed labels until the last node has lost them.
@@ -151,7 +158,8 @@ fn hash(desired: &Desired, observed: &Observed, catalog: &Catalog) -> String {
     // releases.
     let additions = catalog.additions.iter().map(|(name, digest)| format!("addition {name} {digest}"));
     let removed = removed.iter().map(|key| format!("{key} removed"));
-    let parts: Vec<String> = inputs.chain(removed).chain(losses).chain(additions).collect();
+    let objects = desired.object_settings.iter().cloned();
+    let parts: Vec<String> = inputs.chain(removed).chain(losses).chain(additions).chain(objects).collect();
     let mut hash = digest(parts.iter().map(String::as_str));
     hash.truncate(12);
     hash
@@ -212,7 +220,7 @@ impl Context<'_> {
 
     /// Whether a change that the spec requested may start.
     fn approved_by_spec(&self) -> bool {
-        self.policy.approval != Approval::Always || self.approved()
+        self.policy.approves_spec_change(self.hash)
     }
 
     /// Whether a person approved the target hash of this plan.

@@ -64,6 +64,8 @@ pub struct Report<'a> {
     /// The removal of labels from nodes; `None` if the pass did not decide about it, so that the status keeps the
     /// previous removal.
     pub label_removal: Option<&'a LabelRemoval>,
+    /// The actions on objects outside of releases that wait for approval; each text describes one action.
+    pub awaiting_objects: &'a [String],
     /// The status of each rollout of the data plane, by component.
     pub rollouts: &'a rollout::Rollouts,
     /// The releases that belong to the cloud; `None` if the pass did not determine them, so that the status keeps the
@@ -119,6 +121,7 @@ impl<'a> Report<'a> {
             ceph: None,
             roles: &ROLES,
             label_removal: None,
+            awaiting_objects: &[],
             rollouts: &ROLLOUTS,
             owned: None,
             additions: None,
@@ -145,7 +148,7 @@ pub fn report(
     crons::add(&mut health, report);
     let waiting = report.plan.awaiting_approval().next().is_some()
         || rollout::awaiting_approval(report.rollouts).next().is_some()
-        || report.label_removal.is_some_and(|removal| !removal.awaiting.is_empty());
+        || labels::awaiting(report).is_some();
     let status = OpenStackDeploymentStatus {
         observed_generation: Some(report.generation),
         phase: Some(assessment.phase),

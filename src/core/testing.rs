@@ -67,7 +67,7 @@ pub fn fixture() -> Fixture {
     provider.components.insert(store, WorkloadKind::StatefulSet);
     let releases = [("front".to_owned(), front), ("store".to_owned(), provider)].into();
     Fixture {
-        desired: Desired { releases, findings: Vec::new() },
+        desired: Desired { releases, ..Desired::default() },
         observed: Observed::default(),
         policy: Policy::default(),
         catalog: Catalog::load(&crate::testing::files(&[])).unwrap(),

@@ -271,6 +271,7 @@ fn take_steps(
     let mut releases = plan::plan(desired, observed, catalog, policy, draft.snapshot.now);
     let wanted = desired.releases.values().map(|release| &release.key).collect();
     draft.problems.extend(namespaces::left_outside(draft.snapshot, observed, &wanted));
+    let awaiting_objects = draft.add_spec_changes(policy.approves_spec_change(&releases.hash));
     let additions = Some(additions::approved(&draft.snapshot.deployment, catalog, policy, &releases.hash));
     charts::wait_for_charts(&mut releases, placeholders);
     rollouts::plan_strategies(draft, desired, observed, &releases);
@@ -295,7 +296,8 @@ fn take_steps(
     }
     let changes = changes::pending_changes(draft, &releases, desired, observed);
     let label_removal = Some(label_removal);
-    Plan { releases, owned, additions, rollouts: next.rollouts, label_removal, changes, ..Plan::default() }
+    let rollouts = next.rollouts;
+    Plan { releases, owned, additions, label_removal, awaiting_objects, rollouts, changes, ..Plan::default() }
 }
 
 /// Returns warnings about the certificates that the spec names.

@@ -1,5 +1,7 @@
 //! Defines the draft of a plan. The modules of this crate add requests, actions and findings to the draft.
 
+use std::collections::BTreeSet;
+
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 use super::action::{Action, Approval, Planned};
@@ -10,6 +12,7 @@ use super::requests::{Read, Received, Requests, Response};
 use super::snapshot::Snapshot;
 use osdpl_core::catalog::Catalog;
 use osdpl_core::finding::Finding;
+use osdpl_core::nodes::format_names;
 use osdpl_core::observed::ReleaseKey;
 use osdpl_core::plan;
 
@@ -23,6 +26,9 @@ pub(crate) struct Draft<'a> {
     pub(crate) snapshot: &'a Snapshot,
     pub(crate) requests: Requests,
     pub(crate) actions: Vec<Planned>,
+    /// The actions that the spec requests, except for the steps of releases. With `approval: Always`, these actions wait
+    /// until a person approves the target. [`Draft::add_spec_changes`] adds them when the target hash is known.
+    spec_changes: Vec<Planned>,
     pub(crate) findings: Vec<Finding>,
     pub(crate) problems: Vec<String>,
     /// When the next pass must start at the latest, if no watch triggers a pass earlier.
@@ -41,6 +47,7 @@ impl<'a> Draft<'a> {
             snapshot,
             requests: Requests::default(),
             actions: Vec::new(),
+            spec_changes: Vec::new(),
             findings: Vec::new(),
             problems: snapshot.problems.clone(),
             requeue_at: None,
@@ -116,11 +123,46 @@ impl<'a> Draft<'a> {
     /// Returns the last refusal; `None` if there was none.
     pub(crate) fn attempt(&mut self, planned: Planned) -> Option<&'a Refusal> {
         let refusal = self.refusal(&planned.action);
-        match refusal.filter(|refusal| refusal.until > self.snapshot.now) {
-            Some(refusal) => self.requeue([refusal.until]),
-            None => self.add(planned),
+        if !self.must_wait(refusal) {
+            self.add(planned);
         }
         refusal
+    }
+
+    /// Adds an action that the spec requests and that the API server may refuse; see [`Draft::attempt`] and
+    /// [`Draft::change_for_spec`].
+    pub(crate) fn attempt_for_spec(&mut self, planned: Planned) -> Option<&'a Refusal> {
+        let refusal = self.refusal(&planned.action);
+        if !self.must_wait(refusal) {
+            self.change_for_spec(planned);
+        }
+        refusal
+    }
+
+    /// Adds an action that the spec requests. With `approval: Always`, the action waits for approval of the target.
+    pub(crate) fn change_for_spec(&mut self, planned: Planned) {
+        self.spec_changes.push(planned);
+    }
+
+    /// Adds the actions that the spec requests to the plan.
+    ///
+    /// If they are not approved, the plan only shows them. The function then returns their descriptions.
+    pub(crate) fn add_spec_changes(&mut self, is_approved: bool) -> Vec<String> {
+        let changes = std::mem::take(&mut self.spec_changes);
+        let descriptions = if is_approved { Vec::new() } else { describe(&changes) };
+        let approval = if is_approved { Approval::NotNeeded } else { Approval::Missing };
+        for planned in changes {
+            self.add(Planned { approval, ..planned });
+        }
+        descriptions
+    }
+
+    /// Returns whether osdpl must not retry an action yet after this refusal. If so, the next pass starts at the retry
+    /// time at the latest.
+    fn must_wait(&mut self, refusal: Option<&Refusal>) -> bool {
+        let until = refusal.map(|refusal| refusal.until).filter(|until| *until > self.snapshot.now);
+        self.requeue(until);
+        until.is_some()
     }
 
     /// Returns the last refusal of this action by the API server; `None` if there was none.
@@ -139,4 +181,27 @@ impl<'a> Draft<'a> {
         }
         Plan { requests, actions, requeue_at, kept, hold: Some(hold), ..Plan::default() }
     }
+}
+
+/// Describes actions that wait for approval. All changes of node labels share one text, because a spec may change the
+/// labels of hundreds of nodes.
+fn describe(actions: &[Planned]) -> Vec<String> {
+    let mut labels = BTreeSet::new();
+    let mut nodes = Vec::new();
+    let mut texts = Vec::new();
+    for Planned { action, .. } in actions {
+        match action {
+            Action::LabelNode { name, change } => {
+                labels.extend(change.gains.iter().cloned());
+                nodes.push(name.as_str());
+            }
+            action => texts.push(format!("osdpl would {action}")),
+        }
+    }
+    if !nodes.is_empty() {
+        let count = nodes.len();
+        let labels: Vec<String> = labels.into_iter().collect();
+        texts.push(format!("labels {} would be added to {}", labels.join(", "), format_names(nodes, count)));
+    }
+    texts
 }

@@ -87,7 +87,7 @@ fn withdraw(draft: &mut Draft<'_>, keep: BTreeSet<ReleaseKey>) {
     let obsolete: Vec<_> = published.iter().filter(|(key, _)| !keep.contains(key)).collect();
     for (key, uid) in &obsolete {
         let action = Action::Delete { kind: Kind::Service, key: key.clone(), uid: uid.clone() };
-        draft.add(Planned::new(action, "the spec no longer names an external service of this name"));
+        draft.change_for_spec(Planned::new(action, "the spec no longer names an external service of this name"));
     }
     if obsolete.is_empty() {
         draft.kept.services = Some(keep);
@@ -191,12 +191,15 @@ fn apply(
     let mut refusal = None;
     if !has_port {
         let action = Action::PublishService { service: service.to_owned(), external: external.clone() };
-        refusal = draft.attempt(Planned::new(action, "pods wait for a Service of this name"));
+        refusal = draft.attempt_for_spec(Planned::new(action, "pods wait for a Service of this name"));
     }
     if !is_current && refusal.is_none() {
         let (service, addresses) = (service.to_owned(), addresses.to_vec());
         let action = Action::PublishEndpoints { service, external: external.clone(), addresses };
-        refusal = draft.attempt(Planned::new(action, format!("pods need the addresses of {}", external.host)));
+        let planned = Planned::new(action, format!("pods need the addresses of {}", external.host));
+        // New addresses of a published host are not a change of the spec.
+        let is_same_host = has_port && published.endpoints.as_ref().is_some_and(|known| is_of_host(known, external));
+        refusal = if is_same_host { draft.attempt(planned) } else { draft.attempt_for_spec(planned) };
     }
     match refusal {
         Some(refusal) => Publication::Failed(format!("spec.services.{service}.external: {}", refusal.message)),
@@ -243,14 +246,18 @@ fn has_addresses(endpoints: &Endpoints) -> bool {
 }
 
 fn leads_to(endpoints: &Endpoints, addresses: &[IpAddr], external: &ExternalService) -> bool {
-    let ExternalService { host, port, port_name, .. } = external;
+    let ExternalService { port, port_name, .. } = external;
     let Some([subset]) = endpoints.subsets.as_deref() else { return false };
     let known: BTreeSet<&str> = subset.addresses.iter().flatten().map(|address| address.ip.as_str()).collect();
     let expected: BTreeSet<String> = addresses.iter().map(ToString::to_string).collect();
     let ports = subset.ports.as_deref().unwrap_or_default();
     let same = matches!(ports, [only] if only.port == i32::from(*port) && only.name.as_ref() == Some(port_name));
-    same && endpoints.annotations().get(HOST_ANNOTATION) == Some(host)
-        && known == expected.iter().map(String::as_str).collect()
+    same && is_of_host(endpoints, external) && known == expected.iter().map(String::as_str).collect()
+}
+
+/// Returns whether osdpl published the Endpoints for the host of the external service.
+fn is_of_host(endpoints: &Endpoints, external: &ExternalService) -> bool {
+    endpoints.annotations().get(HOST_ANNOTATION) == Some(&external.host)
 }
 
 /// Returns the addresses in the Endpoints that osdpl published, if the Endpoints belong to this host.

@@ -6,6 +6,7 @@ use kube::ResourceExt;
 
 use super::action::{Action, Approval, Planned};
 use super::draft::Draft;
+use super::kept::Refusal;
 use super::requests::{Read, Received, Response};
 use osdpl_core::api::{self, LabelRemovalStatus, OpenStackDeploymentSpec};
 use osdpl_core::catalog::Catalog;
@@ -30,7 +31,8 @@ pub(crate) struct LabelRemovals {
     batch: LabelBatch,
 }
 
-/// Plans the labels of roles: adds labels at once, and removes labels only from the nodes of the next approved batch.
+/// Plans the labels of roles: adds labels at once, unless the spec sets `approval: Always`, and removes labels only from
+/// the nodes of the next approved batch.
 ///
 /// [`approve_removals`] later makes the remaining decisions about the removal, because they need the target hash.
 pub(crate) fn plan_role_labels(draft: &mut Draft<'_>, changes: BTreeMap<String, LabelChange>) -> LabelRemovals {
@@ -50,8 +52,10 @@ pub(crate) fn plan_role_labels(draft: &mut Draft<'_>, changes: BTreeMap<String, 
     let adding = adding.into_iter().chain(additions).collect();
     let removing = losing.iter().filter(|(name, _)| batch.nodes.contains(*name));
     let removing = removing.map(|(name, change)| (name.clone(), change.clone())).collect();
-    let mut problems = label(draft, &adding, "the spec assigns these roles to the node");
-    problems.extend(label(draft, &removing, REMOVAL_REASON));
+    let problems =
+        attempt_labels(&adding, "the spec assigns these roles to the node", |planned| draft.attempt_for_spec(planned));
+    draft.problems.extend(problems);
+    let problems = label(draft, &removing, REMOVAL_REASON);
     draft.problems.extend(problems);
     LabelRemovals { changes: losing, pending, stored, batch }
 }
@@ -122,13 +126,20 @@ fn stored_removal(
 /// Returns the API server's message about each change that it refused in an earlier pass. The function plans a refused
 /// change again only after the retry time of the refusal.
 pub(crate) fn label(draft: &mut Draft<'_>, changes: &BTreeMap<String, LabelChange>, reason: &str) -> Vec<String> {
-    let mut problems = Vec::new();
-    for (name, change) in changes {
+    attempt_labels(changes, reason, |planned| draft.attempt(planned))
+}
+
+/// Passes the changes of labels to `attempt`, and returns the messages of the refusals that `attempt` returns.
+fn attempt_labels<'a>(
+    changes: &BTreeMap<String, LabelChange>,
+    reason: &str,
+    mut attempt: impl FnMut(Planned) -> Option<&'a Refusal>,
+) -> Vec<String> {
+    let refusals = changes.iter().filter_map(|(name, change)| {
         let action = Action::LabelNode { name: name.clone(), change: change.clone() };
-        let refusal = draft.attempt(Planned::new(action, reason));
-        problems.extend(refusal.map(|refusal| refusal.message.clone()));
-    }
-    problems
+        attempt(Planned::new(action, reason))
+    });
+    refusals.map(|refusal| refusal.message.clone()).collect()
 }
 
 /// Returns the properties of the cluster that validation rules use: the number of nodes with each label after

@@ -66,6 +66,9 @@ pub struct Plan {
     pub roles: BTreeMap<String, RoleStatus>,
     /// The removal of labels from nodes; `None` if the pass did not decide about labels.
     pub label_removal: Option<LabelRemoval>,
+    /// The actions on objects outside of releases that wait for approval, as text for the status. Removals of labels
+    /// are not among them; see `label_removal`.
+    pub awaiting_objects: Vec<String>,
     /// The status of each rollout.
     pub rollouts: Rollouts,
     /// The comparisons that this pass made between the desired state and revisions that osdpl did not make.

@@ -4,15 +4,14 @@
 use std::path::{Path, PathBuf};
 
 use kube::ResourceExt;
-use osdpl_core::api::{APPROVE, OpenStackDeployment, reason};
-use serde_json::{Value, json};
+use osdpl_core::api::{APPROVE, reason};
+use serde_json::json;
 
-use crate::cloud::{StatusAccess, services, with_values};
+use crate::cloud::{StatusAccess, services};
 use crate::helm::Run;
-use crate::interrupted::{KEYSTONE, hang_job, until_hook};
 use crate::world::{World, run_test};
 
-const SMALL: [&str; 2] = ["mariadb", "memcached"];
+pub const SMALL: [&str; 2] = ["mariadb", "memcached"];
 
 /// Returns the folder of a newer catalogue, which is a copy of the shipped catalogue with one more value for memcached.
 pub fn newer_catalogue(world: &World) -> PathBuf {
@@ -91,66 +90,6 @@ fn automatic_approval_does_not_wait() {
         world.apply(&spec).await;
         let cloud = world.until_ready().await;
         assert!(!cloud.status().children.contains_key("memcached"), "{:?}", cloud.status().children);
-    });
-}
-
-/// Returns the spec of a cloud with these services in which every change needs approval.
-fn always(names: &[&str]) -> Value {
-    let mut spec = services(names);
-    spec["approval"] = json!("Always");
-    spec
-}
-
-#[test]
-fn always_holds_back_each_new_target() {
-    run_test("always", async |world| {
-        let _operator = world.operator().start().await;
-        let spec = always(&SMALL);
-        world.apply(&spec).await;
-        let cloud = world.until_reason(reason::APPROVAL).await;
-        assert!(cloud.status().message.starts_with("mariadb, memcached would be installed; "), "{:?}", cloud.status());
-        assert_eq!(world.helm_runs().len(), 0, "the first install must wait for approval");
-        let first = cloud.status().approval.unwrap();
-        let plan = world.osdpl(&["plan"]);
-        assert!(plan.contains("waits for approval") && plan.ends_with(&format!(" {first}\n")), "{plan}");
-        world.osdpl(&["approve", &first]);
-        let cloud = world.until_ready().await;
-        assert_eq!(cloud.status().approved_target.as_ref(), Some(&first));
-        let is_consumed = |cloud: &OpenStackDeployment| (!cloud.annotations().contains_key(APPROVE)).then_some(());
-        world.until("the operator removes the approval", is_consumed).await;
-
-        let memory = |size: u32| json!({"conf": {"memcached": {"memory": size}}});
-        world.apply(&with_values(spec.clone(), "memcached", memory(300))).await;
-        let cloud = world.until_reason(reason::APPROVAL).await;
-        assert_eq!(cloud.child("memcached").changes, ["conf.memcached.memory"]);
-        // The hash of the first target must not approve another target. The status still contains this hash, and the
-        // test sets the annotation to this hash again.
-        world.annotate(APPROVE, json!(first)).await;
-        world.apply(&with_values(spec.clone(), "memcached", memory(301))).await;
-        let cloud = world.until_reason(reason::APPROVAL).await;
-        assert_eq!(world.helm_runs().len(), 2, "a change of the spec must wait for approval");
-        assert!(cloud.child("mariadb").ready);
-        world.osdpl(&["approve", &cloud.status().approval.unwrap()]);
-        assert_eq!(world.until_ready().await.child("memcached").revision, Some(2));
-        assert_eq!(world.helm_values("memcached")["conf"]["memcached"]["memory"], 301);
-    });
-}
-
-#[test]
-fn approved_install_continues_after_a_crash() {
-    run_test("always-crash", async |world| {
-        hang_job(world, "keystone-fernet-setup").await;
-        let operator = world.operator().start().await;
-        world.apply(&always(&[&KEYSTONE[..], &["placement"]].concat())).await;
-        let hash = world.until_reason(reason::APPROVAL).await.status().approval.unwrap();
-        world.osdpl(&["approve", &hash]);
-        until_hook(world, "keystone", "keystone-fernet-setup").await;
-        operator.kill();
-        assert!(world.helm_runs().iter().all(|run| run.release() != "placement"), "placement waits for keystone");
-        world.cluster().remove_rule("keystone-fernet-setup").await.unwrap();
-        let _operator = world.operator().start().await;
-        let cloud = world.until_ready().await;
-        assert_eq!((cloud.status().releases.as_str(), cloud.status().approved_target), ("5/5", Some(hash)));
     });
 }
 

@@ -6,6 +6,7 @@
 mod additions;
 mod adopt;
 mod all_services;
+mod always;
 mod approval;
 mod audit;
 mod canaries;

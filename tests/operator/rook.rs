@@ -31,7 +31,7 @@ fn waits_for(text: &'static str) -> impl FnMut(&OpenStackDeployment) -> Option<(
 }
 
 /// Returns a spec with images and volumes on Ceph. `ceph` is the value of `features.storage.ceph`.
-fn on_ceph(ceph: &Value) -> Value {
+pub fn on_ceph(ceph: &Value) -> Value {
     let mut spec = services(&["mariadb", "rabbitmq", "memcached", "keystone", "glance", "cinder"]);
     spec["features"] = json!({"storage": {"backend": "ceph", "ceph": ceph}});
     spec

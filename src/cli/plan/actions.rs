@@ -1,10 +1,15 @@
 //! Lists the actions of a plan that are not steps of releases: changes of node labels, and actions on objects.
 
+use std::fmt;
+
 use serde::Serialize;
 
 use osdpl_core::nodes::LabelChange;
-use osdpl_decide::{Action, Planned};
+use osdpl_decide::{Action, Approval, Planned};
 use osdpl_operator::controller::Preview;
+
+/// The text after an action that waits for approval.
+pub(super) const WAITS: &str = ": waits for approval (osdpl approve)";
 
 /// The labels that one node would gain and lose.
 #[derive(Serialize)]
@@ -31,6 +36,16 @@ pub(crate) struct ActionOutput {
     pub namespace: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
+    /// Whether the action waits for approval.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub awaits_approval: bool,
+}
+
+impl fmt::Display for ActionOutput {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let approval = if self.awaits_approval { WAITS } else { "" };
+        write!(formatter, "{}: {}{approval}", self.action, self.reason)
+    }
 }
 
 /// Returns the actions that are neither steps of releases nor changes of node labels. The output contains only the name
@@ -46,7 +61,8 @@ pub(crate) fn other_actions(preview: &Preview) -> Vec<ActionOutput> {
         };
         let scrub = |text: String| preview.scrubber.scrub(&text);
         let (action, reason) = (scrub(planned.action.to_string()), scrub(planned.reason.clone()));
-        ActionOutput { action, reason, kind, namespace, name }
+        let awaits_approval = planned.approval == Approval::Missing;
+        ActionOutput { action, reason, kind, namespace, name, awaits_approval }
     };
     others.map(output).collect()
 }

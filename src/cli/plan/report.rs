@@ -200,7 +200,7 @@ impl PlanReport {
         }
         text.push_str(&self.node_labels());
         for action in &self.actions {
-            let _ = writeln!(text, "{}: {}", action.action, action.reason);
+            let _ = writeln!(text, "{action}");
         }
         let _ = writeln!(text, "{}", self.summary());
         for note in &self.notes {

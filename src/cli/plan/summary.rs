@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::actions::NodeLabels;
+use super::actions::{NodeLabels, WAITS};
 use super::report::{Kind, PlanReport};
 use osdpl_core::api::OpenStackDeploymentStatus;
 use osdpl_core::nodes::format_names;
@@ -29,13 +29,13 @@ impl PlanReport {
             let count = names.len();
             let names = format_names(names, count);
             let nodes = if count == 1 { "node" } else { "nodes" };
-            let approval = if awaits_approval { ": waits for approval (osdpl approve)" } else { "" };
+            let approval = if awaits_approval { WAITS } else { "" };
             let _ = writeln!(text, "{nodes} {names}: labels {}{approval}", labels.join(" "));
         }
         text
     }
 
-    /// Returns the releases, rollouts and nodes whose changes wait for approval, and adds notes about active rollouts.
+    /// Returns the releases, rollouts, nodes and other objects whose changes wait for approval, and adds notes about active rollouts.
     pub(super) fn awaiting_approval(
         &mut self,
         preview: &Preview,
@@ -48,6 +48,7 @@ impl PlanReport {
         releases
             .chain(rollouts.into_iter().flat_map(rollout::awaiting_approval).map(|(name, _)| name.clone()))
             .chain(preview.awaiting_nodes.keys().map(|name| format!("node {name}")))
+            .chain(self.actions.iter().filter(|action| action.awaits_approval).map(|action| action.action.clone()))
             .collect()
     }
 

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 
 /// Which changes wait until a person approves them with `osdpl approve`. `Manual`, the default: uninstalls, and changes
 /// that the spec did not request, such as changes in a new version of the operator or in a ConfigMap of `catalog`.
-/// `Automatic`: no changes. `Always`: every change of a release, including the first install and changes of the spec.
+/// `Automatic`: no changes. `Always`: every change of a release, including the first install and changes of the spec,
+/// and also labels, external services and objects of Rook that the spec requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Approval {
     /// Changes that the spec did not request wait until a person approves them with `osdpl approve`.
@@ -14,7 +15,7 @@ pub enum Approval {
     /// The operator applies changes that the spec did not request at once, without approval.
     Automatic,
     /// Every install, upgrade and uninstall of a release waits until a person approves the target, also if the spec
-    /// requested the change.
+    /// requested the change. The labels of nodes, external services and objects of Rook that the spec requests wait, too.
     Always,
 }
 

@@ -5,7 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::json;
 
 use super::layers::{Source, Stack};
-use super::{Blocked, ChartInfo, Desired, DesiredRelease, Facts, Finding, Selection, claims, overridden_chart_version};
+use super::{
+    Blocked, ChartInfo, Desired, DesiredRelease, ExternalService, Facts, Finding, Selection, claims,
+    overridden_chart_version,
+};
 use crate::api::{OpenStackDeploymentSpec, reason};
 use crate::catalog::{Catalog, Level, Release};
 use crate::ceph::DeclaredCeph;
@@ -59,6 +62,7 @@ fn resolve_all(
     keeps_layers: bool,
 ) -> ResolvedLayers {
     let mut result = ResolvedLayers::default();
+    result.desired.object_settings = object_settings(spec, selection);
     let findings = &mut result.desired.findings;
     findings.clone_from(&selection.findings);
     findings.extend(claims::finding(spec, catalog, selection, &facts.claim_classes));
@@ -84,6 +88,18 @@ fn resolve_all(
     let unused = super::images::unused_digests(&spec.images, &result.desired, facts);
     result.desired.findings.extend(unused);
     result
+}
+
+/// Returns the parts of the spec on which objects outside of releases depend; see [`Desired::object_settings`].
+fn object_settings(spec: &OpenStackDeploymentSpec, selection: &Selection) -> Vec<String> {
+    let roles = spec.nodes.roles.iter().map(|(name, role)| format!("role {name}: {}", json!(role)));
+    let external = selection.external.iter().map(|(name, external)| {
+        let ExternalService { service, namespace, host, port, port_name } = external;
+        format!("external {name}: {namespace}/{service} {host}:{port} {port_name}")
+    });
+    let storage = selection.features.get("storage").filter(|storage| storage["backend"] == "ceph");
+    let ceph = storage.map(|storage| format!("ceph: {}", storage["ceph"]));
+    roles.chain(external).chain(ceph).collect()
 }
 
 /// The result of merging the layers of a release.

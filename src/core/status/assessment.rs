@@ -47,13 +47,12 @@ pub(super) fn assess(report: &Report<'_>, health: &Health, children: &Children) 
     let degraded = degraded(report, health).or_else(drifted).or_else(failing);
     let (phase, reason, message) = CHECKS.iter().find_map(|check| check(report, health)).unwrap_or_else(|| {
         let trouble = lost_nodes(report, health).or_else(|| crons.clone()).map(|trouble| (Phase::Degraded, trouble));
-        // A rollout or a removal of labels does not affect availability, so it changes only the phase, and Ready stays
-        // true.
+        // A rollout, a removal of labels, and changes of objects that wait for approval do not affect availability. So
+        // they change only the phase, and Ready stays true.
         let rollout = rollouts::first(report.rollouts).map(|(_, phase, line)| (phase, line));
-        let removal = labels::removal(report);
-        let phase =
-            trouble.as_ref().or(rollout.as_ref()).or(removal.as_ref()).map_or(Phase::Ready, |(phase, _)| *phase);
-        let more = trouble.into_iter().chain(rollout).chain(removal).map(|(_, message)| format!("; {message}"));
+        let labels = labels::progress(report);
+        let phase = trouble.as_ref().or(rollout.as_ref()).or(labels.as_ref()).map_or(Phase::Ready, |(phase, _)| *phase);
+        let more = trouble.into_iter().chain(rollout).chain(labels).map(|(_, message)| format!("; {message}"));
         (phase, reason::READY, format!("{}{}", ready(report), more.collect::<String>()))
     });
     let stalled = matches!(
@@ -121,7 +120,12 @@ fn paused(report: &Report<'_>, _: &Health) -> Check {
 
 fn broken(report: &Report<'_>, _: &Health) -> Check {
     let (_, reason, message) = broken_release(report)?;
-    Some((Phase::Failed, reason, message))
+    // The missing inputs may come from objects that wait for approval, such as users of Ceph.
+    let waits = reason == reason::INPUTS && !report.awaiting_objects.is_empty();
+    match labels::progress(report).filter(|_| waits) {
+        Some((phase, line)) => Some((phase, reason::APPROVAL, format!("{line}; {message}"))),
+        None => Some((Phase::Failed, reason, message)),
+    }
 }
 
 /// Returns the name of the first release that failed or cannot continue, with the reason and message for the

@@ -1,14 +1,23 @@
-//! Reports the removal of node labels: its line in the status messages, and its event.
+//! Reports changes outside of releases that wait for approval, and the removal of node labels: their lines in the status
+//! messages, and their event.
 
 use std::collections::BTreeSet;
 
+use super::children::first;
 use super::events::event;
 use super::{Event, Report};
 use crate::api::{OpenStackDeploymentStatus, Phase, reason};
 use crate::nodes::format_names;
 
-/// Describes the labels whose removal waits for approval; `None` if no removal waits.
+/// Describes the changes of labels and other objects that wait for approval; `None` if no such change waits.
 pub(super) fn awaiting(report: &Report<'_>) -> Option<String> {
+    let texts: Vec<String> =
+        awaiting_removal(report).into_iter().chain(report.awaiting_objects.iter().cloned()).collect();
+    (!texts.is_empty()).then(|| first(&texts))
+}
+
+/// Describes the labels whose removal waits for approval; `None` if no removal waits.
+fn awaiting_removal(report: &Report<'_>) -> Option<String> {
     let awaiting = report.label_removal.map(|removal| &removal.awaiting).filter(|awaiting| !awaiting.is_empty())?;
     let labels: BTreeSet<&str> = awaiting.values().flat_map(|labels| labels.split(',')).collect();
     let labels: Vec<&str> = labels.into_iter().collect();
@@ -17,9 +26,9 @@ pub(super) fn awaiting(report: &Report<'_>) -> Option<String> {
     Some(format!("labels {labels} would be removed from {nodes}, which also removes the pods that need these labels"))
 }
 
-/// Returns the phase and the line of a removal that waits for approval or that is in progress; `None` if there is no
-/// removal.
-pub(super) fn removal(report: &Report<'_>) -> Option<(Phase, String)> {
+/// Returns the phase and the line of the changes that wait for approval, or of a removal of labels that is in progress;
+/// `None` if there is neither.
+pub(super) fn progress(report: &Report<'_>) -> Option<(Phase, String)> {
     if let Some(awaiting) = awaiting(report) {
         let message = format!("{awaiting}; see `osdpl plan`, then run `osdpl approve {}`", report.plan.hash);
         return Some((Phase::AwaitingApproval, message));
@@ -30,7 +39,7 @@ pub(super) fn removal(report: &Report<'_>) -> Option<(Phase, String)> {
     Some((Phase::Updating, message))
 }
 
-/// Returns the event that reports a removal that waits for approval; `None` if an event already reported this target
+/// Returns the event that reports the changes that wait for approval; `None` if an event already reported this target
 /// hash.
 pub(super) fn awaiting_event(
     before: &OpenStackDeploymentStatus,
@@ -38,6 +47,6 @@ pub(super) fn awaiting_event(
     report: &Report<'_>,
 ) -> Option<Event> {
     awaiting(report)?;
-    let (_, message) = removal(report)?;
+    let (_, message) = progress(report)?;
     (before.approval != now.approval).then(|| event(false, reason::APPROVAL, message))
 }

@@ -132,7 +132,7 @@ fn configure(draft: &mut Draft<'_>, owner: &str, store: ReleaseKey, live: &Value
         return None;
     }
     let action = Action::ConfigureStore { store, uid: live["metadata"]["uid"].clone(), settings };
-    let refusal = draft.attempt(Planned::new(action, "the gateways authenticate with Keystone"));
+    let refusal = draft.attempt_for_spec(Planned::new(action, "the gateways authenticate with Keystone"));
     refusal.map(|refusal| NotReady::Rook(refusal.message.clone()))
 }
 

@@ -69,8 +69,8 @@ pub(super) fn request(draft: &mut Draft<'_>, owner: &str, rook: &RookSettings, m
         }
     }
     let action = Action::ApplyRook { namespace: rook.namespace.clone(), manifest };
-    match draft.attempt(Planned::new(action, "releases store their data in Ceph")) {
+    match draft.attempt_for_spec(Planned::new(action, "releases store their data in Ceph")) {
         Some(refusal) => RequestState::Refused(NotReady::Rook(refusal.message.clone())),
-        None => RequestState::Pending(format!("{object} was requested; Rook has not created it yet")),
+        None => RequestState::Pending(format!("{object} does not exist yet; osdpl requests it from Rook")),
     }
 }

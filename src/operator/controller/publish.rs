@@ -101,6 +101,7 @@ fn report_inputs<'a>(
         ceph: plan.ceph.as_ref(),
         roles: &plan.roles,
         label_removal: plan.label_removal.as_ref(),
+        awaiting_objects: &plan.awaiting_objects,
         rollouts: &plan.rollouts,
         owned: plan.owned.as_ref(),
         additions: plan.additions.as_ref(),
