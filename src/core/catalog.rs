@@ -167,6 +167,10 @@ pub struct Release {
     /// The names of Secrets that `helm uninstall` does not delete, because the chart creates them in hooks with
     /// `resource-policy: keep`. The operator deletes them only with the deletion policy `Purge`.
     pub kept_secrets: Vec<String>,
+    /// The names of `ConfigMap`s that programs in the release's pods create, and that `helm uninstall` does not delete.
+    /// `${release.name}` stands for the name of the helm release. The operator deletes them only with the deletion
+    /// policy `Purge`.
+    pub kept_config_maps: Vec<String>,
     /// An expression for the digest of the settings that running instances depend on; `None` if there are no such
     /// settings. An upgrade that changes the digest waits for approval.
     pub instance_digest: Option<Expression>,
@@ -272,8 +276,8 @@ pub struct Certificates {
     pub when: Option<Expression>,
     /// The field of the spec to which findings about these certificates refer.
     pub field: String,
-    /// The list of Secrets, under the key `secrets` of a body. It is in a body, because the list can contain
-    /// expressions.
+    /// The list of Secrets, under the key `secrets` of a [`Body`]. A [`Body`] stores the list, because it can evaluate
+    /// the expressions in the list.
     pub secrets: Body,
     /// The keys in each Secret's data for the certificate, its private key and its CA.
     pub keys: CertificateKeys,
@@ -325,7 +329,7 @@ impl Catalog {
         marked.flat_map(|(name, schema, value)| secrets::secrets(name, schema, value)).collect()
     }
 
-    /// Returns the known keys of all charts.
+    /// Returns the key trees of all charts: the keys that `values.yaml` contains or that the templates read.
     pub fn keys(&self) -> &Keys {
         &self.release_index.keys
     }

@@ -12,7 +12,7 @@ use super::draft::{Draft, RETRY_INTERVAL};
 use super::kept::Kept;
 use super::leftovers::{Leftovers, Needed, leftovers};
 use super::plan::{Hold, Plan};
-use super::requests::{Read, Reference, Response, Stored, Watches};
+use super::requests::{Read, Response, Stored, Watches};
 use super::resource::{observe, policy, release_names};
 use super::snapshot::Snapshot;
 use super::{ceph, instances, namespaces, nodes, ownership, releases};
@@ -31,8 +31,8 @@ struct DeletionRules {
     releases: Policy,
     /// Whether the releases stay and continue without osdpl (`Detach`).
     keeps_releases: bool,
-    /// Whether osdpl also deletes the data of the cloud (`Purge`): volume claims, Secrets that charts keep, and the
-    /// credentials of osdpl.
+    /// Whether osdpl also deletes the data of the cloud (`Purge`): volume claims, Secrets and ConfigMaps that stay
+    /// after an uninstall, and the credentials of osdpl.
     deletes_data: bool,
 }
 
@@ -234,7 +234,8 @@ pub fn labels_after_deletion(snapshot: &Snapshot, plan: &Plan) -> Option<BTreeMa
     Some(nodes.map(|nodes| labels_to_remove(nodes, &selection.owner())).unwrap_or_default())
 }
 
-/// Plans to delete the data of the cloud: volume claims, Secrets that charts keep, and the credentials of osdpl.
+/// Plans to delete the data of the cloud: volume claims, Secrets and ConfigMaps that stay after an uninstall, and the
+/// credentials of osdpl.
 ///
 /// The data of releases that osdpl does not manage stays.
 fn purge(draft: &mut Draft<'_>, selection: &Selection, left: &Leftovers) {
@@ -247,10 +248,12 @@ fn purge(draft: &mut Draft<'_>, selection: &Selection, left: &Leftovers) {
             delete(draft, Kind::Claim, key, uid.clone());
         }
     }
-    for (namespace, name) in &left.secrets {
-        let stored = draft.read(Read::Stored(Reference::secret(namespace, name))).map(|received| &received.response);
-        if let Some(Response::Stored(Stored::Secret(secret))) = stored {
-            delete(draft, Kind::Secret, &ReleaseKey::new(namespace, name), secret.uid());
+    for kept in &left.kept {
+        let key = ReleaseKey::new(&kept.namespace, &kept.name);
+        match draft.read(Read::Stored(kept.clone())).map(|received| &received.response) {
+            Some(Response::Stored(Stored::Secret(secret))) => delete(draft, Kind::Secret, &key, secret.uid()),
+            Some(Response::Stored(Stored::Map(map))) => delete(draft, Kind::ConfigMap, &key, map.uid()),
+            _ => {}
         }
     }
     let snapshot = draft.snapshot;

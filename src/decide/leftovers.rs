@@ -1,11 +1,13 @@
 //! Finds the objects that remain after all releases of a deleted cloud are uninstalled.
 //!
-//! osdpl deletes these objects. If a release that osdpl does not manage may need an object, osdpl keeps the object, also
-//! while the cloud exists.
+//! osdpl deletes these objects, unless a release that osdpl does not manage may need them. The same rule applies to
+//! obsolete objects while the cloud exists.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::requests::Reference;
 use super::resource::release_names;
+use osdpl_core::api::ValuesKind;
 use osdpl_core::catalog::{Catalog, Release};
 use osdpl_core::ceph::{self, Object};
 use osdpl_core::credentials::secret_name;
@@ -20,11 +22,11 @@ pub(crate) struct Leftovers {
     pub(crate) releases: BTreeSet<ReleaseKey>,
     /// The releases that have the name of a release of the cloud, but that osdpl does not manage.
     pub(crate) foreign: BTreeSet<ReleaseKey>,
-    /// The names of osdpl's Secrets with the credentials of a service, if osdpl does not manage every release of the
+    /// The names of the Secrets with credentials that osdpl keeps, because osdpl does not manage every release of their
     /// service.
     pub(crate) credentials: BTreeSet<String>,
-    /// The Secrets that charts keep when their release is uninstalled, as (namespace, name).
-    pub(crate) secrets: BTreeSet<(String, String)>,
+    /// The Secrets and ConfigMaps that stay when their release is uninstalled.
+    pub(crate) kept: BTreeSet<Reference>,
     /// The objects that osdpl does not delete, because pods of releases that osdpl does not manage may need them.
     pub(crate) needed: Needed,
 }
@@ -69,14 +71,24 @@ pub(crate) fn leftovers(selection: &Selection, observed: &Observed, catalog: &Ca
         if !observed.owned.contains(&key) {
             continue;
         }
-        let secrets = found.map(|(_, release)| release.kept_secrets.as_slice()).unwrap_or_default();
-        left.secrets.extend(secrets.iter().map(|secret| (key.namespace.clone(), secret.clone())));
+        left.kept.extend(found.into_iter().flat_map(|(_, release)| kept(release, &key)));
         left.releases.insert(key);
     }
     if !foreign.is_empty() {
         left.needed = needed(selection, &foreign, &names, catalog);
     }
     left
+}
+
+/// Returns the Secrets and ConfigMaps that stay when a release with this namespace and name is uninstalled.
+fn kept<'a>(release: &'a Release, key: &'a ReleaseKey) -> impl Iterator<Item = Reference> + use<'a> {
+    let secrets = release.kept_secrets.iter().map(|name| Reference::secret(&key.namespace, name));
+    let maps = release.kept_config_maps.iter().map(|name| Reference {
+        kind: ValuesKind::ConfigMap,
+        namespace: key.namespace.clone(),
+        name: name.replace("${release.name}", &key.name),
+    });
+    secrets.chain(maps)
 }
 
 /// Returns whether the pods of a release that osdpl does not manage may use objects of the cloud.
@@ -107,7 +119,7 @@ fn needed(
     let services = needs.filter_map(|need| catalog.services.get(catalog.provider(&need.component)?.0));
     let external = services.filter_map(|service| {
         let release = service.releases.keys().next()?;
-        // If osdpl installs this release, the chart creates the Service.
+        // Skip a service whose release osdpl installs: the chart creates the Service, so osdpl does not publish it.
         if selection.releases.contains_key(release) {
             return None;
         }

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use cluster::Rule;
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{Namespace, PersistentVolumeClaim, Secret};
-use kube::api::{DeleteParams, ListParams};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, PersistentVolumeClaim, Secret};
+use kube::api::{DeleteParams, ListParams, PostParams};
 use kube::runtime::wait::{await_condition, conditions};
 use kube::{Api, ResourceExt};
 use osdpl_core::api::{OpenStackDeployment, SKIP_HOOKS};
@@ -65,6 +65,20 @@ fn values(world: &World) -> Vec<Value> {
     GLANCE.iter().map(|release| world.helm_values(release)).collect()
 }
 
+/// The `ConfigMap` in which the server of mariadb stores the state of its cluster.
+const DATABASE_STATE: &str = "mariadb-mariadb-state";
+
+/// Creates the `ConfigMap` with the state of the database, as the real server's start script does.
+async fn create_database_state(world: &World) {
+    let map = json!({"metadata": {"name": DATABASE_STATE}});
+    let map: ConfigMap = serde_json::from_value(map).unwrap();
+    world.api().create(&PostParams::default(), &map).await.unwrap();
+}
+
+async fn has_database_state(world: &World) -> bool {
+    world.api::<ConfigMap>().get_opt(DATABASE_STATE).await.unwrap().is_some()
+}
+
 #[test]
 fn deletion_runs_in_reverse_order_and_respects_retain_and_detach() {
     run_test("deletion", async |world| {
@@ -72,6 +86,7 @@ fn deletion_runs_in_reverse_order_and_respects_retain_and_detach() {
         let _operator = world.operator().start().await;
         world.apply(&spec).await;
         world.until_ready().await;
+        create_database_state(world).await;
         let (retained_before, values_before) = (retained_objects(world).await, values(world));
         for needed in
             ["glance-images", "keystone-fernet-keys", "mysql-data-mariadb-server-0", "nimbus-credentials-keystone"]
@@ -91,6 +106,7 @@ fn deletion_runs_in_reverse_order_and_respects_retain_and_detach() {
         }
         assert_eq!(jobs(world).await, [""; 0], "the operator deletes the Jobs of hooks, which helm keeps");
         assert_eq!(retained_objects(world).await, retained_before);
+        assert!(has_database_state(world).await, "the state belongs to the volumes, which stay");
 
         world.apply(&spec).await;
         world.until_ready().await;
@@ -126,6 +142,7 @@ fn deletion_runs_in_reverse_order_and_respects_retain_and_detach() {
             "the deletion must keep the claim and the credentials of rabbitmq: {unmanaged_objects:?}"
         );
         assert_eq!(retained_objects(world).await, unmanaged_objects);
+        assert!(!has_database_state(world).await, "a new database can't start with the state of the old one");
         assert_eq!(jobs(world).await, ["rabbitmq-cluster-wait"]);
     });
 }

@@ -110,6 +110,11 @@ pub struct Release {
     /// `resource-policy: keep`. The operator deletes them only with the deletion policy `Purge`.
     #[serde(default)]
     pub kept_secrets: Vec<String>,
+    /// `ConfigMap`s that programs in the release's pods create, and that `helm uninstall` does not delete, because no
+    /// chart contains them. `${release.name}` stands for the name of the helm release. The operator deletes them only
+    /// with the deletion policy `Purge`.
+    #[serde(default)]
+    pub kept_config_maps: Vec<String>,
     /// The CEL expression for a digest of the settings that running instances depend on; unset if there are no such
     /// settings. An upgrade that changes the digest waits for approval.
     #[serde(default)]

@@ -61,6 +61,7 @@ impl Loader<'_> {
             plain_jobs: entry.plain_jobs,
             facts: entry.facts.inspect(|name| self.config_map(path, &field, name)),
             kept_secrets: entry.kept_secrets,
+            kept_config_maps: entry.kept_config_maps,
             instance_digest,
             timeout: entry.timeout,
             server_side: entry.server_side,

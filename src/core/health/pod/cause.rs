@@ -31,6 +31,10 @@ const CREATION_REASONS: [&str; 5] = [
     "PostStartHookError",
 ];
 
+/// The reasons that the kubelet gives for a container that ended together with its node or container runtime, for
+/// example after a power failure. Nobody knows the container's exit code, so the kubelet reports 255 or 137.
+const LOST_REASONS: [&str; 2] = ["Unknown", "ContainerStatusUnknown"];
+
 /// Returns the most severe reason why a pod is not ready; `None` if osdpl finds no reason.
 pub(super) fn of(is_terminating: bool, spec: &Spec, status: &Status) -> Option<Cause> {
     if is_terminating {
@@ -46,6 +50,7 @@ pub(super) fn of(is_terminating: bool, spec: &Spec, status: &Status) -> Option<C
         .or_else(|| status.init_container_statuses.iter().find_map(initialising))
         .or_else(|| lost(status))
         .or_else(|| containers().find_map(starting))
+        .or_else(|| containers().find_map(restarting))
 }
 
 fn simple(severity: Severity, message: String) -> Cause {
@@ -74,7 +79,9 @@ fn creation(container: &ContainerStatus) -> Option<Cause> {
 
 /// Returns the cause if a container failed and has not been ready since then, even if the container runs again.
 fn crash(container: &ContainerStatus) -> Option<Cause> {
-    let bad = |state: Option<&'_ Terminated>| state.is_some_and(|terminated| terminated.exit_code != 0);
+    let bad = |state: Option<&'_ Terminated>| {
+        state.is_some_and(|terminated| terminated.exit_code != 0 && !was_lost(terminated))
+    };
     let now = container.state.terminated.as_ref();
     let before = container.last_state.terminated.as_ref();
     let ended_well = now.is_some_and(|terminated| terminated.exit_code == 0);
@@ -94,6 +101,11 @@ fn crash(container: &ContainerStatus) -> Option<Cause> {
     };
     let message = format!("container {} fails{how}", container.name);
     Some(Cause { severity: Severity::Stuck, message, failing: Some(failing) })
+}
+
+/// Whether the container ended together with its node or container runtime, and not by itself.
+fn was_lost(terminated: &Terminated) -> bool {
+    LOST_REASONS.contains(&terminated.reason.as_str())
 }
 
 /// Returns the cause if the pod failed as a whole, such as after an eviction or a node shutdown.
@@ -140,4 +152,11 @@ fn starting(container: &ContainerStatus) -> Option<Cause> {
     let waiting = container.state.waiting.as_ref()?;
     (waiting.reason == "ContainerCreating")
         .then(|| simple(Severity::Starting, "its volumes are being mounted or its containers created".into()))
+}
+
+/// Returns the cause if a container ended together with its node, and Kubernetes starts it again.
+fn restarting(container: &ContainerStatus) -> Option<Cause> {
+    let ended = [&container.state, &container.last_state].into_iter().find_map(|state| state.terminated.as_ref())?;
+    let message = || format!("container {} starts again, because it ended together with its node", container.name);
+    (!container.ready && was_lost(ended)).then(|| simple(Severity::Starting, message()))
 }

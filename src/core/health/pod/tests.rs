@@ -58,6 +58,7 @@ fn describes_each_cause() {
     let ended = |code: i32, reason: &str| json!({"terminated": {"exitCode": code, "reason": reason}});
     let running = json!({"running": {"startedAt": "2026-11-21T10:00:00Z"}});
     let looping = json!({"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 5m0s restarting"}});
+    let restarts = "container keystone-api starts again, because it ended together with its node";
     for (status, expected) in [
         (waiting("ImagePullBackOff", "Back-off pulling"), Some((Stuck, "ImagePullBackOff quay.io/keystone:1"))),
         (waiting("ErrImagePull", "not found"), Some((Stuck, "ImagePullBackOff quay.io/keystone:1"))),
@@ -74,6 +75,12 @@ fn describes_each_cause() {
         (
             container(&running, 3, &ended(137, "OOMKilled")),
             Some((Stuck, "container keystone-api fails: OOMKilled, exit code 137")),
+        ),
+        (container(&running, 1, &ended(255, "Unknown")), Some((Starting, restarts))),
+        (container(&ended(137, "ContainerStatusUnknown"), 0, &json!({})), Some((Starting, restarts))),
+        (
+            container(&looping, 2, &ended(255, "Unknown")),
+            Some((Stuck, "container keystone-api fails: Unknown, exit code 255")),
         ),
         (container(&ended(2, "Error"), 0, &json!({})), Some((Stuck, "container keystone-api fails: exit code 2"))),
         (container(&looping, 1, &json!({})), Some((Stuck, "container keystone-api fails"))),

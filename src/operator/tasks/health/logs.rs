@@ -1,5 +1,7 @@
 //! Fetches the end of the log of a failed container.
 
+mod excerpt;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,19 +10,21 @@ use kube::api::LogParams;
 use kube::{Api, Client};
 use tokio::sync::watch;
 
+use excerpt::{Excerpt, LINES, excerpt};
+
 use super::events::{self, EventMessage, Subject};
 use osdpl_core::health::pod::FailedContainer;
 use osdpl_core::scrub::Scrubber;
 
-/// The maximum number of lines at the end of a log that the operator fetches.
-const LINES: i64 = 5;
+/// The maximum number of lines at the end of a log that the operator fetches. Python's traceback may have many lines.
+const FETCHED_LINES: usize = 100;
 
 /// The maximum number of bytes of a log that the operator keeps.
 const BYTES: usize = 512;
 
 /// The maximum number of bytes of a log that the operator fetches. It exceeds [`BYTES`], because the scrubber would not
 /// recognize a cut secret.
-const FETCHED_BYTES: i64 = 16 * 1024;
+const FETCHED_BYTES: i64 = 32 * 1024;
 
 /// The timeout of the kubelet's response. It is short, because logs are optional and the first assessment waits for
 /// them.
@@ -80,26 +84,38 @@ impl Logs {
     }
 }
 
+/// Reads the end of a log. If the lines have more than [`FETCHED_BYTES`], the kubelet leaves out the last lines, so the
+/// function then reads fewer lines.
 async fn read(api: &Api<Pod>, pod: &str, failing: &FailedContainer) -> kube::Result<String> {
-    let parameters = LogParams {
+    let parameters = |lines: usize| LogParams {
         container: Some(failing.container.clone()),
         previous: failing.previous,
-        tail_lines: Some(LINES),
+        tail_lines: i64::try_from(lines).ok(),
         limit_bytes: Some(FETCHED_BYTES),
         ..LogParams::default()
     };
-    api.logs(pod, &parameters).await
+    let text = api.logs(pod, &parameters(FETCHED_LINES)).await?;
+    if is_complete(&text) { Ok(text) } else { api.logs(pod, &parameters(LINES)).await }
 }
 
-/// Returns the end of a log, without secrets, on one line.
+fn is_complete(text: &str) -> bool {
+    i64::try_from(text.len()).is_ok_and(|length| length < FETCHED_BYTES)
+}
+
+/// Returns the part of a log that explains the failure, without secrets, on one line.
 fn shorten(text: &str, scrubber: &Scrubber) -> Option<String> {
-    let is_complete = i64::try_from(text.len()).is_ok_and(|length| length < FETCHED_BYTES);
-    let text = if is_complete { scrubber.scrub(text) } else { scrubber.scrub_beginning(text) };
-    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    let line = lines.join(" | ");
-    let start = line.len().saturating_sub(BYTES);
-    let start = (start..=line.len()).find(|start| line.is_char_boundary(*start))?;
-    let kept = if start > 0 { format!("…{}", &line[start..]) } else { line };
+    let text = if is_complete(text) { scrubber.scrub(text) } else { scrubber.scrub_beginning(text) };
+    let kept = match excerpt(&text) {
+        Excerpt::Exceptions(exceptions) => {
+            let line = exceptions.join(" | ");
+            if line.len() > BYTES { format!("{}…", &line[..line.floor_char_boundary(BYTES)]) } else { line }
+        }
+        Excerpt::Lines(lines) => {
+            let line = lines.join(" | ");
+            let start = line.ceil_char_boundary(line.len().saturating_sub(BYTES));
+            if start > 0 { format!("…{}", &line[start..]) } else { line }
+        }
+    };
     (!kept.is_empty()).then_some(kept)
 }
 

@@ -38,3 +38,13 @@ fn a_cut_log_shows_no_part_of_a_secret() {
 fn an_empty_log_has_no_text() {
     assert_eq!(shortened(" \n\n"), None);
 }
+
+#[test]
+fn keeps_the_beginning_of_a_long_exception() {
+    let log = format!("Traceback (most recent call last):\n  File \"a\"\nOSError: {}", "ü".repeat(BYTES));
+    let short = shortened(&log).unwrap();
+    assert!(
+        short.starts_with("OSError: ü") && short.ends_with("ü…") && short.len() <= BYTES + '…'.len_utf8(),
+        "{short}"
+    );
+}

@@ -1,0 +1,166 @@
+//! Finds the part of a log that explains a failure: Python's exception if the log ends with one, otherwise the last
+//! lines.
+//!
+//! The last lines of a traceback often say nothing, because Python marks the failed code with `^^^^` there. In a chain
+//! of exceptions, the first exception is the cause of the others:
+//! <https://docs.python.org/3/library/traceback.html>.
+
+/// The maximum number of lines at the end of a log that osdpl shows. An exception must end within these lines.
+pub(super) const LINES: usize = 5;
+
+/// The line before the frames of an exception.
+const TRACEBACK: &str = "Traceback (most recent call last):";
+
+/// The lines between two exceptions of a chain.
+const CHAIN: [&str; 2] = [
+    "During handling of the above exception, another exception occurred:",
+    "The above exception was the direct cause of the following exception:",
+];
+
+/// The part of a log that explains a failure.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Excerpt {
+    /// The first and the last exception of the last chain of exceptions, or its only exception.
+    Exceptions(Vec<String>),
+    /// The last lines.
+    Lines(Vec<String>),
+}
+
+/// Returns the part of a log that explains a failure.
+///
+/// Lines with debug messages of OpenStack's services are no explanation, so the function ignores them.
+pub(super) fn excerpt(text: &str) -> Excerpt {
+    let lines: Vec<String> = text.lines().map(printable).filter(|line| is_relevant(line)).collect();
+    if let Some(exceptions) = last_exceptions(&lines) {
+        return Excerpt::Exceptions(exceptions);
+    }
+    let start = lines.len().saturating_sub(LINES);
+    Excerpt::Lines(lines[start..].iter().map(|line| line.trim().to_owned()).collect())
+}
+
+/// Returns the line without colours, control characters and bytes that are not Unicode.
+fn printable(line: &str) -> String {
+    let mut parts = line.split("\u{1b}[");
+    let begin = parts.next().unwrap_or_default().to_owned();
+    let uncoloured = parts.fold(begin, |text, part| {
+        // The escape sequence of a colour ends with the first letter.
+        let end = part.find(|character: char| character.is_ascii_alphabetic()).map_or(part.len(), |end| end + 1);
+        text + &part[end..]
+    });
+    let is_shown = |character: &char| *character == '\t' || !(character.is_control() || *character == '\u{fffd}');
+    uncoloured.chars().filter(is_shown).collect()
+}
+
+/// Whether the line has text, and is not a debug message in the format of oslo.log: `date time process LEVEL …`.
+fn is_relevant(line: &str) -> bool {
+    let is_debug = || {
+        let mut words = line.split_ascii_whitespace().skip(2);
+        words.next().is_some_and(|process| process.parse::<u32>().is_ok()) && words.next() == Some("DEBUG")
+    };
+    !line.trim().is_empty() && !is_debug()
+}
+
+/// Returns the first and the last exception of the last chain of exceptions in a log; `None` if the chain ends before
+/// the last [`LINES`] lines.
+fn last_exceptions(lines: &[String]) -> Option<Vec<String>> {
+    let mut chain: Vec<&str> = Vec::new();
+    let mut end = 0;
+    let mut is_chained = false;
+    // oslo.log writes the same prefix before each line of a traceback.
+    let mut prefix = None;
+    for (index, line) in lines.iter().enumerate() {
+        if let Some((before, _)) = line.split_once(TRACEBACK) {
+            if !std::mem::take(&mut is_chained) {
+                chain.clear();
+            }
+            prefix = Some(before.len());
+        } else if CHAIN.iter().any(|text| line.ends_with(text)) {
+            is_chained = true;
+        } else if let Some(rest) = prefix.and_then(|length| line.get(length..))
+            && !rest.starts_with([' ', '\t'])
+        {
+            chain.push(rest.trim_end());
+            (prefix, end) = (None, index);
+        }
+    }
+    let (first, last) = (chain.first()?, chain.last()?);
+    let mut exceptions = vec![(*first).to_owned()];
+    if chain.len() > 1 && last != first {
+        exceptions.push((*last).to_owned());
+    }
+    (end + LINES >= lines.len()).then_some(exceptions)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn exceptions(text: &str) -> Vec<String> {
+        match excerpt(text) {
+            Excerpt::Exceptions(exceptions) => exceptions,
+            Excerpt::Lines(lines) => panic!("{lines:?}"),
+        }
+    }
+
+    fn lines(text: &str) -> Vec<String> {
+        match excerpt(text) {
+            Excerpt::Lines(lines) => lines,
+            Excerpt::Exceptions(exceptions) => panic!("{exceptions:?}"),
+        }
+    }
+
+    #[test]
+    fn a_chain_of_exceptions_begins_with_its_cause() {
+        let log = "\
+starting
+Traceback (most recent call last):
+  File \"/a.py\", line 3, in connect
+    raise ConnectionRefusedError(111)
+ConnectionRefusedError: [Errno 111] ECONNREFUSED
+
+The above exception was the direct cause of the following exception:
+
+Traceback (most recent call last):
+  File \"/b.py\", line 9, in start
+    self.connect()
+    ~~~~~~~~~~~~^^
+oslo_db.exception.DBConnectionError: can't connect
+  details of the error
+";
+        assert_eq!(
+            exceptions(log),
+            ["ConnectionRefusedError: [Errno 111] ECONNREFUSED", "oslo_db.exception.DBConnectionError: can't connect"]
+        );
+    }
+
+    #[test]
+    fn an_exception_that_oslo_logs_has_a_prefix_in_each_line() {
+        let begin = "2026-08-01 10:00:00.123 7 ERROR nova ";
+        let log = format!(
+            "2026-08-01 10:00:00.122 7 CRITICAL nova [-] Unhandled error\n{begin}Traceback (most recent call last):\n\
+             {begin}  File \"/manager.py\", line 1, in init_host\n{begin}    raise exception\n{begin}    ^^^^^\n\
+             {begin}nova.exception.InvalidConfiguration: My hypervisor has existing instances\n{begin}\n"
+        );
+        assert_eq!(exceptions(&log), ["nova.exception.InvalidConfiguration: My hypervisor has existing instances"]);
+    }
+
+    #[test]
+    fn an_earlier_exception_is_no_explanation() {
+        let log = "Traceback (most recent call last):\n  File \"/a.py\"\nOSError: retried\n1\n2\n3\n4\nno space left\n";
+        assert_eq!(lines(log), ["1", "2", "3", "4", "no space left"]);
+        let other =
+            "Traceback (most recent call last):\n  x\nOSError: a\nTraceback (most recent call last):\n  x\nKeyError: b";
+        assert_eq!(exceptions(other), ["KeyError: b"]);
+    }
+
+    #[test]
+    fn a_cut_traceback_shows_its_last_lines() {
+        assert_eq!(lines("Traceback (most recent call last):\n  File \"/a.py\""), [TRACEBACK, "File \"/a.py\""]);
+    }
+
+    #[test]
+    fn ignores_debug_messages_and_unprintable_characters() {
+        let log = "no \u{1b}[31mroute\u{1b}[0m\u{fffd}\u{fffd} to\u{0}\n\n2026-08-01 10:00:00.1 7 DEBUG oslo a\n2026 DEBUG b\n";
+        assert_eq!(lines(log), ["no route to", "2026 DEBUG b"]);
+    }
+}
