@@ -40,7 +40,7 @@ impl Refusal {
         }
     }
 
-    /// Returns what a person can do so that kube can watch the resources.
+    /// Returns what a person can do so that the watch succeeds.
     fn remedy(self) -> &'static str {
         match self {
             Self::Undefined => "apply their CRD (osdpl crd)",
@@ -50,14 +50,15 @@ impl Refusal {
     }
 }
 
-/// Runs the passes (reconciles) of a controller until `stop` is cancelled; returns when the last pass has ended. Logs
-/// each failure with the message `failed`.
+/// Runs the passes (reconciles) of a controller until `stop` is cancelled; returns when the last pass has ended.
+///
+/// `failed` is the log message for a pass that fails.
 ///
 /// Calls `on_listed` when kube has listed the resources for the first time, even if some resources are unreadable
 /// ([`Stored`]). The caller then makes the operator's pod ready: only a ready pod gets the webhook's requests, and the
 /// user can correct a resource only if the webhook responds.
 ///
-/// Also returns if `stop` is cancelled before the first list, although kube does not react to `stop` until then.
+/// If `stop` is cancelled before the first list, kube does not react. So this function itself ends the controller.
 pub async fn run_controller<K, E>(
     passes: impl Stream<Item = Outcome<Stored<K>, E>>,
     failed: &str,

@@ -17,7 +17,7 @@ pub enum Error {
          check the API server", .0.as_secs()
     )]
     Timeout(std::time::Duration),
-    /// The content of an object is not valid. The field is the message.
+    /// An error with a complete message, which the field contains. An example is the invalid content of an object.
     #[error("{0}")]
     Object(String),
 }
@@ -28,7 +28,7 @@ impl Error {
         matches!(self, Self::Api { error, .. } if matches!(&**error, kube::Error::Api(status) if status.is_conflict()))
     }
 
-    /// Whether the operator lacks a permission for the request.
+    /// Whether the API server refused the request because the operator lacks a permission.
     pub fn is_forbidden(&self) -> bool {
         matches!(self, Self::Api { error, .. } if matches!(&**error, kube::Error::Api(status) if status.is_forbidden()))
     }
@@ -47,7 +47,7 @@ pub fn explain(error: &kube::Error) -> String {
     }
 }
 
-/// The text with which the API server refuses a field that the CRD does not have.
+/// The phrase in the API server's message about a field that the CRD does not declare.
 const UNDECLARED: &str = "field not declared in schema";
 
 /// Returns the message of the API server, or the error of the Kubernetes client if there was no response.
@@ -61,12 +61,12 @@ pub fn api_message(error: &kube::Error) -> String {
     }
 }
 
-/// Returns the code and the message of a response, but not the page in HTML that a load balancer may send.
+/// Returns the code and the message of a response. Leaves out the message if it is an HTML page of a load balancer.
 pub fn describe_failure(status: &kube::core::Status) -> String {
     format!("{} {}", status.code, if is_page(status) { "without a reason" } else { &status.message })
 }
 
-/// Returns the message of a response; for a page in HTML, only the code.
+/// Returns the message of a response. If the message is an HTML page, returns the code of the response instead.
 pub fn refusal(status: &kube::core::Status) -> String {
     if is_page(status) { describe_failure(status) } else { status.message.clone() }
 }
@@ -75,8 +75,9 @@ fn is_page(status: &kube::core::Status) -> bool {
     status.message.trim_start().starts_with('<')
 }
 
-/// Whether the API server refuses a new object because its namespace is being deleted. The status code is the same as
-/// for a missing permission.
+/// Whether the API server refuses a new object because its namespace is being deleted.
+///
+/// Only the cause in the response shows this, because the status code is the same as for a missing permission.
 fn is_namespace_terminating(status: &kube::core::Status) -> bool {
     let mut causes = status.details.iter().flat_map(|details| &details.causes);
     causes.any(|cause| cause.reason == "NamespaceTerminating")

@@ -45,7 +45,7 @@ pub struct HttpConfig {
     pub permit: Permit,
 }
 
-/// Decides before each request whether a client may send the request. By default, it may.
+/// Decides before each request whether a client may send it. The default permits every request.
 #[derive(Clone)]
 pub struct Permit(Arc<dyn Fn() -> bool + Send + Sync>);
 

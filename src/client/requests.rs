@@ -19,17 +19,18 @@ use tower::{BoxError, service_fn};
 /// so a watch on an intact connection never reaches this limit.
 const READ_TIMEOUT: Duration = Duration::from_secs(75);
 
-/// The read timeout of a client without a time limit for requests. It is not infinite, because hyper adds the timeout to
-/// the present time, and the sum must not overflow.
+/// The read timeout of a client whose requests have no time limit.
+///
+/// hyper adds the timeout to the present time, so an infinite timeout would overflow.
 const LONGEST_READ_TIMEOUT: Duration = Duration::from_hours(365 * 24);
 
 /// The time limit of a request of the operator. It is shorter than the time limit of a pass.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The pauses of [`Bounds::new`].
+/// The pauses before the retries of a request, in the bounds that [`Bounds::new`] returns.
 const PAUSES: [Duration; 3] = [Duration::from_millis(500), Duration::from_secs(1), Duration::from_secs(2)];
 
-/// Decides before each attempt of a request with this method whether the client may send the request.
+/// Decides before each attempt of a request whether the client may send it. The argument is the method of the request.
 pub type Check = Arc<dyn Fn(&Method) -> Result<(), BoxError> + Send + Sync>;
 
 /// The bounds of a client's requests. Watches and followed logs have no time limit and no retries.
@@ -47,15 +48,15 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// Returns the bounds of a client with this time limit, which retries and may send all requests.
+    /// Returns bounds with the time limit `timeout`. They allow retries, and permit every request.
     pub fn new(timeout: Duration) -> Self {
         Self { timeout, pauses: &PAUSES, check: Arc::new(|_| Ok(())) }
     }
 }
 
-/// Creates a client without retries, for [`bounded`] with bounds of this time limit.
+/// Creates the client that [`bounded`] wraps. `timeout` must be the time limit of the bounds.
 ///
-/// The client itself only limits how long a connection carries no data.
+/// The client itself does not retry. It only limits how long a connection may carry no data.
 ///
 /// # Errors
 /// If the configuration is not usable.
@@ -68,13 +69,13 @@ pub fn connect(mut config: Config, timeout: Duration) -> Result<Client, kube::Er
     Client::try_from(config)
 }
 
-/// Returns how long a connection may carry no data. A server may work on a response for the whole time limit of the
-/// request before it sends any data.
+/// Returns how long a connection may carry no data: at least the time limit of a request, because a server may work on
+/// a response for this whole time before it sends any data.
 fn read_timeout(timeout: Duration) -> Duration {
     timeout.clamp(READ_TIMEOUT, LONGEST_READ_TIMEOUT)
 }
 
-/// Returns a client that sends its requests through `client`, within these bounds.
+/// Returns a client that sends its requests through `client`, and applies `bounds` to them.
 pub fn bounded(client: Client, bounds: Bounds) -> Client {
     let namespace = client.default_namespace().to_owned();
     let service = service_fn(move |request| send(client.clone(), request, bounds.clone()));
@@ -115,7 +116,7 @@ async fn receive(client: &Client, request: Request<Body>) -> Result<Response<Bod
     Ok(Response::from_parts(parts, Body::from(body.collect_bytes().await?)))
 }
 
-/// Whether the response of a request goes on without end: a watch, or a followed log.
+/// Whether the response to a request never ends: the request is a watch, or follows a log.
 fn is_stream(request: &Request<Body>) -> bool {
     let mut parameters = request.uri().query().unwrap_or_default().split('&');
     parameters.any(|parameter| matches!(parameter, "watch=true" | "watch=1" | "follow=true"))
@@ -141,8 +142,9 @@ mod tests {
         Bounds { pauses: &SHORT, ..Bounds::new(Duration::MAX) }
     }
 
-    /// Returns a client of a fake API server that responds with these status codes, one after the other, and then does
-    /// not respond. Also returns the codes that it has not used, in reverse order.
+    /// Returns a client of a fake API server, and the status codes that the server has not sent yet, in reverse order.
+    ///
+    /// The server responds with `codes`, one after the other, and then does not respond any more.
     fn fake(codes: &[u16], bounds: Bounds) -> (Api<DynamicObject>, Arc<Mutex<Vec<u16>>>) {
         let codes = Arc::new(Mutex::new(codes.iter().rev().copied().collect::<Vec<_>>()));
         let left = Arc::clone(&codes);
@@ -203,7 +205,7 @@ mod tests {
     async fn reads_for_as_long_as_a_request_may_take() {
         assert_eq!(read_timeout(REQUEST_TIMEOUT), READ_TIMEOUT, "watches need this time between two bookmarks");
         assert_eq!(read_timeout(READ_TIMEOUT * 2), READ_TIMEOUT * 2);
-        // Without a time limit, the client waits for a response that comes late.
+        // A client without a time limit waits even for a late response.
         let (started, mut start) = tokio::sync::mpsc::unbounded_channel();
         let respond = async move || {
             let (late, wait) = tokio::sync::oneshot::channel::<()>();

@@ -32,7 +32,7 @@ async fn run(lookup: impl FnOnce() -> io::Result<Vec<SocketAddr>> + Send + 'stat
     let running = RUNNING.acquire().await.map_err(io::Error::other)?;
     let (sender, receiver) = oneshot::channel();
     std::thread::Builder::new().name("dns".into()).spawn(move || {
-        // Nobody receives the result if the caller has stopped waiting.
+        // Ignore an error: the caller has stopped waiting, so nobody needs the addresses.
         let _ = sender.send(lookup());
         drop(running);
     })?;

@@ -8,7 +8,7 @@ use kube::{Api, Client, Resource};
 pub enum Scope {
     /// All namespaces. One request or watch reads the objects of all namespaces.
     All,
-    /// Only these namespaces. Each needs its own requests and watches.
+    /// Only the listed namespaces. Each namespace needs its own requests and watches.
     Namespaces(Vec<String>),
 }
 

@@ -56,13 +56,13 @@ pub const FORGET_NODES_ANNOTATION: &str = "osdpl.dev/forget-nodes";
 /// The annotation with which a person requests that the operator uninstalls releases without running their hooks, for
 /// the case that a hook can never finish. Its value is the names of the releases, separated by commas, or `all`.
 pub const SKIP_HOOKS: &str = "osdpl.dev/skip-hooks";
-/// The annotation with which a person allows the deletion of a cloud although it destroys the cloud's instances. Its
-/// value is the name of the `OpenStackDeployment`.
+/// The annotation with which a person allows the deletion of a cloud although the deletion destroys the cloud's
+/// instances. Its value is the name of the `OpenStackDeployment`.
 pub const DELETE_WITH_INSTANCES: &str = "osdpl.dev/delete-with-instances";
 /// The finalizer that keeps an `OpenStackDeployment` until the operator has uninstalled or detached its releases.
 pub const FINALIZER: &str = "osdpl.dev/releases";
-/// The annotation on a node that lists the labels which the operator has set for the node's roles, after the
-/// [`owner_label`] of their cloud, such as `openstack.cloud,openstack-compute-node=enabled,openvswitch=enabled`.
+/// The annotation on a node that lists the labels which the operator has set for the node's roles. The [`owner_label`]
+/// of the cloud precedes its labels, such as `openstack.cloud,openstack-compute-node=enabled,openvswitch=enabled`.
 pub const NODE_LABELS: &str = "osdpl.dev/labels";
 /// The annotation on a node that names the `NodeMaintenance` for which the operator cordoned the node.
 pub const NODE_MAINTENANCE: &str = "osdpl.dev/maintenance";

@@ -148,7 +148,7 @@ pub struct User {
     pub pools: Vec<Pool>,
 }
 
-/// The key of the user `client.admin`, and the settings with which the charts create pools and users themselves.
+/// The settings with which the charts create pools and users themselves: the key of `client.admin`, and replica counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Admin {
     /// The secret key of `client.admin`.
@@ -203,7 +203,7 @@ impl Ceph {
         self.users.values().map(|user| &user.key).chain(self.admin.iter().map(|admin| &admin.key))
     }
 
-    /// Whether a consumer has a Ceph user, or its chart creates one with the key of `client.admin`.
+    /// Whether a consumer has a Ceph user, or its chart creates a user with the key of `client.admin`.
     pub(crate) fn has_user_for(&self, consumer: Consumer) -> bool {
         self.users.contains_key(&consumer) || self.admin.is_some()
     }
@@ -253,7 +253,7 @@ impl Ceph {
 
 impl User {
     /// Returns the name of the pool in which a consumer stores its data: the user's first pool with the consumer's
-    /// role; if none has this role, the user's first pool.
+    /// role, or the user's first pool if no pool has this role.
     pub fn pool(&self, consumer: Consumer) -> &str {
         let fits = |pool: &&Pool| pool.role.as_deref() == Some(consumer.role());
         self.pools.iter().find(fits).or(self.pools.first()).map_or("", |pool| pool.name.as_str())

@@ -18,8 +18,8 @@ use osdpl_values::{Path, Values, get};
 /// The identity of a credential: the name of the service that owns it, and the credential's name in that service.
 pub type Name = (String, String);
 
-/// Returns the credentials that the selected services own or the selected releases use, each with its recipe for
-/// generating a value.
+/// Returns the credentials that the selected services own or that the selected releases use. With each credential,
+/// returns the recipe by which osdpl generates it.
 pub fn list_needed_credentials<'a>(
     catalog: &'a Catalog,
     selection: &Selection,
@@ -71,8 +71,8 @@ impl std::fmt::Display for RestoredSecret {
     }
 }
 
-/// Returns the paths at which the values of a release contain only this credential, so that osdpl can read the
-/// credential from these values.
+/// Returns the paths at which a release's value is exactly this credential. osdpl can read the credential from an
+/// installed release there.
 pub fn find_credential_paths(catalog: &Catalog, release: &str, (service, name): &Name) -> Vec<Path> {
     let wanted = format!("credentials.{service}.{name}");
     // Parsing all bodies takes much longer than a search in their texts. So parse only bodies whose text contains the

@@ -198,7 +198,7 @@ pub struct ChartInfo {
     pub jobs: BTreeMap<String, bool>,
 }
 
-/// Why osdpl can't run helm for a release, even if all its needs are available.
+/// Why osdpl can't run helm for a release, even if all components that the release needs are available.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blocked {
     /// The reason in CamelCase that the status shows, such as `InputsMissing`.
@@ -232,7 +232,7 @@ pub struct DesiredRelease {
     pub group: Group,
     /// The merged values that helm gets; they contain secrets.
     pub values: Values,
-    /// The paths at which the values contain a secret. osdpl never shows these values.
+    /// The paths at which the values contain a secret. osdpl never shows the values at these paths.
     pub secret: Vec<Path>,
     /// The paths that any layer marks as secret, even if a later layer overrides the secret. At these paths, the values
     /// of an earlier revision may still contain the secret.
@@ -335,7 +335,7 @@ pub(crate) fn release_overrides<'a>(
 /// version.
 ///
 /// The catalogue describes only the locked version of a chart. For another version, the catalogue's data may be wrong,
-/// such as the known keys of the values.
+/// for example the keys of the chart's values.
 pub fn overridden_chart_version<'a>(
     spec: &'a crate::api::OpenStackDeploymentSpec,
     catalog: &crate::catalog::Catalog,

@@ -6,7 +6,7 @@
 //!
 //! Pure module (no I/O). helm renders both manifests, so neither contains the API server's defaults; only the check of
 //! immutable fields adds these defaults. The result contains no secrets: osdpl leaves out the values of changed
-//! Secrets, and a scrubber redacts known secrets in all other objects.
+//! Secrets, and in all other objects, a scrubber redacts the secrets that it knows.
 //!
 //! ```text
 //! object   one object of a manifest               fields   the fields in which two objects differ
@@ -48,7 +48,7 @@ pub enum Effect {
     /// (`updateStrategy: OnDelete`).
     RestartsPodsOnDelete,
     /// The object is a hook (a Job or pod) that changed. helm deletes hooks at each upgrade and creates them again, so
-    /// it runs again.
+    /// the changed hook runs again.
     #[serde(rename = "runsAnew")]
     RunsAgain,
     /// Kubernetes refuses to change some fields of the object. The upgrade fails unless someone deletes the object
@@ -62,8 +62,8 @@ pub enum Effect {
 }
 
 impl Effect {
-    /// Whether the upgrade ends pods of the object: at once, as soon as someone deletes a pod, or together with the
-    /// object.
+    /// Whether pods of the object end because of the upgrade: at once, when someone deletes them, or when someone
+    /// deletes the object.
     pub fn ends_pods(&self) -> bool {
         matches!(self, Self::RestartsPods | Self::RestartsPodsOnDelete | Self::Recreated { pods: true, .. })
     }
@@ -110,7 +110,7 @@ impl fmt::Display for Difference {
 }
 
 /// Returns the objects that an upgrade from the manifest `before` to the manifest `after` changes. `scrubber` must know
-/// the secrets in both manifests.
+/// the secrets in both manifests, so that the result contains none.
 pub fn diff_manifests(before: &[Object], after: &[Object], scrubber: &Scrubber) -> Vec<Difference> {
     let (before, after) = (by_id(before), by_id(after));
     let mut found = Vec::new();
@@ -140,7 +140,7 @@ pub fn diff_manifests(before: &[Object], after: &[Object], scrubber: &Scrubber) 
 /// Returns the objects of a manifest that helm creates, changes or deletes in an upgrade, by identity.
 ///
 /// The result does not contain hooks that helm runs only at other events, such as a deletion. If several objects have
-/// the same identity, it contains the last of them, as in helm.
+/// the same identity, the result contains only the last object, as in helm.
 fn by_id(objects: &[Object]) -> BTreeMap<&Id, &Object> {
     let taking_part = objects.iter().filter(|object| !object.is_hook() || object.is_hook_of_upgrades());
     taking_part.map(|object| (object.id(), object)).collect()

@@ -102,8 +102,8 @@ pub fn detect_drift(
 ) -> Option<Change> {
     let Some(trace) = trace else { return Some(Change::Deleted) };
     let since = started_at.max(trace.helm);
-    // The times in `managedFields` are whole seconds. So a foreign write in the same second as helm's write may be
-    // later than helm's write.
+    // The times in `managedFields` are whole seconds. So a write by someone else in the same second as helm's write may
+    // be later than helm's write.
     let later = |write: &&ForeignWrite| write.at.is_some() && write.at >= since;
     if let Some(write) = trace.foreign.as_deref().filter(later) {
         return Some(Change::Edited(write.clone()));
@@ -117,8 +117,8 @@ pub fn detect_drift(
     if removed != [SCALE] {
         return Some(Change::Stripped(trace::summarize(&removed, 0)));
     }
-    // If someone scaled the workload to 0 or removed the field, `managedFields` names no writer. The message names both
-    // possibilities.
+    // If someone scaled the workload to 0 or removed `spec.replicas`, `managedFields` names no writer. The message
+    // names both possibilities.
     let without_writer = || Change::Stripped(format!("{SCALE} set to 0, or"));
     let scaled = trace.foreign.as_deref().filter(|write| write.at.is_none());
     Some(scaled.map_or_else(without_writer, |write| Change::Edited(write.clone())))

@@ -6,8 +6,9 @@
 //! keystone    Keystone's API version, its tokens and its service catalogue
 //! ```
 //!
-//! A release whose API the operator probes is ready only if the API responds as expected. The operator ignores an API
-//! that it can't reach, because it may run outside of the cluster's network, for example on a developer's machine.
+//! A release whose API the operator probes is ready only if the API responds as expected. If the operator can't reach
+//! an API, it ignores the API, because the operator may run outside of the cluster's network, for example on a
+//! developer's machine.
 //!
 //! Pure module (no I/O, no clock).
 
@@ -38,7 +39,8 @@ pub fn assess(probe: &EndpointProbe) -> ComponentStatus {
 
 /// Returns one root cause for each failing API. The root cause names the Service of the API.
 ///
-/// The cause is not in the workloads of the API, because osdpl probes an API only while its workloads are available.
+/// The root cause never names a workload, because osdpl probes an API only while all workloads of the API are
+/// available.
 pub fn causes(found: &BTreeMap<ReleaseKey, EndpointProbe>) -> Vec<Cause> {
     let cause = |(key, probe): (&ReleaseKey, &EndpointProbe)| {
         let (namespace, name) = (key.namespace.clone(), probe.service.clone());

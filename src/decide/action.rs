@@ -102,7 +102,7 @@ pub enum Action {
     CleanUp {
         /// The namespace and name of the release.
         release: ReleaseKey,
-        /// The revisions that may have left objects behind, and the revisions whose objects stay.
+        /// The failed revisions that may have left objects behind, and the revisions whose objects osdpl keeps.
         cleanup: Cleanup,
         /// The revisions of other releases whose objects osdpl must keep.
         others: Vec<(ReleaseKey, u32)>,
@@ -143,7 +143,8 @@ pub enum Action {
         /// The Nova hosts that the Job maps to a cell.
         mapping: Mapping,
     },
-    /// Delete the hosts of these nodes, which are no longer in the cluster, from Nova and Neutron.
+    /// Delete the Nova and Neutron hosts of nodes that are no longer in the cluster. The list contains the names of the
+    /// nodes.
     ForgetHosts(Vec<String>),
     /// Change annotations of the `OpenStackDeployment`; the value `None` removes an annotation.
     Annotate(BTreeMap<&'static str, Option<String>>),
@@ -203,7 +204,7 @@ impl Kind {
 pub struct SecretWrite {
     /// The service that the credentials belong to.
     pub service: String,
-    /// The complete Secret, except for generated values.
+    /// The Secret to store. It still lacks the values that the operator generates.
     pub secret: Secret,
     /// Whether the Secret exists. The operator replaces an existing Secret only if its resourceVersion has not changed.
     pub exists: bool,
@@ -244,7 +245,8 @@ impl Planned {
 }
 
 impl Action {
-    /// Returns the key under which osdpl remembers that the API server refused this action.
+    /// Returns the key of the action in [`Kept::refused`](super::Kept::refused), where osdpl stores the API server's
+    /// refusals.
     pub fn id(&self) -> String {
         match self {
             Self::Evict(pod) => format!("{self} {}", pod.uid),

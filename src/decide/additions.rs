@@ -2,8 +2,8 @@
 //!
 //! The spec names the `ConfigMap`s with additions, but other people may edit these `ConfigMap`s. So osdpl uses new
 //! content without a further approval in two cases: the spec names the digest of the content, or the status has no
-//! digest of this addition yet. Any other new content waits until a person approves the target hash. The status
-//! contains the digests of the approved contents, because only the operator writes the status.
+//! digest of this addition yet. Any other new content waits until a person approves the target hash. The digests of the
+//! approved contents are in the status, because only the operator writes the status.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -51,8 +51,8 @@ mod tests {
         .unwrap()
     }
 
-    /// Returns the changed additions, and the approved digests after a pass with this policy. The content of each
-    /// addition has the digest `new`.
+    /// Returns the changed additions, and the approved digests after a pass with `policy`. The content of each addition
+    /// has the digest `new`.
     fn decided(catalog: &Value, status: &Value, policy: Policy) -> (Vec<String>, Value) {
         let names = catalog.as_array().unwrap().iter().map(|entry| entry["name"].as_str().unwrap().to_owned());
         let additions = names.map(|name| (name, "new".to_owned())).collect();

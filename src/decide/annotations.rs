@@ -130,7 +130,7 @@ fn remaining_adoptions(desired: &Desired, observed: &Observed, policy: &Policy) 
 
 /// Returns warnings about the names in annotations that no release has.
 ///
-/// Such a name has no effect, and osdpl never removes it.
+/// An unknown name has no effect, and osdpl never removes it from the annotation. Only a warning can tell the user.
 pub(crate) fn unknown_names(
     policy: &Policy,
     names: &BTreeMap<ReleaseKey, String>,

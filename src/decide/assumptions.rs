@@ -1,4 +1,4 @@
-//! Adjusts the desired state for `osdpl plan`, which treats releases as unchanged if it lacks data about them.
+//! Adjusts the desired state for `osdpl plan`: releases about which the command lacks data count as unchanged.
 
 use super::draft::Draft;
 use super::plan::RecordedValues;

@@ -112,7 +112,7 @@ pub(crate) fn plan_ceph_objects(
         }
     }
     object_store::provide(draft, declared, selection, facts);
-    // No watch reports that one of these three problems is solved, so a later pass must check again.
+    // No watch reports that one of the following problems is solved, so a later pass must check again.
     let needs_requeue = matches!(
         declared.not_ready_reason(),
         Some(NotReady::Occupied(_) | NotReady::Rook(_) | NotReady::OtherCeph { .. })
@@ -153,7 +153,7 @@ fn request_from_rook(draft: &mut Draft<'_>, rook: &RookSettings, declared: &mut 
 /// Plans to delete the objects for Ceph that no release mounts any more, once every release runs with the desired
 /// inputs.
 ///
-/// Until then, new pods of an old revision still mount these objects. If osdpl can't read Ceph's settings, it deletes
+/// Before that, pods of an old revision may still mount the objects. If osdpl can't read Ceph's settings, it deletes
 /// nothing. The objects in `needed` stay, too.
 pub(crate) fn plan_ceph_cleanup(
     draft: &mut Draft<'_>,

@@ -26,10 +26,11 @@ use osdpl_core::plan::{Action, Plan, Step, Wait};
 /// How long osdpl waits before it tries again to fetch a chart.
 const RETRY_INTERVAL: SignedDuration = SignedDuration::from_secs(30);
 
-/// The maximum number of chart digests in the status. A cloud has at most about 60 charts.
+/// The maximum number of chart digests in the status. A cloud has at most about 60 charts, so the status has room for
+/// the digests of earlier versions.
 const MAX_RECORDS: usize = 256;
 
-/// The releases whose charts are placeholders, each with the reason why its upgrade waits.
+/// The releases whose charts are only placeholders. The value is the reason why the upgrade of the release waits.
 pub(crate) type Placeholders = BTreeMap<String, Blocked>;
 
 /// Returns the chart to request for a release; `None` if the catalogue does not have the release.
@@ -72,7 +73,7 @@ fn record_key(chart: &str, version: &str) -> String {
 
 /// Returns the digests of charts to store in the status.
 ///
-/// These are the digests of the requested charts from repositories, and as many digests of earlier charts as
+/// The result contains the digests of the requested charts from repositories, and as many digests of earlier charts as
 /// [`MAX_RECORDS`] permits. With the earlier digests, osdpl notices changed content if the spec returns to an earlier
 /// version.
 pub(crate) fn record_digests(
@@ -283,7 +284,7 @@ mod tests {
         }
     }
 
-    /// Returns the request for the chart of `store` with these settings of the release in the spec.
+    /// Returns the request for the chart of `store`, if the spec sets the release's settings to `own`.
     fn request(charts: &Charts, own: &serde_json::Value) -> ChartRequest {
         let catalog = Catalog::load(&osdpl_core::testing::files(&[])).unwrap();
         let services = json!({"store": {"releases": {"store": own}}});

@@ -277,8 +277,8 @@ fn take_steps(
     rollouts::plan_strategies(draft, desired, observed, &releases);
     releases::plan_steps(draft, &mut releases, desired, observed, policy);
     let mut owned = plan::owned(desired, observed, &releases);
-    // osdpl never installs a release in a namespace in which it has no rights. But it may have installed a release
-    // there while it still had the rights.
+    // The status must not name new releases in a namespace in which the operator has no rights: osdpl never installs a
+    // release there. But it must keep the releases that osdpl installed while the operator still had the rights.
     owned.retain(|key| draft.snapshot.is_permitted(&key.namespace));
     owned.extend(namespaces::owned_outside(draft.snapshot, observed).cloned());
     let owned = Some(owned);

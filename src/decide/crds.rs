@@ -2,8 +2,8 @@
 //!
 //! osdpl applies the CRDs of a chart itself: helm would install them once and never upgrade them
 //! (<https://helm.sh/docs/chart_best_practices/custom_resource_definitions>). A CRD affects the whole cluster. So osdpl
-//! changes an existing CRD, or its owner, only after approval. It never changes a CRD that has another owner or that is
-//! newer than the chart's.
+//! changes an existing CRD, or its owner, only after approval. It never changes a CRD that has another owner, or that
+//! is newer than the CRD in the chart.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -57,7 +57,8 @@ pub(crate) fn plan(
 /// `ConfigMap`s. So the transfer counts as a change that needs approval.
 ///
 /// helm refuses to install a release if another release owns one of its objects (helm: `action.checkOwnership`).
-/// Upstream's mariadb chart has CRDs in its templates, and an uninstall leaves these CRDs behind.
+/// The transfer is necessary for upstream's mariadb chart: its templates contain CRDs, and an uninstall leaves them
+/// behind.
 fn transfers(draft: &mut Draft<'_>, key: &ReleaseKey) -> Result<Definitions, Wait> {
     let found = match draft.read(Read::AbandonedCrds(key.clone())) {
         Some(Received { response: Response::AbandonedCrds(Ok(found)), .. }) => found,
@@ -106,7 +107,7 @@ fn add_outdated(
             Some(stored) => {
                 let is_transferred = definitions.changed.contains(&crd);
                 if let Some(owner) = other_owner(stored, key).filter(|_| !is_transferred) {
-                    // The owner may change the CRD, and no watch reports the change.
+                    // The owner may update the CRD. No watch reports this, so a later pass must read the CRD again.
                     draft.requeue(received.until());
                     return Err(foreign(name, &crd, &owner));
                 }
@@ -123,7 +124,9 @@ fn add_outdated(
     Ok(())
 }
 
-/// Whether `other` is newer than `one`: it serves or stores a higher version, or it has all versions and fields of `one`
+/// Whether `other` is newer than `one`.
+///
+/// `other` is newer if it serves or stores a higher version than `one`, or if it has all versions and fields of `one`
 /// and also more.
 fn is_older(one: &CustomResourceDefinitionSpec, other: &CustomResourceDefinitionSpec) -> bool {
     if highest_versions(one).iter().zip(highest_versions(other)).any(|(one, other)| *one < other) {
@@ -186,9 +189,9 @@ fn add_fields(schema: &Value, path: &str, all: &mut BTreeSet<String>) {
     }
 }
 
-/// Returns the other owner of a CRD; `None` if there is none.
+/// Returns the owner of a CRD other than osdpl and the release `key`; `None` if there is none.
 ///
-/// This is a helm release other than `key`, or a field manager other than osdpl that set the versions of the CRD.
+/// The owner is another helm release, or another field manager that set the versions of the CRD.
 fn other_owner(stored: &CustomResourceDefinition, key: &ReleaseKey) -> Option<String> {
     if let Some(release) = helm_owner(&stored.metadata).filter(|owner| owner != key) {
         return Some(format!("helm release {release}"));

@@ -29,7 +29,7 @@ const OUTDATED: &str = "osdpl.dev/outdated";
 /// The credentials of a cloud.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Credentials {
-    /// The values of the known credentials, by service and name.
+    /// The values of the credentials that osdpl knows, by service and name.
     pub(crate) known: BTreeMap<String, BTreeMap<String, String>>,
     /// The credentials that are not available, each with a message that contains the reason and the remedy.
     pub(crate) missing: BTreeMap<Name, String>,
@@ -100,13 +100,13 @@ struct ServiceCredentials<'a> {
 
 /// The source of a credential's value.
 enum Value {
-    /// The value is known.
+    /// osdpl knows the value.
     Known(String),
     /// The operator generates the value when it applies the plan.
     Generated,
     /// The value is not available. Contains the reason.
     Missing(String),
-    /// The value is unknown in this pass, because osdpl has not read a release record that may contain it.
+    /// osdpl does not know the value in this pass, because it has not read a release record that may contain the value.
     Unread,
 }
 
@@ -183,7 +183,7 @@ impl Search<'_, '_> {
                 self.found.missing.insert(name.clone(), problem);
                 update.is_complete = false;
             }
-            // A newly generated password would lock osdpl out of a database that still has the old password.
+            // Do not generate a new password: it would lock osdpl out of a database that still has the old password.
             Value::Generated if damage.is_some() => {
                 let Selection { name: deployment, namespace, .. } = self.selection;
                 let secret = credentials::secret_name(deployment, service);
@@ -277,8 +277,8 @@ impl Search<'_, '_> {
 
     /// Returns the release that helm is installing with this credential and that has no record yet, if there is one.
     ///
-    /// helm installs the release with a value that osdpl can read only when helm has written the record. A newly
-    /// generated value would not match.
+    /// osdpl can read the credential's value only when helm has written the record. A newly generated value would
+    /// differ from the value with which helm installs the release.
     fn installing(&self, name: &Name) -> Option<&str> {
         let found = self.selection.releases.iter().find(|(release, key)| {
             let is_first = self.observed.running.contains_key(*key) && !self.observed.releases.contains_key(*key);
@@ -287,7 +287,7 @@ impl Search<'_, '_> {
         found.map(|(release, _)| release.as_str())
     }
 
-    /// Returns the credential from osdpl's records of the releases that use it.
+    /// Returns the value of a credential in osdpl's records of the releases that use the credential.
     ///
     /// The outer `None` means that osdpl has not read a record yet. The inner `None` means that no record contains the
     /// credential.
@@ -346,7 +346,7 @@ impl Search<'_, '_> {
 struct Update {
     secret: Secret,
     exists: bool,
-    /// Whether osdpl has already compared this version of the Secret with the release records.
+    /// Whether osdpl has already compared the present version of the Secret with the release records.
     is_verified: bool,
     /// Whether osdpl knows the values of all credentials in the Secret.
     is_complete: bool,
@@ -368,7 +368,7 @@ enum StoredSecret {
     Exists(Box<Secret>),
 }
 
-/// Returns the Secret of this name in which osdpl stores credentials.
+/// Returns the Secret `key`, in which osdpl stores credentials.
 ///
 /// If the watch does not list the Secret, for example because the Secret lost its label, the plan requests to read the
 /// Secret once, but only if `is_needed`.
@@ -396,7 +396,7 @@ fn has_only_unknown_keys(secret: &Secret, credentials: &ServiceCredentials<'_>) 
     keys.peek().is_some() && !keys.any(is_known)
 }
 
-/// Describes why osdpl can't use the value of a credential that its Secret should contain.
+/// Returns what is wrong with the stored value of a credential.
 ///
 /// Returns `None` if osdpl can use the value, or if the Secret never had it.
 fn damage(stored: Option<&ByteString>, is_foreign: bool) -> Option<&'static str> {
@@ -421,12 +421,13 @@ fn own_revision(existing: &ObservedRelease) -> Result<Option<i64>, String> {
     }
 }
 
-/// Returns whether a Secret has osdpl's label. The watch lists only Secrets with this label.
+/// Returns whether a Secret has osdpl's label. The watch lists only Secrets with the label, so osdpl adds a missing
+/// label.
 fn is_labelled(secret: &Secret, owner: &str) -> bool {
     secret.labels().get(DEPLOYMENT_LABEL).is_some_and(|label| label == owner)
 }
 
-/// Returns whether another field manager wrote this key of a Secret last.
+/// Returns whether a field manager other than osdpl was the last to write the value of `key` in a Secret.
 fn is_edited(secret: &Secret, key: &str) -> bool {
     let field = format!("f:{key}");
     secret.metadata.managed_fields.iter().flatten().any(|entry| {
@@ -499,8 +500,8 @@ mod tests {
         assert!(!outdate(&mut secret, &given("a")), "a key with the same value is not marked");
         assert!(outdate(&mut secret, &given("other")));
         assert!(!outdate(&mut secret, &given("other")), "the mark is set once");
-        // The mark stays even if the user's Secret gets its old value back: releases may still run with the value that
-        // the Secret had in between.
+        // The key stays in the annotation even if the user's Secret gets its old value back: releases may still run
+        // with the value that the Secret had in between.
         assert!(!outdate(&mut secret, &given("a")));
         let marked = |secret: &Secret| ["root", "audit", "sst"].map(|key| outdated_keys(secret).contains(key));
         assert_eq!(marked(&secret), [true, false, false]);

@@ -26,8 +26,10 @@ pub(crate) struct Draft<'a> {
     pub(crate) snapshot: &'a Snapshot,
     pub(crate) requests: Requests,
     pub(crate) actions: Vec<Planned>,
-    /// The actions that the spec requests, except for the steps of releases. With `approval: Always`, these actions wait
-    /// until a person approves the target. [`Draft::add_spec_changes`] adds them when the target hash is known.
+    /// The actions that the spec requests, except for the steps of releases.
+    ///
+    /// With `approval: Always`, the actions wait until a person approves the target. [`Draft::add_spec_changes`] adds
+    /// them when the target hash is known.
     spec_changes: Vec<Planned>,
     pub(crate) findings: Vec<Finding>,
     pub(crate) problems: Vec<String>,
@@ -85,7 +87,7 @@ impl<'a> Draft<'a> {
         self.is_incomplete
     }
 
-    /// Makes the next pass start no later than the earliest of these times.
+    /// Makes the next pass start no later than the earliest of the times in `at`.
     pub(crate) fn requeue(&mut self, at: impl IntoIterator<Item = Timestamp>) {
         self.requeue_at = self.requeue_at.into_iter().chain(at).min();
     }
@@ -118,9 +120,9 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Adds an action that the API server may refuse, unless the action must still wait after an earlier refusal.
+    /// Adds an action that the API server may refuse. Skips the action while it must wait after an earlier refusal.
     ///
-    /// Returns the last refusal; `None` if there was none.
+    /// Returns the last refusal; `None` if the API server has not refused the action.
     pub(crate) fn attempt(&mut self, planned: Planned) -> Option<&'a Refusal> {
         let refusal = self.refusal(&planned.action);
         if !self.must_wait(refusal) {
@@ -146,7 +148,7 @@ impl<'a> Draft<'a> {
 
     /// Adds the actions that the spec requests to the plan.
     ///
-    /// If they are not approved, the plan only shows them. The function then returns their descriptions.
+    /// If the actions are not approved, the plan only shows them, and the function returns their descriptions.
     pub(crate) fn add_spec_changes(&mut self, is_approved: bool) -> Vec<String> {
         let changes = std::mem::take(&mut self.spec_changes);
         let descriptions = if is_approved { Vec::new() } else { describe(&changes) };
@@ -157,15 +159,15 @@ impl<'a> Draft<'a> {
         descriptions
     }
 
-    /// Returns whether osdpl must not retry an action yet after this refusal. If so, the next pass starts at the retry
-    /// time at the latest.
+    /// Returns whether osdpl must not retry an action yet, because the API server refused it in `refusal`. If so, the
+    /// next pass starts at the retry time at the latest.
     fn must_wait(&mut self, refusal: Option<&Refusal>) -> bool {
         let until = refusal.map(|refusal| refusal.until).filter(|until| *until > self.snapshot.now);
         self.requeue(until);
         until.is_some()
     }
 
-    /// Returns the last refusal of this action by the API server; `None` if there was none.
+    /// Returns the API server's last refusal of an action; `None` if it has not refused the action.
     pub(crate) fn refusal(&self, action: &Action) -> Option<&'a Refusal> {
         self.snapshot.kept.refused.get(&action.id())
     }

@@ -197,7 +197,7 @@ fn apply(
         let (service, addresses) = (service.to_owned(), addresses.to_vec());
         let action = Action::PublishEndpoints { service, external: external.clone(), addresses };
         let planned = Planned::new(action, format!("pods need the addresses of {}", external.host));
-        // New addresses of a published host are not a change of the spec.
+        // New addresses of a published host are not a change of the spec, so their publication needs no approval.
         let is_same_host = has_port && published.endpoints.as_ref().is_some_and(|known| is_of_host(known, external));
         refusal = if is_same_host { draft.attempt(planned) } else { draft.attempt_for_spec(planned) };
     }
@@ -208,7 +208,7 @@ fn apply(
     }
 }
 
-/// Returns why osdpl can't publish the external service under its name, and what to do; `None` if nothing prevents it.
+/// Returns what prevents osdpl from publishing the external service, and the remedy; `None` if nothing does.
 fn conflict(published: &Published, external: &ExternalService, owner: &str) -> Option<String> {
     let service = published.service.as_ref()?;
     let object = format!("Service {}/{}", external.namespace, external.service);
@@ -260,7 +260,7 @@ fn is_of_host(endpoints: &Endpoints, external: &ExternalService) -> bool {
     endpoints.annotations().get(HOST_ANNOTATION) == Some(&external.host)
 }
 
-/// Returns the addresses in the Endpoints that osdpl published, if the Endpoints belong to this host.
+/// Returns the addresses in the Endpoints that osdpl published, if it published the Endpoints for `host`.
 fn published_addresses(endpoints: &Endpoints, owner: &str, host: &str) -> Vec<IpAddr> {
     let is = |value: Option<&String>, expected: &str| value.is_some_and(|value| value == expected);
     if !is(endpoints.labels().get(DEPLOYMENT_LABEL), owner) || !is(endpoints.annotations().get(HOST_ANNOTATION), host) {

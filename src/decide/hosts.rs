@@ -16,7 +16,7 @@ use osdpl_core::plan::Policy;
 use osdpl_core::status::{Event, host_deleted_event, host_not_deleted_event, mapping_hosts_event};
 use osdpl_values::digest;
 
-/// The release whose pods register hosts in Nova, with the catalogue's settings of these hosts.
+/// The release whose pods register compute hosts in Nova, with the catalogue's settings of the hosts.
 #[derive(Clone, Copy)]
 struct Hosting<'a> {
     release: &'a DesiredRelease,
@@ -125,14 +125,14 @@ fn job_name(hosts: &catalog::Hosts, mapping: &Mapping) -> String {
 
 /// Plans to remove the names of nodes from the annotation `osdpl.dev/forget-nodes`.
 ///
-/// A node's name leaves the annotation in three cases: osdpl has deleted the node's host, Nova does not know this host, or the
-/// node still exists.
+/// A node's name leaves the annotation in three cases: osdpl has deleted the node's host in Nova, Nova does not know
+/// the host, or the node still exists.
 fn consume_forget(draft: &mut Draft<'_>, query: &HostQuery, response: &HostResponse, named: &BTreeSet<String>) {
     let (mut left, mut events) = (Vec::new(), Vec::<Event>::new());
     for node in named {
         if !query.removed_nodes.contains(node) {
-            // A node that still exists keeps its host in Nova. osdpl removes the node's name from the annotation. The
-            // user must add the name again after the node is deleted.
+            // osdpl never deletes the host of a node that still exists. Remove the name of the node from the
+            // annotation: the user must add the name again after the node is deleted.
             match draft.read(Read::Node(node.clone())).map(|received| &received.response) {
                 Some(Response::Node(true)) => {
                     events.push(host_not_deleted_event(node, "the node still exists; delete it first"));
@@ -185,7 +185,7 @@ fn hosting<'a>(
 impl Hosting<'_> {
     /// Returns the generation and the number of ready pods of each workload whose pods register hosts in Nova.
     ///
-    /// When one of these numbers changes, osdpl queries Nova again.
+    /// When the generation or the number of ready pods changes, osdpl queries Nova again.
     fn state(self, observed: &Observed) -> Vec<(i64, i32)> {
         let own = observed.workloads.iter().filter(|workload| {
             workload.namespace == self.release.key.namespace

@@ -6,7 +6,8 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 /// Returns the addresses to publish.
 ///
-/// These are the addresses that the last lookup `found`, or the `known` addresses if that lookup failed.
+/// If the last lookup succeeded, the result is the addresses that it `found`. If it failed, the result is the `known`
+/// addresses.
 ///
 /// # Errors
 /// If the lookup failed and no address is known.
@@ -32,7 +33,7 @@ pub(crate) struct Damped<T> {
 }
 
 impl<T: PartialEq> Damped<T> {
-    /// Returns the state after one more lookup with the result `report`.
+    /// Returns the state of a host's lookups after one more lookup with the result `report`.
     ///
     /// osdpl reports the first result at once.
     pub(crate) fn after(before: Option<Self>, report: T, now: Timestamp) -> Self {

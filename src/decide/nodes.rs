@@ -20,7 +20,7 @@ use osdpl_lint::rule;
 /// The reason for the removal of labels from a node.
 const REMOVAL_REASON: &str = "the spec no longer assigns the roles of these labels to the node";
 
-/// The labels that the nodes lose, with the part of the removal that this pass executes.
+/// The labels that nodes lose, and the part of the removal that this pass executes.
 #[derive(Default)]
 pub(crate) struct LabelRemovals {
     /// The changes of the nodes that lose labels.
@@ -31,7 +31,7 @@ pub(crate) struct LabelRemovals {
     batch: LabelBatch,
 }
 
-/// Plans the labels of roles: adds labels at once, unless the spec sets `approval: Always`, and removes labels only from
+/// Plans the labels of roles. Adds labels at once, unless the spec sets `approval: Always`. Removes labels only from
 /// the nodes of the next approved batch.
 ///
 /// [`approve_removals`] later makes the remaining decisions about the removal, because they need the target hash.

@@ -32,8 +32,8 @@ pub(crate) fn namespaces(deployment: &OpenStackDeployment, selection: &Selection
 ///
 /// The function ignores osdpl's labels on releases in namespaces that neither the spec nor the status names.
 ///
-/// It also ignores the labels on a release that the spec selects and that the status does not name: osdpl has not
-/// installed this release yet. A person can adopt the release like any other one.
+/// It also ignores the labels on a release that the spec selects but the status does not name: osdpl has not installed
+/// this release, so somebody else set the labels. A person can adopt the release like any other one.
 ///
 /// It changes only `observed`, not the labels in the cluster.
 ///
@@ -106,7 +106,8 @@ mod tests {
         claimed_with(releases, status, &json!({}))
     }
 
-    /// Returns the same for a resource with further metadata.
+    /// Returns the observed state after [`claim`] as [`claimed`] does, for a resource with the additional fields in
+    /// `metadata`.
     fn claimed_with(releases: &[(&str, Option<&str>)], status: &Value, metadata: &Value) -> Observed {
         let spec = json!({"openstackRelease": "2026.1", "presets": ["small"]});
         let mut object = json!({

@@ -66,8 +66,9 @@ pub struct Plan {
     pub roles: BTreeMap<String, RoleStatus>,
     /// The removal of labels from nodes; `None` if the pass did not decide about labels.
     pub label_removal: Option<LabelRemoval>,
-    /// The actions on objects outside of releases that wait for approval, as text for the status. Removals of labels
-    /// are not among them; see `label_removal`.
+    /// The actions on objects outside of releases that wait for approval, as text for the status.
+    ///
+    /// `label_removal` contains the removals of labels that wait.
     pub awaiting_objects: Vec<String>,
     /// The status of each rollout.
     pub rollouts: Rollouts,
@@ -89,8 +90,7 @@ pub struct Plan {
     pub ignored: Option<Ignored>,
     /// The repairs that a person requested and that osdpl has not started yet.
     pub repairs: BTreeSet<String>,
-    /// Whether the operator can forget the secrets of the cloud, because no text from the cluster can contain them any
-    /// more.
+    /// Whether the operator can forget the secrets of the cloud. It can when no text from the cluster can contain them.
     pub forget_secrets: bool,
     /// Why the operator does not report this plan in the status; `None` if it reports the plan.
     pub hold: Option<Hold>,

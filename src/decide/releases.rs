@@ -85,7 +85,7 @@ pub(crate) fn plan_steps(
 /// Adds an action of a release, with the writes of CRDs that must precede it.
 ///
 /// # Errors
-/// If the change of CRDs needs an approval that is missing. Then the added action waits for this approval.
+/// If the change of CRDs needs an approval that is missing. The added action then waits for the approval.
 fn add_action(
     draft: &mut Draft<'_>,
     action: Action,
@@ -137,7 +137,7 @@ impl Slots {
         Ok(())
     }
 
-    /// Gives back the slots of an upgrade that does not start after all, because it waits for its CRDs.
+    /// Gives back the slots that an upgrade has taken but does not use, because it waits for its CRDs.
     fn give_back_upgrade(&mut self) {
         (self.processes, self.renders) = (self.processes + 1, self.renders + 1);
     }
@@ -157,7 +157,7 @@ pub(crate) fn steps_of_refused_spec(desired: &Desired, observed: &Observed) -> P
 
 /// Returns the newest revision and the deployed revisions of each release of osdpl other than `key`.
 ///
-/// A cleanup of `key` must not remove the objects of these revisions.
+/// A cleanup of `key` must keep the objects that one of these revisions contains.
 fn others(key: &ReleaseKey, observed: &Observed) -> Vec<(ReleaseKey, u32)> {
     let ours = observed.releases.iter().filter(|(other, existing)| *other != key && existing.is_ours());
     let revisions = ours.flat_map(|(other, existing)| {

@@ -94,7 +94,8 @@ impl ChartRequest {
         Self { name: name.into(), ..Self::default() }
     }
 
-    /// Whether the result of the request `before` also answers this request.
+    /// Whether this request has the same result as the earlier request `before`, so that the operator need not fetch
+    /// again.
     ///
     /// `ready` is the digest of the chart that the operator fetched for `before`; `None` if there is no chart.
     pub fn is_answered_by(&self, before: &Self, ready: Option<&str>) -> bool {
@@ -164,8 +165,7 @@ pub enum Read {
         /// Whether the operator also checks if another tool manages the release.
         owner: bool,
     },
-    /// Reads an existing object by the name of an object that osdpl wants to write, if no watch reports the existing
-    /// object.
+    /// Reads the object that has the name of an object that osdpl wants to write, if no watch reports it.
     Stored(Reference),
     /// Reads a Service and its Endpoints.
     Service(ReleaseKey),

@@ -32,7 +32,7 @@ pub(crate) struct Selected {
     deployed: Option<String>,
     catalog: Arc<Catalog>,
     selection: Arc<Selection>,
-    /// The work of the evaluations that made `selection`.
+    /// The evaluation work that it took to make `selection`. It counts towards the limit of work in each pass.
     used: Work,
 }
 
@@ -49,8 +49,9 @@ impl Selected {
         }
     }
 
-    /// Whether osdpl would make the same selection from this resource and this catalogue. Compares all data that
-    /// [`Input::of_resource`] reads.
+    /// Whether osdpl would make the same selection from this resource and this catalogue.
+    ///
+    /// The function compares all data that [`Input::of_resource`] reads.
     fn is_of(&self, deployment: &OpenStackDeployment, catalog: &Arc<Catalog>) -> bool {
         Arc::ptr_eq(&self.catalog, catalog)
             && self.selection.name == deployment.name_any()
@@ -73,7 +74,8 @@ pub(crate) fn select(draft: &mut Draft<'_>) -> Arc<Selection> {
     let known = draft.kept.selected.take().filter(|known| known.is_of(deployment, catalog));
     let selected = known.unwrap_or_else(|| Arc::new(Selected::new(deployment, catalog)));
     let selection = Arc::clone(&selected.selection);
-    // The limit of work applies to the evaluations of one pass. So reset the count to the work of the selection itself.
+    // The limit of work applies to one pass, but earlier passes may have used the same selection. So reset the count to
+    // the work that it took to make the selection.
     selection.scope.reset_used(selected.used);
     draft.kept.selected = Some(selected);
     selection
@@ -127,8 +129,8 @@ pub(crate) fn observe(snapshot: &Snapshot, selection: &Selection, names: &BTreeM
     for (key, release) in &mut observed.releases {
         release.release = identify_release(key, release, names, &snapshot.catalog);
     }
-    // A release belongs to this cloud if the catalogue has a release of this namespace and name, or if osdpl made it.
-    // Skip the objects of other releases.
+    // Keep only the objects of releases of this cloud: the catalogue has a release of this namespace and name, or osdpl
+    // made the release.
     let is_own =
         |key: &ReleaseKey| names.contains_key(key) || observed.releases.get(key).is_some_and(ObservedRelease::is_ours);
     let affected = snapshot.affected.iter().filter(|affected| is_own(&affected.release));

@@ -21,7 +21,8 @@ pub(crate) fn last(draft: &Draft<'_>) -> Rollouts {
 
 /// Plans to set the update strategy of each `DaemonSet` whose strategy differs from the desired one.
 ///
-/// osdpl sets the strategy before helm changes the pod template.
+/// osdpl sets the strategy before helm changes the pod template. Otherwise Kubernetes would replace all pods itself,
+/// without osdpl's batches.
 ///
 /// If another field manager owns the strategy, osdpl does not change the strategy, and adds a warning.
 pub(crate) fn plan_strategies(draft: &mut Draft<'_>, desired: &Desired, observed: &Observed, plan: &Plan) {

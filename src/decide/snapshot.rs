@@ -69,8 +69,8 @@ impl Snapshot {
     /// The function does so only if the resource is being deleted and the operator has rights only in some namespaces.
     ///
     /// Kubernetes deletes the operator's `RoleBinding`s together with the other objects of a namespace. So the operator
-    /// can't uninstall the releases there, and need not. The watches end with the rights, so they may still report
-    /// objects that are deleted.
+    /// can't uninstall the releases there, and need not. The watches lose their rights, too, and may still report
+    /// deleted objects.
     pub fn forget_deleted_namespaces(&mut self) {
         if self.permitted.is_none() || self.deployment.metadata.deletion_timestamp.is_none() {
             return;

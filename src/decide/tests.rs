@@ -207,7 +207,8 @@ fn respond_with_crd(snapshot: &mut Snapshot, response: Result<Option<Arc<CustomR
 #[test]
 fn provides_the_namespace_and_the_crds_before_helm_starts() {
     let mut snapshot = snapshot_with_crd();
-    // The transferred CRD affects other namespaces, and its owner may still run, with records elsewhere.
+    // The transfer needs approval: its owner may still run in the other namespace, with records that osdpl does not
+    // see.
     snapshot.deployment.spec.approval = serde_json::from_value(json!("Manual")).unwrap();
     let release = ReleaseKey::new("data", "store");
     let owner = ReleaseKey::new("old", "store");
@@ -240,7 +241,7 @@ fn provides_the_namespace_and_the_crds_before_helm_starts() {
     );
 }
 
-/// Returns the steps of `store` in words, and the actions of the plan, while the cluster has this CRD.
+/// Returns the steps of `store` in words, and the actions of the plan, while the cluster has the CRD `stored`.
 fn with_stored_crd(stored: &CustomResourceDefinition, annotations: Value, approval: &str) -> (String, Vec<String>) {
     let mut snapshot = snapshot_with_crd();
     snapshot.objects.namespaces.get_or_insert_default().insert("data".to_owned());

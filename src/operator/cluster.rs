@@ -118,7 +118,7 @@ impl Cluster {
         Self { eviction_client: client, ..self }
     }
 
-    /// Limits the requests for objects of namespaced kinds to these namespaces.
+    /// Limits the requests for objects of namespaced kinds to the namespaces in `scope`.
     #[must_use]
     pub fn with_scope(mut self, scope: Scope) -> Self {
         self.reader.scope = scope;

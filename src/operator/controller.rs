@@ -78,7 +78,7 @@ pub struct Context {
     leadership: Leadership,
     inputs: ObjectWatches,
     charts: ChartSource,
-    /// Sends the known secrets to the tasks that read logs, which remove the secrets from the lines.
+    /// Sends the scrubber to the tasks that read logs. With it, the tasks remove all known secrets from the lines.
     scrubber: tokio::sync::watch::Sender<Arc<Scrubber>>,
     /// The data that passes keep for later passes, see [`Memory`]. A pass holds the lock until it ends, so that passes
     /// run one at a time.
@@ -96,8 +96,8 @@ pub struct Context {
     /// The resources whose last pass failed, each with the time since which its passes fail. The status reports only
     /// lasting failures. After a restart, the time begins with the next failure.
     pass_failures: std::sync::Mutex<pass_failures::PassFailures>,
-    /// The UIDs of resources whose finalizer this process has removed. The watch may still list such a resource with
-    /// its finalizer.
+    /// The UIDs of resources whose finalizer this process has removed. osdpl ignores these resources, even if the watch
+    /// still lists them with the finalizer.
     finalized: std::sync::Mutex<BTreeSet<String>>,
     /// The trigger that starts a pass of every resource.
     trigger: Arc<Notify>,
@@ -117,7 +117,7 @@ pub struct Parts {
     pub leadership: Leadership,
     /// The source from which passes get the charts of releases.
     pub charts: ChartSource,
-    /// Sends the known secrets to the tasks that read logs, which remove the secrets from the lines.
+    /// Sends the scrubber to the tasks that read logs. With it, the tasks remove all known secrets from the lines.
     pub scrubber: tokio::sync::watch::Sender<Arc<Scrubber>>,
     /// The operator's metrics, which passes update.
     pub metrics: Metrics,
@@ -190,7 +190,7 @@ async fn become_active(context: &Context) {
         }
     }
     if !was_active {
-        // The previous active operator may have written secrets since this process read the stored secrets.
+        // Read the stored secrets again: the previous active operator may have written secrets since the last read.
         context.learn_stored_secrets().await;
     }
 }
@@ -210,7 +210,7 @@ async fn reconcile(stored: Arc<Stored<OpenStackDeployment>>, context: Arc<Contex
     let Some(deployment) = stored.content() else { return Ok(Action::await_change()) };
     // Wait for the lock without a timeout, because the pass that holds the lock has a timeout of its own.
     let mut memory = context.memory.lock().await;
-    // If the timeout stops the pass, the next pass plans the remaining actions again.
+    // A pass that the timeout stops loses nothing: the next pass plans the remaining actions again.
     let pass = tokio::time::timeout(context.pass_timeout, Box::pin(pass(deployment, &context, &mut memory)));
     let result = pass.await.unwrap_or_else(|_| Err(Error::Timeout(context.pass_timeout)));
     drop(memory);
@@ -238,7 +238,7 @@ async fn pass(deployment: &OpenStackDeployment, context: &Context, memory: &mut 
         return Ok(Action::await_change());
     }
     if !context.update_catalog(deployment, memory).await {
-        // The watches have not reported the additions to the catalogue yet. When they do, they trigger a pass.
+        // Wait until the watches have reported the additions to the catalogue. The report triggers the next pass.
         return Ok(Action::await_change());
     }
     let snapshot = context.read(deployment, memory).await?;
@@ -309,8 +309,9 @@ impl Context {
         }
     }
 
-    /// Returns why osdpl ignores a resource; `None` if it is the oldest resource in the operator's namespaces. A
-    /// resource that osdpl can't parse may be the oldest, too.
+    /// Returns why osdpl ignores a resource; `None` if it is the oldest resource in the operator's namespaces.
+    ///
+    /// Resources that osdpl can't parse count as well: the oldest resource may be one of them.
     fn ignored(&self, deployment: &OpenStackDeployment) -> Option<Ignored> {
         let all = self.deployments.get().map(Store::state).unwrap_or_default();
         let counts = |other: &&Stored<OpenStackDeployment>| !self.is_finalized(*other) && self.is_in_scope(*other);
@@ -336,8 +337,8 @@ impl Context {
         self.cluster.reader().scope().contains(&resource.namespace().unwrap_or_default())
     }
 
-    /// Whether osdpl's finalizer was removed from a resource that is being deleted. The watch may still list the
-    /// resource with the finalizer.
+    /// Whether osdpl's finalizer was removed from a resource that is being deleted. The result is also true if the
+    /// watch still lists the resource with the finalizer.
     fn is_finalized(&self, deployment: &impl ResourceExt) -> bool {
         let finalized = self.finalized.lock().unwrap_or_else(PoisonError::into_inner);
         is_finalized(deployment) || deployment.uid().is_some_and(|uid| finalized.contains(&uid))

@@ -60,10 +60,10 @@ use decide::{Seen, Step, next_step};
 /// The name of the Lease.
 pub const NAME: &str = "osdpl";
 
-/// How long the Lease is valid after its last renewal.
+/// How long the Lease is valid after its last renewal. Then a standby may take it.
 const DURATION: Duration = Duration::from_secs(15);
 
-/// The time after which the holder gives up if it can't renew the Lease.
+/// How long the holder tries to renew the Lease before it gives up and ends.
 const RENEW_DEADLINE: Duration = Duration::from_secs(10);
 
 /// The time between the beginnings of two renewals, and the delay between two checks of a standby.
@@ -157,7 +157,7 @@ impl Elector {
         Self { api, namespace, instance, identity, leadership, lease: None, seen: None }
     }
 
-    /// Reads the Lease before the election, through a client that retries.
+    /// Reads the Lease before the election starts. `client` retries a failed request, unlike the elector's own client.
     ///
     /// # Errors
     /// If a request to the API server fails.
@@ -193,7 +193,7 @@ impl Elector {
         let mut guard = match Guard::start(&self.instance) {
             Ok(guard) => guard,
             Err(error) => {
-                // This process has not started helm yet.
+                // Release the Lease at once, because this process has not started helm yet.
                 self.release().await;
                 return Err(Lost::Guard(error.to_string()));
             }
@@ -251,7 +251,7 @@ impl Elector {
                 let sent = Instant::now();
                 match request(self.write(self.identity.clone())).await {
                     Ok(()) => {}
-                    // Another process was faster.
+                    // Try again later: another process took the Lease first.
                     Err(Failure::Conflict) => return Ok(None),
                     Err(error) => return Err(error),
                 }
@@ -325,7 +325,8 @@ impl Elector {
     async fn renew(&mut self) -> Result<(), RenewError> {
         match request(self.write(self.identity.clone())).await {
             Ok(()) => Ok(()),
-            // Someone else has changed or deleted the Lease since this process wrote it.
+            // Someone else has changed or deleted the Lease since this process wrote it. Read the Lease to find out who
+            // holds it.
             Err(Failure::Conflict | Failure::Missing) => {
                 request(self.read()).await?;
                 match self.holder().filter(|holder| *holder != self.identity) {
@@ -341,7 +342,8 @@ impl Elector {
     async fn release(&mut self) {
         let mut released = request(self.write(String::new())).await;
         if matches!(released, Err(Failure::Conflict)) {
-            // The last renewal may have succeeded without its response.
+            // The last renewal may have succeeded although its response was lost. So read the Lease, and release the
+            // new version.
             released = request(self.read()).await;
             if released.is_ok() && self.is_own() {
                 released = request(self.write(String::new())).await;
@@ -353,7 +355,7 @@ impl Elector {
         }
     }
 
-    /// Writes the Lease with this holder, if nobody has changed it since this process read it.
+    /// Writes the Lease with the holder `holder`, unless somebody has changed the Lease since this process read it.
     async fn write(&mut self, holder: String) -> Result<(), kube::Error> {
         let now = MicroTime(Timestamp::now());
         let before = self.lease.as_ref().and_then(|lease| lease.spec.clone());

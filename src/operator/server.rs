@@ -32,7 +32,7 @@ pub(crate) async fn serve(mut listener: impl Listener, router: Router, stop: Can
         let stream = tokio::select! {
             () = stop.cancelled() => break,
             Some(ended) = connections.join_next() => {
-                // If the connection panicked, its entry stays until it is the oldest one.
+                // A connection that panicked returns no number. Its entry stays in `open` until it is the oldest one.
                 ended.ok().and_then(|number| open.remove(&number));
                 continue;
             }

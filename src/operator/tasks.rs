@@ -203,14 +203,13 @@ impl Tasks {
         self.health_shared.explain_pod(namespace, name)
     }
 
-    /// Limits the reading of the bodies of release records to these namespaces. Before the first call, the releases
-    /// task reads the bodies in the namespaces that the stored resources name.
+    /// Limits the reading of the bodies of release records to `namespaces`. Before the first call, the releases task
+    /// reads the bodies in the namespaces that the stored resources name.
     pub(crate) fn read_records_in(&self, namespaces: BTreeSet<String>) {
         replace(&self.record_namespaces, Some(namespaces));
     }
 
-    /// Limits the watch for drift to these releases. Before the first call, the task watches all releases of this
-    /// operator.
+    /// Limits the watch for drift to `releases`. Before the first call, the task watches all releases of this operator.
     pub(crate) fn watch_drift_of(&self, releases: BTreeSet<ReleaseKey>) {
         replace(&self.drift_scope, Some(releases));
     }
@@ -238,7 +237,7 @@ impl Tasks {
         replace(&self.instance_query, access);
     }
 
-    /// Allows the hosts task to delete the hosts of these nodes from Nova and Neutron.
+    /// Allows the hosts task to delete the hosts of `nodes` from Nova and Neutron.
     ///
     /// The task retries as long as the query lists the nodes as removed. The next value of [`Observation::hosts`]
     /// contains the result.

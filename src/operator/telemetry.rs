@@ -103,8 +103,8 @@ impl Collector for Clouds {
     }
 }
 
-/// When the last pass completed; before the first one, when this process became the active operator. `None` on a
-/// standby.
+/// When the last pass completed. Before the first complete pass, the time when this process became the active operator;
+/// `None` on a standby.
 #[derive(Debug, Default)]
 struct LastPass(Mutex<Option<Instant>>);
 
@@ -224,12 +224,13 @@ impl Metrics {
         self.0.running_since.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts the time until the first complete pass. Call this function when this process becomes the active operator.
+    /// Starts to measure the time until the first complete pass. Call this when this process becomes the active
+    /// operator.
     pub(crate) fn start_passes(&self) {
         self.0.last_pass.time().get_or_insert(now());
     }
 
-    /// Stores the time at which a pass has read, changed and reported all that it wanted.
+    /// Stores the time of a complete pass, which has read, changed and reported all that it wanted.
     pub(crate) fn complete_pass(&self) {
         *self.0.last_pass.time() = Some(now());
     }
@@ -244,18 +245,18 @@ impl Metrics {
         self.0.maintenance_failures.inc();
     }
 
-    /// Sets two metrics: the number of ready releases, and the number of releases that are desired or still exist.
+    /// Sets two metrics: the number of ready releases, and the number of all releases that are desired or still exist.
     pub(crate) fn set_releases(&self, ready: usize, wanted: usize) {
         self.0.ready_releases.set(i64::try_from(ready).unwrap_or(i64::MAX));
         self.0.wanted_releases.set(i64::try_from(wanted).unwrap_or(i64::MAX));
     }
 
-    /// Sets the metrics of the cloud with this name. Users base alerts on these metrics.
+    /// Sets the metrics of the cloud `name`. Users base alerts on these metrics.
     pub(crate) fn set_cloud(&self, name: &str, state: CloudState) {
         self.0.clouds.states().insert(name.to_owned(), state);
     }
 
-    /// Marks the cloud with this name as not Ready in the metrics, and keeps its other metrics.
+    /// Marks the cloud `name` as not Ready in the metrics, and keeps its other metrics.
     pub(crate) fn set_not_ready(&self, name: &str) {
         self.0.clouds.states().entry(name.to_owned()).or_default().ready = false;
     }

@@ -54,7 +54,7 @@ pub struct CertificateFiles {
 /// How long the webhook waits for the catalogue with its additions when it reviews a resource.
 ///
 /// The API server waits `webhook.timeoutSeconds` (a value of the operator's chart) for the webhook. The sum of this
-/// time and [`OBSERVATION_TIMEOUT`] must be less.
+/// time and [`OBSERVATION_TIMEOUT`] must be less than that.
 const CATALOGUE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// How long the webhook works on a request, including the time to read the request.
@@ -64,13 +64,13 @@ const REQUEST_TIMEOUT: Duration = Duration::from_millis(4500);
 
 /// The maximum size of a request in bytes.
 ///
-/// A review contains the old and the new object, and the API server accepts requests of 3 MiB.
+/// A review contains the old and the new object. The API server accepts requests of 3 MiB, so a review may have 6 MiB.
 const MAX_BODY: usize = 8 * 1024 * 1024;
 
 /// The maximum number of requests that the webhook reads and reviews at the same time. Further requests wait.
 const MAX_REQUESTS: usize = 4;
 
-/// The response to a review that took too long, or whose validation panicked.
+/// The response to a review without a result, because it took too long or its validation panicked.
 const NO_RESULT: &str = "the operator could not validate the resource in time; try again";
 
 /// A function that returns the catalogue for a spec in a namespace. It reads the additions that the spec names.
@@ -113,7 +113,7 @@ struct Reviewer {
 /// Serves the webhook until `stop` is cancelled.
 ///
 /// # Errors
-/// The certificate can't be read, or does not match its key.
+/// If the certificate can't be read, or does not match its key.
 pub fn serve(
     listener: TcpListener,
     files: CertificateFiles,
@@ -135,7 +135,7 @@ fn limited(router: Router, timeout: Duration) -> Router {
 
 async fn limit(State((permits, timeout)): State<(Arc<Semaphore>, Duration)>, request: Request, next: Next) -> Response {
     let respond = async {
-        // The semaphore is never closed.
+        // Ignore an error: `acquire` fails only if the semaphore is closed, which never happens.
         let _permit = permits.acquire().await;
         next.run(request).await
     };
@@ -168,7 +168,8 @@ impl Reviewer {
         let text = |field: &str| review["request"][field].as_str().unwrap_or_default().to_owned();
         let namespace = text("namespace");
         let owner = owner_label(&namespace, &text("name"));
-        // Without a spec to check, the response does not depend on additions.
+        // If the review has no spec to check, use the catalogue without additions: the response does not depend on
+        // them.
         let shared = Arc::clone(&review);
         let spec = self.worker.run(move || spec_to_check(&shared)).await.ok_or(NO_RESULT)?;
         let catalog = catalog_of(namespace, spec.clone().unwrap_or_default());
@@ -253,7 +254,7 @@ mod tests {
         Reviewer { known, schemas: Arc::new(schemas), worker: Worker::start(1).unwrap() }
     }
 
-    /// Returns the obstacle of a test: the resource `full` has instances, and Nova never responds for `silent`.
+    /// Returns why a resource may not be deleted: `full` has instances, and for `silent`, Nova never responds.
     async fn obstacle(deployment: OpenStackDeployment) -> Option<String> {
         match deployment.metadata.name.as_deref() {
             Some("full") => Some("Nova has instances".into()),
@@ -287,7 +288,7 @@ mod tests {
         response_to(reviewer, presets, &json!({}), old).await
     }
 
-    /// Returns the response to a spec with these presets and these additional fields.
+    /// Returns the response to a spec with `presets` and with the additional fields in `more`.
     async fn response_to(reviewer: &Reviewer, presets: &[&str], more: &Value, old: Value) -> Value {
         let mut object = json!({
             "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment", "metadata": {"name": "cloud", "namespace": "openstack"},
@@ -375,7 +376,7 @@ mod tests {
         address
     }
 
-    /// Sends the head of a request with a body of this size, and then `body`; returns the connection.
+    /// Sends the head of a request that announces a body of `size` bytes, and then `body`; returns the connection.
     async fn send(address: std::net::SocketAddr, size: usize, body: &[u8]) -> tokio::net::TcpStream {
         let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
         let head =

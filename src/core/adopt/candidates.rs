@@ -1,5 +1,5 @@
-//! Collects candidate values for fields of the spec. osdpl tries them when it searches for the spec that describes a
-//! running cloud.
+//! Collects candidate values for fields of the spec. osdpl tries each candidate when it searches for the spec that
+//! describes a running cloud.
 //!
 //! The candidates come from the values of the cloud's releases, or from the schemas of features.
 
@@ -10,8 +10,8 @@ use serde_json::{Map, Value};
 use super::describe::CloudInventory;
 use osdpl_values::{Path, get};
 
-/// The path of a field of the spec, and its candidate values: those of the running releases at the paths where the
-/// catalogue inserts this field.
+/// The path of a field of the spec, and the candidate values of the field. osdpl takes the candidates from the values
+/// of the running releases, at the paths where the catalogue inserts the field.
 pub(super) type FieldCandidates = (Path, Vec<Value>);
 
 /// Returns the candidate values of each field of the spec that the catalogue inserts into the values of releases.
@@ -39,9 +39,10 @@ pub(super) fn field_candidates(cloud: &CloudInventory<'_>) -> Vec<FieldCandidate
 }
 
 /// Returns the path of the spec's field that the expression `source` reads. Returns `None` if the expression is more
-/// than a field, or if the search does not set this field.
+/// than a field, or if osdpl tries no values for this field.
 ///
-/// For example, the result is `region` for `spec.region`, and the same path for `features.network.tunnelInterface`.
+/// For example, the function returns the path `region` for `spec.region`, but the unchanged path for
+/// `features.network.tunnelInterface`.
 fn field(source: &str) -> Option<Path> {
     let plain =
         source.split('.').all(|key| !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'));
@@ -55,7 +56,7 @@ fn field(source: &str) -> Option<Path> {
     }
 }
 
-/// The fields directly below `spec` whose values the search can take from the values of running releases.
+/// The fields directly below `spec` for which osdpl tries values of the running releases.
 const FIELDS: [&str; 3] = ["region", "storageClass", "publicDomain"];
 
 /// Returns the path of every enumeration and boolean in a schema, with all values that the schema allows there.

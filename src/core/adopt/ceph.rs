@@ -14,7 +14,7 @@ use osdpl_values::{Path, get};
 pub struct CephUse {
     /// The Ceph user of the service, without the prefix `client.`.
     pub user: String,
-    /// The Ceph pool in which the service stores its data; for manila, the file system.
+    /// The Ceph pool in which the service stores its data; for Manila, the name of the CephFS file system.
     pub pool: String,
     /// The namespace and name of the Secret with the user's key; `None` for Nova if it uses Cinder's user and key.
     pub keyring: Option<(String, String)>,
@@ -118,8 +118,8 @@ fn uses_of_release(name: &str, found: &InstalledRelease) -> Vec<(Consumer, CephU
 
 /// Returns the Ceph user and pool of Nova; `None` if Nova does not use Ceph.
 ///
-/// `volumes` is Cinder's Ceph user; `None` if Cinder stores no volumes in Ceph. If Cinder does, Nova attaches these
-/// volumes, and so uses Ceph even if the disks of instances are elsewhere.
+/// `volumes` is Cinder's Ceph user; `None` if Cinder stores no volumes in Ceph. If Cinder stores volumes in Ceph, Nova
+/// attaches them to instances. Nova then uses Ceph, even if it stores the disks of instances elsewhere.
 fn nova_use(found: &InstalledRelease, volumes: Option<&str>) -> Option<CephUse> {
     let on_ceph = text(found, "conf.nova.libvirt.images_type") == Some("rbd");
     if !on_ceph && volumes.is_none() {
@@ -154,14 +154,14 @@ fn text<'a>(found: &'a InstalledRelease, path: &str) -> Option<&'a str> {
 }
 
 impl CephUses {
-    /// Builds the part of the spec that declares the Ceph of the running cloud. Also builds the Secret `name` in
-    /// `namespace` with the Ceph keys of the cloud's services.
+    /// Builds the part of the spec that declares the Ceph of the running cloud. Also builds the Secret with the name
+    /// `name` in `namespace`, which contains the Ceph keys of the cloud's services.
     ///
     /// `releases` are the names of the cloud's releases in the catalogue.
     ///
     /// # Errors
-    /// Returns a message for each setting or key that is missing in `state`. If none is missing, returns the reason why
-    /// releases can't use the Ceph that the Secret describes.
+    /// Returns a message for each setting or key that is missing in `state`. If nothing is missing, but the releases
+    /// can't use the Ceph that the Secret describes, returns the reason.
     pub fn storage<'a>(
         &self,
         state: &CephState,

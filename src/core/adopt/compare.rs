@@ -39,8 +39,8 @@ pub fn compare_release(release: &DesiredRelease, source: &RevisionSource) -> Com
     Comparison { before, after, result }
 }
 
-/// Empties each map that contains nothing but nulls in both `one` and `other`, so that the comparison does not report
-/// it.
+/// Empties each map that contains only nulls in both `one` and `other`, so that the comparison reports no difference
+/// between such maps.
 ///
 /// A key whose default is null stays in the map with the value null, but an override with null removes the key.
 /// Templates behave the same in both cases.
@@ -58,7 +58,8 @@ fn clear_null_maps(one: &mut Values, other: &mut Values) {
 
 /// Returns how the chart in the release record differs from the desired chart; `None` if both are the same.
 ///
-/// The function compares the version and the fingerprint only if osdpl knows those of the desired chart.
+/// The function compares versions only if osdpl knows the desired chart's version, and fingerprints only if osdpl knows
+/// the desired chart's fingerprint.
 fn other_chart(release: &DesiredRelease, source: &RevisionSource) -> Option<String> {
     let recorded = &source.chart;
     if recorded.name != release.chart {

@@ -11,7 +11,7 @@ use osdpl_values::{Path, get};
 /// Well-known passwords: the passwords in OpenStack-Helm's documentation, and in the `values.yaml` of its charts as of
 /// 2026.1.
 ///
-/// [`is_default`] compares a credential with these words, and also with the defaults of the release's own chart.
+/// [`is_default`] compares a credential with these passwords, and also with the default in the release's chart.
 const WORDS: [&str; 11] = [
     "password",
     "insecure",
@@ -57,7 +57,7 @@ pub fn find_default_credentials(known: &IdentifiedReleases<'_>, catalog: &Catalo
     all
 }
 
-/// Whether a credential only identifies something, such as a UUID, and gives nobody access.
+/// Whether a credential is only an identifier, such as a UUID, which gives nobody access.
 fn is_identifier(catalog: &Catalog, (service, name): (&str, &str)) -> bool {
     let credential = catalog.services.get(service).and_then(|service| service.credentials.get(name));
     credential.is_some_and(|credential| credential.kind == CredentialKind::Uuid)

@@ -31,7 +31,8 @@ pub type Secrets = BTreeMap<String, BTreeMap<String, SecretContent>>;
 pub enum SecretContent {
     /// The text of a credential or of a Ceph key.
     Text(String),
-    /// A setting that is not secret itself, such as an address or a user name. It is in a Secret together with keys.
+    /// A setting that is not secret, such as an address or a user name. The Secret contains it beside keys that are
+    /// secret.
     Open(String),
     /// Helm values of a release, which the Secret stores as YAML under the key `values.yaml`.
     Values(Values),
@@ -178,8 +179,8 @@ impl<'a> CloudInventory<'a> {
     /// credential of another service, the overrides of the release contain the credential.
     pub(super) fn facts(&self, selection: &Selection) -> Facts {
         let mut facts = (self.provide_facts)(selection);
-        // If the cloud uses no Ceph, remove the placeholder, so that the search rejects settings of features that need
-        // a Ceph.
+        // If the cloud uses no Ceph, remove the placeholder, so that osdpl rejects settings of features that need a
+        // Ceph.
         facts.ceph = self.storage.map(|storage| storage.declared.clone());
         for ((service, name), value) in self.usable_credentials(selection) {
             facts.credentials.entry(service.clone()).or_default().insert(name.clone(), value.clone());
@@ -209,7 +210,7 @@ impl<'a> CloudInventory<'a> {
 /// Returns the value that the running releases use for each credential.
 ///
 /// If releases have different values for a credential, the result contains the value from the service that owns the
-/// credential. If no release of this service has a value, it contains the most frequent one.
+/// credential. If no release of this service has a value, the result contains the most frequent value.
 fn adopted_credentials(known: &IdentifiedReleases<'_>, catalog: &Catalog) -> BTreeMap<credentials::Name, String> {
     let mut counts: BTreeMap<credentials::Name, BTreeMap<&str, usize>> = BTreeMap::new();
     for (release, found) in &known.releases {
@@ -251,7 +252,7 @@ fn remove_empty_overrides(spec: &mut OpenStackDeploymentSpec) {
     spec.services.retain(|_, service| *service != crate::api::ServiceOverrides::default());
 }
 
-/// Returns the [`score`] of a spec; `None` if the spec would block a running release.
+/// Returns the [`score`] of a spec; `None` if osdpl can't run helm for a running release with this spec.
 pub(super) fn distance(cloud: &CloudInventory<'_>, spec: &OpenStackDeploymentSpec) -> Option<usize> {
     let selection = cloud.selected(spec);
     let facts = cloud.facts(&selection);

@@ -26,7 +26,7 @@ enum Outcome {
     Kept,
     /// The change does not improve the score, or is not possible. [`Fit::spec`] stays as it is.
     Worse,
-    /// The operator would refuse the changed spec, or the changed spec would block a running release. [`Fit::spec`]
+    /// The operator would refuse the changed spec, or could not run helm for a running release with it. [`Fit::spec`]
     /// stays as it is.
     Refused,
 }
@@ -41,8 +41,8 @@ pub(super) struct Fit<'a> {
 }
 
 impl<'a> Fit<'a> {
-    /// Starts the search with a spec without presets and features. If the cloud uses Ceph, the spec has only the
-    /// feature `storage`.
+    /// Starts the search with a spec without presets and features. If the cloud uses Ceph, `storage` is the only
+    /// feature of the spec.
     ///
     /// The spec sets the OpenStack release and enables the services that run. It also sets the name, namespace and
     /// chart version of each running release where they differ from the catalogue.
@@ -99,7 +99,7 @@ impl<'a> Fit<'a> {
     }
 
     /// Returns a copy of this search that continues from `spec`, with `enabled` of each service updated and the score
-    /// computed; `None` if `spec` would block a running release.
+    /// computed; `None` if osdpl can't run helm for a running release with `spec`.
     fn with(&self, spec: OpenStackDeploymentSpec) -> Option<Self> {
         let mut fit = Self { spec, ..*self };
         fit.services();
@@ -137,8 +137,8 @@ impl<'a> Fit<'a> {
         }
     }
 
-    /// Tries to set a field of a feature together with another field of this feature, because the operator refuses the
-    /// first field alone.
+    /// Tries to set a field of a feature together with a second field of the feature, because the operator refuses the
+    /// field alone.
     ///
     /// For example, the operator refuses a spec that enables certificates but names no issuer.
     fn attempt_with_another_field(&mut self, choice: (&Path, &Value), feature: &Path, candidates: &[FieldCandidates]) {
@@ -151,7 +151,7 @@ impl<'a> Fit<'a> {
         }
     }
 
-    /// Sets these fields of the spec, and keeps the new values only if they improve the score.
+    /// Sets the given `fields` of the spec, and keeps the new values only if they improve the score.
     fn attempt(&mut self, fields: &[(&Path, &Value)]) -> Outcome {
         // In a cloud that uses Ceph, `features.storage` declares the Ceph cluster with the cloud's data. The search
         // must not change this feature, even if another value needs fewer overrides.
@@ -188,8 +188,8 @@ impl<'a> Fit<'a> {
         get(&self.tree()?, field).filter(|value| !value.is_null()).cloned()
     }
 
-    /// Sets `enabled` of each service for which the presets of the spec are wrong: true if the service runs but no
-    /// preset enables it, false if a preset enables it but it does not run.
+    /// Sets `enabled` of each service for which the presets of the spec are wrong: true for a running service that no
+    /// preset enables, false for a service that a preset enables but that does not run.
     ///
     /// Removes `enabled` from the entries of all other services.
     fn services(&mut self) {

@@ -31,12 +31,12 @@ impl InstalledRelease {
     }
 }
 
-/// The running releases: those that the catalogue knows, and those that it does not know.
+/// The running releases, in two groups: releases with an entry in the catalogue, and all others.
 #[derive(Default)]
 pub struct IdentifiedReleases<'a> {
-    /// The running releases that the catalogue knows, by their names in the catalogue.
+    /// The running releases with an entry in the catalogue, by their names in the catalogue.
     pub releases: BTreeMap<String, &'a InstalledRelease>,
-    /// The running releases that the catalogue does not know, each with a message that says why.
+    /// The running releases without an entry in the catalogue, each with a message that says why osdpl found none.
     pub unknown: BTreeMap<ReleaseKey, String>,
 }
 
@@ -46,8 +46,8 @@ pub fn identify_releases<'a>(found: &'a [InstalledRelease], catalog: &Catalog) -
     let mut known = IdentifiedReleases::default();
     let home = main_namespace(found, catalog);
     let mut ordered: Vec<&InstalledRelease> = found.iter().collect();
-    // If several running releases match one release of the catalogue, osdpl assigns it to the first of them. So put
-    // running releases whose name is in the catalogue first, then releases in the main namespace.
+    // If several running releases match one release of the catalogue, only the first of them gets it. So put running
+    // releases whose name is in the catalogue first, then releases in the main namespace.
     let is_named = |one: &InstalledRelease| of_chart(catalog, &one.source.chart.name).contains(&one.key.name);
     ordered.sort_by_key(|one| (!is_named(one), Some(&one.key.namespace) != home.as_ref(), one.key.clone()));
     for one in ordered {
@@ -74,7 +74,8 @@ pub fn identify_releases<'a>(found: &'a [InstalledRelease], catalog: &Catalog) -
 /// Returns the namespace with the most running releases whose chart the catalogue uses; `None` if no release has such a
 /// chart.
 ///
-/// If several namespaces have equally many, the result is the first of these namespaces in alphabetical order.
+/// If several namespaces have the same number of these releases, returns the first of the namespaces in alphabetical
+/// order.
 pub fn main_namespace(found: &[InstalledRelease], catalog: &Catalog) -> Option<String> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for one in found.iter().filter(|one| !of_chart(catalog, &one.source.chart.name).is_empty()) {

@@ -55,8 +55,8 @@ fn tags_of(known: &IdentifiedReleases<'_>) -> Vec<String> {
 
 /// Whether an image tag belongs to the OpenStack release `name`.
 ///
-/// An image tag belongs to an OpenStack release if the catalogue's variables for this release contain the tag. It also
-/// does if the tag contains the release's name, such as `2025.1-ubuntu_jammy` for `2025.1`.
+/// An image tag belongs to an OpenStack release if the catalogue's variables for this release contain the tag. An image
+/// tag that contains the release's name also belongs to the release, such as `2025.1-ubuntu_jammy` for `2025.1`.
 fn is_of(tag: &str, name: &str, release: &OpenStackRelease) -> bool {
     let is_own = release.variables.values().any(|variable| variable.as_str() == Some(tag));
     is_own || tag.split(|letter: char| !letter.is_ascii_digit() && letter != '.').any(|part| part == name)

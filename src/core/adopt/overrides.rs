@@ -70,8 +70,8 @@ fn differences(from: &Values, to: &Values, parent: &Path, overrides: &mut Values
 
 /// Separates overrides that contain secrets from overrides that contain none.
 ///
-/// Some tools remove nulls from manifests. So a path whose override is null goes to the list `unset`, if the CRD allows
-/// the path there.
+/// Some tools remove nulls from manifests. So the function moves a path whose override is null to the list `unset`, if
+/// the CRD allows the path there.
 fn split(overrides: Values, secret_paths: &[Path]) -> RemainingOverrides {
     let mut remaining = RemainingOverrides::default();
     split_below(overrides, &Path::root(), secret_paths, &mut remaining);

@@ -40,8 +40,8 @@ impl Rollout {
 
     /// Returns the number of nodes in a batch, at least one, for a component with pods on `nodes` nodes.
     ///
-    /// A percentage is rounded up, as Kubernetes does for a `DaemonSet`'s `maxUnavailable`. For a string that is not a
-    /// percentage, the result is 1; the API server rejects such a string anyway.
+    /// A percentage is rounded up, as Kubernetes does for a `DaemonSet`'s `maxUnavailable`. For any other string, the
+    /// result is 1, but the API server does not accept such a string.
     pub(crate) fn batch_size_for(&self, nodes: i32) -> i32 {
         let size = match &self.batch_size {
             None => 1,
@@ -143,7 +143,8 @@ impl RolloutPhase {
     }
 }
 
-/// Returns the schema of `spec.nodes.rollout.approval`. The value `Always` has no meaning for a rollout.
+/// Returns the schema of `spec.nodes.rollout.approval`. It does not allow `Always`, because this value has no meaning
+/// for a rollout.
 fn approval_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({ "type": "string", "enum": ["Manual", "Automatic"] })
 }

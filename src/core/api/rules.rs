@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 
 /// A CEL rule of a CRD, and the part of the schema to which it applies.
 pub(super) struct Rule {
-    /// The path of the field to which the rule applies, such as `spec.nodes.overrides.[]`: `*` stands for the values of
-    /// a map, and `[]` for the items of a list. The path of the whole object is empty.
+    /// The path of the field to which the rule applies, such as `spec.nodes.overrides.[]`. In the path, `*` stands for
+    /// the values of a map, and `[]` for the items of a list. An empty path means the whole object.
     pub at: &'static str,
     /// The CEL expression that must be true. A rule with `oldSelf` applies only to updates of the resource.
     pub holds: &'static str,
@@ -43,8 +43,8 @@ const fn rule(at: &'static str, holds: &'static str, message: &'static str) -> R
 
 /// The rule for the syntax of paths in `unset` (`osdpl_values::Path::parse`).
 ///
-/// The rule is as short as possible, because the API server limits the estimated cost of a CRD's rules. It counts this
-/// rule once for every path of every release.
+/// The rule is as short as possible, because the API server limits the estimated cost of a CRD's rules. The API server
+/// counts the cost of this rule once for every path of every release.
 const PATHS: &str = r#"self.all(path, (path + '.').matches('^(("[^"]+"|[^."][^.]*)[.])+$'))"#;
 const PATHS_MESSAGE: &str = "must hold paths of keys separated by single dots, such as conf.nova.DEFAULT.debug; a key that holds dots stands in \
      double quotes: labels.\"example.org/zone\"";

@@ -268,10 +268,10 @@ pub mod condition {
     pub const DEGRADED: &str = "Degraded";
     /// The spec has `paused` set, so the operator installs, upgrades and uninstalls nothing.
     pub const PAUSED: &str = "Paused";
-    /// The operator is working towards the desired state. The condition has the same status as `Progressing`; the
-    /// library kstatus reads it under this name.
+    /// The operator is working towards the desired state. This condition always has the same status as `Progressing`.
+    /// It exists because the library kstatus reads a condition with this name.
     pub const RECONCILING: &str = "Reconciling";
-    /// The operator can't continue until a person acts. The library kstatus reads the condition under this name.
+    /// The operator can't continue until a person acts. The library kstatus reads a condition with this name.
     pub const STALLED: &str = "Stalled";
     /// The operator has read the settings of the Ceph cluster that the spec declares, and has written the ConfigMaps
     /// and Secrets from which the pods mount these settings. The status has this condition only if the spec declares a
@@ -303,7 +303,7 @@ pub mod reason {
     pub const OLDER_RESOURCE: &str = "NotTheOne";
     /// The operator has no rights in the namespace of the resource, so it ignores the resource.
     pub const OUTSIDE: &str = "NamespaceOutOfScope";
-    /// A `DaemonSet` has no node with the label that it selects.
+    /// No node has the label that a `DaemonSet` selects.
     pub const NO_NODES: &str = "NoNodes";
     /// The last runs of `CronJobs` failed, but everything else works.
     pub const CRON_JOBS: &str = "CronJobsFailing";
@@ -329,8 +329,8 @@ pub mod reason {
     pub const CEPH_SECRET: &str = "SecretUnavailable";
     /// The Secret that describes Ceph is incomplete or malformed.
     pub const CEPH_INVALID: &str = "SecretInvalid";
-    /// osdpl must write a `ConfigMap` or Secret for the charts, but an object with this name exists that osdpl did not
-    /// create.
+    /// osdpl can't write a `ConfigMap` or Secret for the charts, because an object with this name exists that osdpl did
+    /// not create.
     pub const CEPH_OCCUPIED: &str = "ObjectInTheWay";
     /// The spec declares a Ceph cluster that does not contain the cloud's data; the data is in another Ceph cluster.
     pub const CEPH_ANOTHER: &str = "AnotherCeph";

@@ -1,7 +1,7 @@
 //! Catalogue files that users add in `ConfigMap`s, without a new version of osdpl. `spec.catalog` names the
 //! `ConfigMap`s.
 //!
-//! A key of such a `ConfigMap` is the file's path without `values/`, and with dots instead of slashes, which keys can't
+//! A key of such a `ConfigMap` is the path of the file without `values/`. Dots replace the slashes, which keys can't
 //! contain: `services.skyline.yaml`, `presets.edge.yaml`, `features.colour.yaml`, `openstack.2026.2.yaml`,
 //! `shared.topic.yaml`, `keys.chart.yaml` and `lock.yaml`. osdpl rejects a `ConfigMap` that has an error, and all
 //! `ConfigMap`s that depend on a rejected one. It loads all other `ConfigMap`s.
@@ -13,7 +13,8 @@ use serde_json::json;
 use super::{Catalog, Errors, Files, Text, file};
 use osdpl_values::{canonical, sha256, yaml};
 
-/// The prefixes of keys in an addition, each with the folder of the catalogue to which the prefix adds files.
+/// The prefixes of keys in an addition. The second item is the folder of the catalogue to which a key with the prefix
+/// adds a file.
 const FOLDERS: [(&str, &str); 6] = [
     ("services.", "values/services/"),
     ("presets.", "presets/"),
@@ -48,7 +49,8 @@ impl Addition {
         format!("ConfigMap {namespace}/{name}")
     }
 
-    /// Returns the digest of the data, which `spec.catalog` can name: the digest of compact JSON with sorted keys.
+    /// Returns the digest of the data, in the form that `spec.catalog` uses. osdpl computes it over the data as compact
+    /// JSON with sorted keys.
     pub fn digest(&self) -> String {
         sha256(&canonical(&json!(self.data)))
     }
@@ -103,7 +105,7 @@ impl AddedFile {
 /// second addition.
 ///
 /// # Errors
-/// All errors of `base`, if it has errors even without additions.
+/// Returns all errors of `base` if it has errors even without additions.
 pub fn extend_catalog(base: &Files, additions: &[Addition]) -> Result<ExtendedCatalog, Errors> {
     let mut sorted: Vec<&Addition> = additions.iter().collect();
     sorted.sort();
@@ -183,7 +185,7 @@ fn path(key: &str) -> Option<String> {
 }
 
 /// Returns the path of the file in the catalogue `base` that has the same name as `path`, but may end in `.json`
-/// instead of `.yaml`; `None` if there is none.
+/// instead of `.yaml`; `None` if there is no such file.
 fn own<'a>(base: &'a Files, path: &str) -> Option<&'a str> {
     let name = path.strip_suffix(".yaml")?;
     let is_same = |own: &&String| own.strip_suffix(".yaml").or_else(|| own.strip_suffix(".json")) == Some(name);
@@ -242,7 +244,7 @@ fn group_by_source(errors: &Errors, given: &[AddedFile]) -> BTreeMap<String, Str
         let text = error.to_string();
         let at = |given: &&AddedFile| text.starts_with(&format!("{}:", given.path));
         // If an addition contradicts a file of the catalogue, the error may begin with the path of the catalogue's
-        // file. It then names the addition's file later.
+        // file. The rest of the error then names the addition's file.
         let named = given.iter().find(at).or_else(|| given.iter().find(|given| text.contains(&given.path)));
         if let Some(own) = named {
             let text = text.replace(&own.path, &format!("key {:?}", own.key));

@@ -284,9 +284,10 @@ fn check_facts(catalog: &Catalog, errors: &mut Vec<Error>) {
     }
 }
 
-/// Returns every expression in a body as text, one per line, including those inside of longer strings and of lists.
+/// Returns the expressions in a body as text, one per line; empty if the body can't read facts. The result also
+/// contains expressions inside of longer strings and of lists.
 fn expressions(body: &Body) -> String {
-    // Parsing the values of a body is slow, so skip bodies that do not contain the word `facts`.
+    // Parsing the values of a body is slow. A body without the word `facts` can't read facts, so do not parse it.
     if !body.source.contains("facts") {
         return String::new();
     }

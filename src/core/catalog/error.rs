@@ -92,8 +92,8 @@ thread_local! {
 
 /// Returns the candidate that is most similar to `name`, if any candidate is similar enough.
 ///
-/// A candidate is similar enough if it differs from `name` in few letters. It is also similar enough if it shares all
-/// words with `name` and no other candidate does (see `share_words`).
+/// A candidate is similar enough if it differs from `name` in few letters. It is also similar enough if it is the only
+/// candidate that shares all words with `name` (see `share_words`).
 pub fn nearest_name<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     #[cfg(debug_assertions)]
     SEARCHES.set(SEARCHES.get() + 1);

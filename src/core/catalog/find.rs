@@ -17,8 +17,8 @@ impl Catalog {
         self.providers.get(component).map(|(service, release)| (service.as_str(), release.as_str()))
     }
 
-    /// Returns every body of the catalogue that may set values of a release. The function evaluates no conditions, so
-    /// the result does not depend on the spec.
+    /// Returns every [`Body`] of the catalogue that may set values of a release. The function evaluates no conditions,
+    /// so the result does not depend on the spec.
     pub fn bodies(&self, release: &str) -> impl Iterator<Item = &Body> {
         let own = self.release(release).map(|(_, entry)| entry);
         let fragments = own.into_iter().flat_map(|entry| &entry.fragments).chain(&self.shared);
@@ -29,7 +29,7 @@ impl Catalog {
         own.map(|entry| &entry.base).into_iter().chain(fragments.filter_map(move |fragment| fragment.body(release)))
     }
 
-    /// Returns the credentials that values of the catalogue may use in a release, as service and name.
+    /// Returns the credentials that the catalogue may insert into the values of a release, each as service and name.
     pub(crate) fn credentials_of(&self, release: &str) -> &[(String, String)] {
         self.release_index.credentials(release, || {
             let used = self.bodies(release).flat_map(|body| credentials_in(&body.source));
@@ -40,7 +40,7 @@ impl Catalog {
     /// Whether the built-in files of the catalogue set a value under a key of this name, at any depth and in any
     /// release. If so, the key is no typo, even if it resembles a key of a chart.
     pub(crate) fn has_own_key(&self, key: &str) -> bool {
-        // Bodies store canonical JSON, in which a string before a colon is always a key.
+        // A `Body` stores canonical JSON, in which a string before a colon is always a key.
         let written = format!("{}:", canonical(&key.into()));
         let has = |body: &Body| body.source.contains(&written);
         let services = self.services.values().filter(|service| !self.added.contains_key(&service.file));
@@ -59,7 +59,7 @@ impl Catalog {
     }
 
     /// Returns a digest of everything in the built-in catalogue that may set values of a release. The caller can add
-    /// further inputs to the digest.
+    /// inputs from outside of the catalogue to the digest.
     ///
     /// The digest changes only with a new version of osdpl. It does not depend on files that users added: changes of
     /// these files wait for an approval of their own

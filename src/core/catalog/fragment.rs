@@ -38,13 +38,13 @@ impl Fragment {
     }
 }
 
-/// All releases of the catalogue, and the known keys of their charts.
+/// All releases of the catalogue, and the key trees of their charts.
 ///
 /// A fragment can set values in every release. This index determines which of these values a release gets.
 #[derive(Debug, Default)]
 pub struct ReleaseIndex {
     releases: BTreeMap<String, IndexedRelease>,
-    /// The known keys of the charts.
+    /// The key trees of all charts: the keys that `values.yaml` contains or that the templates read.
     pub keys: Keys,
 }
 
@@ -56,7 +56,7 @@ struct IndexedRelease {
     chart: String,
     group: Group,
     digest: OnceLock<Digest>,
-    /// The credentials that values of the release may use, as service and name.
+    /// The credentials that the catalogue may insert into the values of the release, each as service and name.
     credentials: OnceLock<Box<[(String, String)]>>,
 }
 
@@ -89,8 +89,8 @@ impl ReleaseIndex {
         }
     }
 
-    /// Returns the credentials that values of a release may use, as service and name; none for an unknown release. On
-    /// the first call, `find` determines them.
+    /// Returns the credentials that the catalogue may insert into the values of a release, each as service and name;
+    /// none for an unknown release. On the first call, `find` determines them.
     pub(super) fn credentials(
         &self,
         release: &str,
@@ -109,7 +109,7 @@ pub struct ValuesForEvery {
     group: Option<Group>,
     except: Vec<String>,
     release_index: Arc<ReleaseIndex>,
-    /// The values that each release gets, computed on first use. The position in this list is
+    /// The values that each release gets, computed on first use. The index of a release in this list is its
     /// `IndexedRelease::position`.
     bodies: Box<[OnceLock<Option<Box<Body>>>]>,
 }
@@ -167,7 +167,7 @@ impl Body {
     /// Checks that every expression can be compiled. The method drops the compiled expressions to save memory.
     ///
     /// # Errors
-    /// The first expression that can't be compiled, with its path.
+    /// Returns the first expression that can't be compiled, with its path.
     pub(crate) fn check_expressions(&self) -> Result<(), (Path, expr::Error)> {
         Template::compile(self.values()).map(drop)
     }
@@ -175,7 +175,7 @@ impl Body {
     /// Evaluates the expressions in the values, and returns the result as a layer.
     ///
     /// # Errors
-    /// The first expression that can't be compiled or evaluated, with its path.
+    /// Returns the first expression that can't be compiled or evaluated, with its path.
     pub fn layer(&self, origin: Origin, scope: &Scope<'_>) -> Result<Layer, (Path, expr::Error)> {
         let (values, secret) = self.template()?.evaluate(scope)?;
         Ok(Layer {
@@ -207,7 +207,7 @@ impl Body {
 /// Parses a list of paths, and returns each text with the parsed path.
 ///
 /// # Errors
-/// The error of the first malformed path.
+/// Returns the error of the first malformed path.
 pub(super) fn parse_paths(texts: Vec<String>) -> Result<Vec<(String, Path)>, PathError> {
     texts.into_iter().map(|text| Path::parse(&text).map(|path| (text, path))).collect()
 }

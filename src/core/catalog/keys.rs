@@ -2,7 +2,7 @@
 //!
 //! The operator keeps the trees of all charts that it uses in memory, and OpenStack-Helm's charts have thirty thousand
 //! keys in thousands of small maps. To save memory, a tree stores maps as sorted slices, because a `BTreeMap` allocates
-//! space for eleven entries at once. Of a long default, it stores only the type.
+//! space for eleven entries at once. Instead of a long default, a tree stores only the type of the default.
 
 mod entry;
 mod read;
@@ -56,8 +56,8 @@ impl Keys {
     /// Adds the key tree of a chart from the file at `path`.
     ///
     /// # Errors
-    /// If a user provided the text, and the text is not a valid key tree. osdpl parses built-in texts later, on first
-    /// use.
+    /// Returns an error if a user provided the text and the text is not a valid key tree. osdpl parses built-in texts
+    /// later, on first use.
     pub(super) fn add(&mut self, chart: String, path: &str, text: &Text) -> Result<(), yaml::Error> {
         let entry = match text {
             Text::BuiltIn { .. } => Chart { text: text.clone(), tree: OnceLock::new() },
@@ -124,7 +124,8 @@ impl KeyTree {
         }
     }
 
-    /// Returns the chart's default for this node and all keys below it; `None` if the tree does not store all of it.
+    /// Returns the chart's default for this node and all keys below it; `None` if the tree stores only a part of the
+    /// default.
     pub fn default(&self) -> Option<Value> {
         self.is_complete().then(|| self.outline())
     }

@@ -26,7 +26,7 @@ impl Catalog {
     /// it also skips the checks that compare files. Tests run the skipped checks on the built-in files.
     ///
     /// # Errors
-    /// All errors of all files.
+    /// Returns all errors of all files.
     pub fn load(files: &Files) -> Result<Self, Errors> {
         let mut loader = Loader { files, errors: Vec::new(), is_user_provided: true, release_index: Arc::default() };
         let catalog = loader.load();
@@ -45,7 +45,7 @@ struct Loader<'a> {
     /// Whether a user provided the file that is being loaded. Tests verify the built-in files, so the loader skips most
     /// checks of these files.
     is_user_provided: bool,
-    /// All releases, and the known keys of their charts.
+    /// All releases, and the key trees of their charts.
     release_index: Arc<ReleaseIndex>,
 }
 
@@ -100,8 +100,8 @@ impl Loader<'_> {
         keys
     }
 
-    /// Returns the files directly in `folder` that have one of these endings. For each file, the result has the name
-    /// without the ending, and the path.
+    /// Returns the files directly in `folder` whose name has one of the `endings`. For each file, the result has the
+    /// name without the ending, and the path.
     fn names(&self, folder: &str, endings: &[&str]) -> Vec<(String, String)> {
         let named = |path: &String| {
             let name = path.strip_prefix(folder)?;

@@ -1,4 +1,4 @@
-//! Finds the `ConfigMap`s of the additions that a spec names, and checks their digests.
+//! Reads the additions that a spec names, and checks their digests. An addition is a `ConfigMap` with catalogue files.
 
 use std::collections::BTreeMap;
 
@@ -9,17 +9,19 @@ use crate::finding::Finding;
 /// The data of a `ConfigMap`; `None` if it does not exist. An error says why osdpl can't read it, and what to do.
 pub type ConfigMapData = Result<Option<BTreeMap<String, String>>, String>;
 
-/// The additions that a spec names, and the errors about those that osdpl can't use.
+/// The additions (`ConfigMap`s with catalogue files) that a spec names, and the errors about additions that osdpl can't
+/// use.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NamedAdditions {
-    /// The additions that osdpl has read, and that have the digest in the spec, if any.
+    /// The additions that osdpl has read. If the spec sets a digest for an addition, the addition has this digest.
     /// [`extend_catalog`](super::extend_catalog) may still reject them.
     pub additions: Vec<Addition>,
-    /// The `ConfigMap`s that do not exist, such as `ConfigMap openstack/edge`, each with the field that names it.
+    /// The `ConfigMap`s that do not exist, as (field, `ConfigMap`): the field of the spec that names the `ConfigMap`,
+    /// and its name, such as `ConfigMap openstack/edge`.
     pub missing: Vec<(String, String)>,
     /// The errors about `ConfigMap`s that osdpl can't read, or whose content does not have the digest in the spec.
     pub errors: Vec<Finding>,
-    /// The field of the spec that names each addition, by the addition's source.
+    /// The field of the spec that names each addition, by the addition's source, such as `ConfigMap openstack/edge`.
     fields: BTreeMap<String, String>,
 }
 
@@ -112,7 +114,7 @@ mod tests {
 
     #[test]
     fn accepts_only_content_with_the_digest() {
-        // printf '%s' '{"presets.edge.yaml":"preset: edge\n"}' | sha256sum
+        // This command prints the digest: printf '%s' '{"presets.edge.yaml":"preset: edge\n"}' | sha256sum
         let digest = "sha256:dff637324d3e12a05dd225a7ba084246f5c391802244dcd1dc7036291635811b";
         let found = named(&format!("[{{name: edge, digest: '{digest}'}}]"));
         assert_eq!((found.additions.len(), found.errors), (1, Vec::new()));

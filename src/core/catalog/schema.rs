@@ -37,7 +37,8 @@ pub enum ViolationKind<'a> {
     Shorter(u64),
     /// The string does not match this regular expression.
     Pattern(&'a str),
-    /// The search for the regular expression of the schema in the string would take too long.
+    /// The validation did not compare the string with the schema's regular expression, because the search would take
+    /// too long.
     Unsearched,
     /// The string is not an RFC 3339 time.
     Time,
@@ -68,12 +69,12 @@ pub enum Nulls {
 }
 
 /// Returns all violations of `schema` in `value`. `field` is the path of `value`; the path of each violation begins
-/// with it.
+/// with `field`.
 pub fn validate<'a>(schema: &'a Value, value: &'a Value, field: &str, nulls: Nulls) -> Vec<SchemaViolation<'a>> {
     validate_with(&mut Patterns::default(), schema, value, field, nulls)
 }
 
-/// Does the same as [`validate`]. The validations with the same `patterns` share their limit of work.
+/// Validates like [`validate`], but all validations with the same `patterns` share one limit on the work of searches.
 pub(crate) fn validate_with<'a>(
     patterns: &mut Patterns<'a>,
     schema: &'a Value,

@@ -110,8 +110,8 @@ fn reports_every_error_with_its_location() {
     }
 }
 
-/// If osdpl can't read a service, it does not know the service's releases. It must not report rules that name these
-/// releases as errors.
+/// If osdpl can't read a service, it does not know the service's releases. So it must not report an error for a rule
+/// that names one of these releases.
 #[test]
 fn reports_only_the_unreadable_service() {
     let front = files(&[])["values/services/front.yaml"].as_written().replace("service: front", "servce: front");

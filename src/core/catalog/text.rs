@@ -20,8 +20,8 @@ pub type Files = BTreeMap<String, Text>;
 /// The text of one file of the catalogue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Text {
-    /// A file that is compiled into the program. Tests verify its content, so osdpl compiles its expressions only when
-    /// it uses them.
+    /// A file that is compiled into the program. Tests verify the content of the file, so osdpl compiles an expression
+    /// in the file only when it uses the expression.
     BuiltIn {
         /// The file as written, compressed with DEFLATE (RFC 1951).
         deflated: &'static [u8],
@@ -45,7 +45,7 @@ impl Text {
     /// Parses the text as a `T`. `path` is the name of the file in errors.
     ///
     /// # Errors
-    /// If the text does not have the shape of `T`, with line and column.
+    /// Returns an error with line and column if the text does not have the shape of `T`.
     pub fn read<T: DeserializeOwned>(&self, path: &str) -> Result<T, yaml::Error> {
         let compiled = match self {
             Self::BuiltIn { deflated, deflated_json } => {

@@ -4,21 +4,21 @@ use super::Facts;
 use crate::health::pod::{OwnerKind, UnreadyPod};
 use crate::observed::{Claim, ClaimPhase};
 
-/// A volume claim without a volume. Because of it, the scheduler can't place the pod that mounts the claim.
+/// A volume claim that has no volume, so the scheduler can't place the pod that mounts the claim.
 pub(super) struct Waiting<'a> {
     pub(super) claim: &'a str,
     pub(super) message: String,
     pub(super) stuck: bool,
 }
 
-/// Returns the first volume claim because of which the scheduler can't place a pod; `None` if no claim is the cause.
+/// Returns the first volume claim that keeps the scheduler from placing a pod; `None` if no claim does.
 pub(super) fn waiting<'a>(facts: &Facts<'a>, namespace: &str, pod: &UnreadyPod) -> Option<Waiting<'a>> {
     let scheduler = pod.cause.as_ref().map(|cause| cause.message.as_str()).unwrap_or_default();
     pod.claims.iter().find_map(|name| {
         let claim = *facts.claims.get(&(namespace, name.as_str()))?;
         let (why, stuck) = why(facts, claim)?;
         // With volumeBindingMode WaitForFirstConsumer, a claim gets its volume only after the scheduler has placed its
-        // pod. So if the claim is not stuck, it is the cause only if its provisioner reports an error, or if the
+        // pod. So a claim that can still get a volume is the cause only if its provisioner reports an error, or if the
         // scheduler's message is about volumes.
         let has_error = facts.provisioners.contains_key(&(namespace, name.as_str()));
         if !stuck && !has_error && !is_about_volumes(scheduler) {

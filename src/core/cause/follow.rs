@@ -42,7 +42,7 @@ impl<'a> Input<'a> {
         self.has_reason(&owner_of_workload(workload)).then(|| self.follow(Suspect::Workload(workload, None), None))
     }
 
-    /// For each pod of a workload on a node that is not ready, returns the path from the workload to the node.
+    /// Returns the path from a workload to a `NotReady` node, once for each pod of the workload on a `NotReady` node.
     pub fn lost_node_chains(&self, workload: &'a Workload) -> Vec<Chain> {
         let lost = self.pods.get(&owner_of_workload(workload)).into_iter().flatten();
         let lost = lost.filter(|pod| pod.node.as_ref().is_some_and(|node| workload.lost_nodes.contains(node)));
@@ -105,7 +105,8 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// Returns the object that `pod`, a pod of the suspect, waits for; `None` if the pod waits for no object.
+    /// Returns the object that `pod` waits for; `None` if it waits for no object. `pod` belongs to `suspect`, the
+    /// object that the search has reached.
     ///
     /// A pod waits for its node if the node is lost, else for the object of its first dependency that is not met.
     fn next(&self, suspect: Suspect<'a>, pod: &'a UnreadyPod) -> Option<Suspect<'a>> {
@@ -115,8 +116,8 @@ impl<'a> Input<'a> {
         })
     }
 
-    /// Of the suspect's pods that are not ready, returns the pod with the most severe cause. If the suspect names a
-    /// node, the function considers only pods on this node.
+    /// Returns the pod with the most severe cause among the pods of `suspect` that are not ready. If `suspect` names a
+    /// node, the method considers only pods on this node.
     fn pod(&self, suspect: Suspect<'a>) -> Option<&'a UnreadyPod> {
         let (owner, node) = match suspect {
             Suspect::Workload(workload, node) => (owner_of_workload(workload), node),
@@ -127,8 +128,8 @@ impl<'a> Input<'a> {
         pods.iter().copied().find(|pod| node.is_none() || pod.node.as_deref() == node)
     }
 
-    /// Returns the object that a pod waits for because of the dependency; `None` if the dependency is met, or if osdpl
-    /// does not know the object.
+    /// Returns the object that a pod waits for because of `dependency`; `None` if the dependency is met, or if osdpl
+    /// can't find the object.
     fn unmet_dependency(
         &self,
         affected_object: Suspect<'a>,
@@ -168,9 +169,10 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// Returns an incomplete Job of the affected object's release, but never the affected object itself.
+    /// Returns an incomplete Job of the release to which the affected object belongs; never the affected object itself.
     ///
-    /// Helm creates hooks one after the other, so a Job that does not exist yet waits for the Job that runs now.
+    /// helm creates the next hook after the previous hook is done, so a Job that does not exist yet waits for the Job
+    /// that runs now.
     fn running_hook(&self, affected_object: Suspect<'a>) -> Option<Suspect<'a>> {
         let own = release(affected_object)?;
         let runs = |job: &&&ObservedJob| !job.complete && job.namespace == own.namespace && job.release == own.name;

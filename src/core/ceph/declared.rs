@@ -19,11 +19,11 @@ pub struct DeclaredCeph {
     /// An error for each Ceph user that a desired release needs but that is not in the Secret, in the order of
     /// [`Consumer::ALL`].
     pub missing_users: Vec<SecretError>,
-    /// A problem of the Ceph cluster, such as a `CephCluster` in `HEALTH_ERR`. It blocks no release, because the
-    /// settings are valid.
+    /// A problem of the Ceph cluster, such as a `CephCluster` in `HEALTH_ERR`. Despite the problem, osdpl can run helm
+    /// for all releases, because the settings are valid.
     pub warning: Option<NotReady>,
-    /// All words that are keys or may be keys; osdpl redacts them in all its output. In a Secret that a person wrote,
-    /// malformed keys and keys under the wrong name are also such words.
+    /// All texts that are keys or may be keys, which osdpl redacts in all its output. They include malformed keys in a
+    /// Secret that a person wrote, and keys under a wrong name.
     pub secrets: Vec<Secret>,
 }
 
@@ -49,7 +49,7 @@ pub enum NotReady {
     /// Rook has not created an object that the cloud needs, or Rook reports a problem of the Ceph cluster.
     #[error("{0}")]
     Rook(String),
-    /// osdpl must write an object for the charts, but an object with this name exists that osdpl did not create.
+    /// osdpl can't write an object for the charts, because an object with this name exists that osdpl did not create.
     #[error("{0} was not created by osdpl, which needs to write it; delete or rename it")]
     Occupied(String),
     /// The spec declares a Ceph cluster that does not contain the cloud's data.
@@ -67,8 +67,7 @@ pub enum NotReady {
 }
 
 impl DeclaredCeph {
-    /// Creates a declared Ceph without gateways from its settings, or from the reason why osdpl can't read the
-    /// settings.
+    /// Creates a declared Ceph without gateways. `settings` are its settings, or the reason why osdpl can't read them.
     pub fn of(settings: Result<Ceph, NotReady>) -> Self {
         let keys = settings.iter().flat_map(Ceph::keys);
         let secrets = keys.map(|key| Secret(key.reveal().to_owned())).collect();
@@ -157,7 +156,7 @@ pub fn read_declared_ceph<'a>(
         .with_gateway(gateway)
 }
 
-/// Returns an error for each Ceph user that one of the releases needs but that is not in the settings.
+/// Returns an error for each Ceph user that `releases` need but that is missing in the settings.
 fn missing_users<'a>(ceph: &Ceph, releases: impl Iterator<Item = &'a str>) -> Vec<SecretError> {
     let needed = releases.filter_map(|release| match release {
         "glance" => Some(Consumer::Glance),

@@ -38,7 +38,8 @@ impl CephxKey {
         Self(base64::engine::general_purpose::STANDARD.encode(bytes))
     }
 
-    /// Returns the key's text. Use it only for the data of a Secret, for a digest, or to redact the key in other texts.
+    /// Returns the key's text. Use the text only for the data of a Secret, for a digest, or to redact the key in other
+    /// texts.
     pub fn reveal(&self) -> &str {
         &self.0
     }

@@ -5,8 +5,8 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use super::ValueError;
 
-/// The addresses of all monitors, each in the notation of the option `mon_host` of `ceph.conf`. The addresses are
-/// sorted, so that another order in the Secret is not a change.
+/// The addresses of all monitors, each in the notation of the option `mon_host` of `ceph.conf`. osdpl sorts the
+/// addresses, so that a new order of the same addresses in the Secret changes nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Monitors(Vec<String>);
 

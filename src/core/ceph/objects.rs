@@ -9,9 +9,9 @@ use super::{ADMIN_SECRET, CONFIG_MAP, Ceph, Consumer, Monitors, NotReady, User, 
 pub enum Kind {
     /// A `ConfigMap` with `ceph.conf`.
     ConfigMap,
-    /// A Secret of type `kubernetes.io/rbd` with a Ceph user's key. The charts' own Jobs write Secrets of this type.
+    /// A Secret of type `kubernetes.io/rbd` with a Ceph user's key. The charts' own Jobs use the same type.
     Secret,
-    /// A Secret of type `Opaque`, which Kubernetes uses for any data.
+    /// A Secret of type `Opaque`, the type for arbitrary data.
     Opaque,
 }
 
@@ -50,7 +50,7 @@ impl Object {
 
     /// Whether `existing`, the data of an object that someone else created, is equivalent to the data of `self`.
     ///
-    /// In an adopted cloud, the operator may keep such an object instead of replacing it.
+    /// In an adopted cloud, the operator may keep an equivalent object instead of replacing it.
     ///
     /// For a Secret, the method compares only the value of `key`, because charts read no other key from the Secrets
     /// that upstream's Jobs write. Nova's Secret is never equivalent, because Nova's pods need the keyring file, which
@@ -124,7 +124,8 @@ pub fn desired_objects(ceph: &Ceph, namespace: &str, releases: &BTreeMap<&str, &
     objects.into_values().collect()
 }
 
-/// Returns the Secrets that the charts' own Jobs write under names that osdpl also uses. The Secrets have no data.
+/// Returns the Secrets that the charts' own Jobs write under names that osdpl also uses. The returned Secrets have no
+/// data.
 ///
 /// The Jobs write these Secrets if the charts get the key of `client.admin`. The operator must not change or delete
 /// these Secrets. `releases` maps the releases' names in the catalogue to their namespaces.
@@ -141,7 +142,7 @@ pub fn chart_owned_secrets(ceph: &Ceph, releases: &BTreeMap<&str, &str>) -> Vec<
     names.flat_map(in_each_namespace).collect()
 }
 
-/// Returns all objects that these releases may mount, whatever the settings of Ceph are. The objects have no data.
+/// Returns all objects that `releases` may mount with any settings of Ceph. The returned objects have no data.
 ///
 /// `releases` maps the releases' names in the catalogue to their namespaces.
 pub fn mountable_objects(releases: &BTreeMap<&str, &str>) -> Vec<Object> {
@@ -170,11 +171,11 @@ pub fn mountable_objects(releases: &BTreeMap<&str, &str>) -> Vec<Object> {
     objects.into_values().collect()
 }
 
-/// The releases that mount the key of `client.admin` if the charts create pools and users themselves, by their names in
-/// the catalogue.
+/// The catalogue names of the releases that mount the key of `client.admin` if the charts create pools and users
+/// themselves.
 const ALL: [&str; 4] = ["glance", "cinder", "nova", "libvirt"];
 
-/// Objects by kind, namespace and name: an object that several releases in a namespace need occurs once.
+/// Objects by kind, namespace and name. So an object that several releases in a namespace need occurs only once.
 type Objects = BTreeMap<(Kind, String, &'static str), Object>;
 
 /// Adds to `objects` the `ConfigMap` with `ceph.conf` and the Secret `secret`, both in `namespace`.

@@ -25,8 +25,8 @@ pub struct Keystone {
 ///
 /// The name is upstream's default in the chart ceph-rgw (`endpoints.identity.auth.swift`), which creates the user.
 pub const KEYSTONE_USER: &str = "swift";
-/// The name of the project of [`KEYSTONE_USER`]. The domain of this user and project has the same name, as in
-/// upstream's chart. Rook requires that user and project have the same domain.
+/// The name of the project of [`KEYSTONE_USER`]. The domain that contains the user and the project also has this name.
+/// The name is from upstream's chart. Rook requires that user and project have the same domain.
 const PROJECT: &str = "service";
 
 impl ObjectStore {

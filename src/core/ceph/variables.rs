@@ -8,13 +8,13 @@ use osdpl_values::{Values, digest};
 
 /// Returns the content of the variable `ceph` from the settings of a Ceph cluster.
 ///
-/// * Each consumer with a user has `user`, `pool` and `digest`. The digest changes with the settings and the key that
-///   the consumer's pods mount.
+/// * `ceph.<consumer>`, such as `ceph.glance`, has `user`, `pool` and `digest` if the consumer has a Ceph user. The
+///   digest changes with the settings and the key that the consumer's pods mount.
 /// * `ceph.nova.own` is true if Nova's user is not the user for volumes.
 /// * `ceph.libvirt` has `user` (the user for volumes), `secret` (the name of the Secret with the key of this user) and
 ///   `digest`. The digest changes if one of libvirt's keys changes.
-/// * If the charts create pools and users themselves, `ceph.libvirt` does not exist. Instead `ceph.admin.digest`
-///   exists, and each consumer also has `replicas`.
+/// * `ceph.admin.digest` exists instead of `ceph.libvirt` if the charts create pools and users themselves. Each
+///   consumer then also has `replicas`.
 pub fn variables(ceph: &Ceph) -> Values {
     let configuration = ceph.configuration();
     let digest_of = |user: &User| short_digest([configuration.as_str(), user.key.reveal()]);
@@ -54,7 +54,8 @@ fn short_digest<'a>(parts: impl IntoIterator<Item = &'a str>) -> Value {
     text.into()
 }
 
-/// Whether an expression reads the variable `ceph`. The field `features.storage.ceph` is not this variable.
+/// Whether an expression reads the variable `ceph`. The field `features.storage.ceph` does not count, because it is not
+/// this variable.
 pub fn uses_ceph(expression: &str) -> bool {
     let mut matches = expression.match_indices("ceph.");
     matches.any(|(position, _)| !expression[..position].ends_with(|c: char| c.is_alphanumeric() || "._".contains(c)))
@@ -67,8 +68,8 @@ pub fn ceph_names_in(expression: &str) -> impl Iterator<Item = &str> {
 }
 
 impl Consumer {
-    /// Returns the consumer whose settings an expression reads as `ceph.<name>`; `None` for an unknown name. The
-    /// settings of `libvirt` belong to Nova.
+    /// Returns the consumer whose settings an expression reads as `ceph.<name>`; `None` for an unknown name. For
+    /// `ceph.libvirt`, the result is Nova.
     pub(super) fn named(name: &str) -> Option<Self> {
         match name {
             "libvirt" => Some(Self::Nova),

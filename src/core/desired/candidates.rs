@@ -53,7 +53,8 @@ fn presets(spec: &Spec, catalog: &Catalog) -> impl Iterator<Item = Spec> {
 /// If the spec names an unknown service, returns a candidate that enables every service for which the spec does not set
 /// `enabled`.
 ///
-/// The user means one of these services. So no check of the candidate fails because that service is missing.
+/// The user means one of the services that the candidate enables. So no check of the candidate fails only because the
+/// meant service is missing.
 fn services(spec: &Spec, catalog: &Catalog) -> Option<Spec> {
     spec.services.keys().find(|name| !catalog.services.contains_key(*name))?;
     let mut candidate = spec.clone();

@@ -38,7 +38,7 @@ struct SecretEntry {
 /// Returns the certificates that the features need. Adds an error if osdpl can't evaluate a feature's list of
 /// certificates.
 ///
-/// `scope` contains no credentials.
+/// `scope` contains no credentials, so the lists can't depend on secrets.
 pub(super) fn certificates(catalog: &Catalog, scope: &Scope, findings: &mut Vec<Finding>) -> Vec<Certificate> {
     let mut found = Vec::new();
     for entry in catalog.features.values().flat_map(|feature| &feature.certificates) {

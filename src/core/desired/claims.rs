@@ -38,8 +38,8 @@ pub(super) fn kept<'a>(classes: &'a ClaimClasses, name: &str) -> Option<&'a Stri
 
 /// Returns a warning if `spec.storageClass` differs from the class of existing claims.
 ///
-/// The field has no effect on existing claims, because Kubernetes allows no change to the class of a claim or to the
-/// claim templates of a `StatefulSet`.
+/// `spec.storageClass` has no effect on existing claims, because Kubernetes allows no change to the class of a claim or
+/// to the claim templates of a `StatefulSet`.
 pub(super) fn finding(
     spec: &OpenStackDeploymentSpec,
     catalog: &Catalog,

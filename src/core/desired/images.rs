@@ -59,7 +59,7 @@ pub(super) fn digest(values: &Values, chart: Option<&ChartInfo>) -> String {
 /// Returns the reference to an image with its mirror and its digest; `None` if `spec.images` has neither a mirror nor a
 /// digest for the image.
 ///
-/// The tag stays in front of the digest for people; container runtimes use only the digest.
+/// The tag stays in front of the digest, so that people see the version; container runtimes use only the digest.
 fn rewritten(images: &Images, image: &str) -> Option<String> {
     let mirrored = mirrored(&images.mirrors, image);
     match images.digests.get(image) {
@@ -127,7 +127,7 @@ fn has_images(chart: &ChartInfo) -> bool {
     !chart.version.is_empty() && !chart.images.is_empty()
 }
 
-/// Replaces the longest prefix of an image that is a key of `mirrors`; returns `None` if there is none. A key is a
+/// Replaces the longest prefix of an image that is a key of `mirrors`; returns `None` if no key is a prefix. A key is a
 /// prefix only if it ends with `/`, or if `/` or `:` follows it in the image.
 fn mirrored(mirrors: &BTreeMap<String, String>, image: &str) -> Option<String> {
     let fits = mirrors.iter().filter_map(|(from, to)| {

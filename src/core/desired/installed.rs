@@ -1,9 +1,9 @@
 //! Identifies installed releases, and rejects changes of their names and namespaces.
 //!
 //! helm can't move a release. Under another name or namespace, helm would install a second release with empty
-//! databases, and osdpl would no longer consider the first release desired. The API server can't refuse such a change
-//! of the spec, because it does not know the installed releases. So osdpl refuses the change, and blocks only this
-//! release. It reconciles all other releases as if the spec did not request the change.
+//! databases, and osdpl would treat the first release as no longer desired. The API server can't refuse such a change
+//! of the spec, because it does not know the installed releases. So osdpl refuses the change, and does not run helm for
+//! this release. It reconciles all other releases as if the spec did not request the change.
 
 use std::collections::BTreeMap;
 

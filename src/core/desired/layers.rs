@@ -7,8 +7,8 @@ use crate::scrub::{find_secret_paths, is_secret_in_clear};
 use osdpl_values::expr::Scope;
 use osdpl_values::{Layer, Origin, Path, Values, leaves, merge_layers};
 
-/// The catalogue's folder of features. Fragments of features copy settings, such as passwords, from the spec into
-/// values.
+/// The catalogue's folder of features. Fragments of features copy settings from the spec into values, so osdpl searches
+/// the layers from this folder for passwords.
 const FEATURES: &str = "values/features/";
 
 /// The inputs from which osdpl builds the layers of one release.
@@ -31,8 +31,8 @@ pub(super) struct Stack {
     pub layers: Vec<Layer>,
     /// The reasons why osdpl can't run helm for the release; empty if it can run helm.
     pub problems: Vec<Finding>,
-    /// Whether all layers are available. If only a path in `unset` is invalid, all layers are available, and osdpl
-    /// still checks the values.
+    /// Whether all layers are available. An invalid path in `unset` does not matter here, because osdpl can check the
+    /// values without the path.
     pub is_complete: bool,
 }
 
@@ -63,7 +63,7 @@ pub fn layers(
 }
 
 impl<'a> Source<'a> {
-    /// Returns what the spec sets for this release below `spec.services`.
+    /// Returns the settings of this release below `spec.services`.
     pub(super) fn own(&self) -> Option<&'a ReleaseOverrides> {
         release_overrides(self.spec, self.service, self.name)
     }
@@ -128,8 +128,8 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Returns the location of a catalogue file for messages. The location of a file that a user added is its ConfigMap
-    /// and key.
+    /// Returns the location of a catalogue file for messages. For a file that a user added, the location is the
+    /// ConfigMap and the key that contain the file.
     fn file_location<'b>(&'b self, file: &'b str) -> &'b str {
         self.catalog.added.get(file).map_or(file, String::as_str)
     }
@@ -143,8 +143,8 @@ impl<'a> Source<'a> {
 
     /// Returns the finding about an expression that failed.
     ///
-    /// If a Secret, a credential, a job fact or Ceph is not available, the finding contains this reason instead of the
-    /// expression's error.
+    /// If a Secret, a credential, a job fact or Ceph is not available, the finding names the missing input instead of
+    /// the expression's error.
     fn problem(&self, location: String, error: &osdpl_values::expr::Error) -> Finding {
         if let osdpl_values::expr::Error::UnavailableSecret { name, key, .. } = error {
             return self.unread(location, name, key);
@@ -236,7 +236,7 @@ fn all(values: &Values) -> Vec<Path> {
     set.map(|(path, _)| path).collect()
 }
 
-/// Returns the paths at which a user wrote a secret in plain text. osdpl never shows these values.
+/// Returns the paths at which a user wrote a secret in plain text. osdpl never shows the values at these paths.
 pub(super) fn plain_text_secret_paths(values: &Values) -> Vec<Path> {
     let found =
         leaves(values).into_iter().filter(|(path, value)| is_secret_in_clear(path, value)).map(|(path, _)| path);

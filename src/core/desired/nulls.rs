@@ -1,7 +1,7 @@
 //! Finds nulls that a user wrote in `values` and that are missing in the stored resource.
 //!
 //! Client-side `kubectl apply` silently strips nulls from custom resources, but keeps them in the annotation
-//! `last-applied-configuration`.
+//! `last-applied-configuration`. So osdpl compares this annotation with the spec.
 
 use serde_json::Value;
 

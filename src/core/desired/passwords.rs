@@ -46,7 +46,7 @@ fn below(value: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// Whether a key that sounds like a password names something else.
+/// Whether a key that looks like the name of a password stands for something else.
 ///
 /// The value of `secret`, or of a key that ends in `Secret`, is the name of a Secret. A key with a colon is a policy
 /// rule (`secrets:post`).

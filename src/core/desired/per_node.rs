@@ -82,7 +82,8 @@ pub(super) fn layer(
             findings.push(Finding::new(Level::Warning, OVERRIDES_FIELD, message));
         }
         osdpl_values::set(&mut layer.values, &path, forms::render(form, parts));
-        // If one of the values is secret, mark the whole list as secret, because a path can't name an item of a list.
+        // If one of the values is secret, mark all values for some nodes as secret, because a path can't name an item
+        // of a list.
         let hides = parts.iter().any(|part| !plain_text_secret_paths(part.values).is_empty());
         layer.secret.extend(hides.then_some(path));
     }

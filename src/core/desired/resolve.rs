@@ -32,7 +32,7 @@ pub struct ResolvedLayers {
     pub desired: Desired,
     /// For each release whose layers are all available: its layers, low to high.
     pub layers: BTreeMap<String, Vec<Layer>>,
-    /// For each release of which a layer is not available: its available layers, low to high.
+    /// For each release with an unavailable layer: its available layers, low to high.
     pub partial: BTreeMap<String, Vec<Layer>>,
     /// The reasons why osdpl can't run helm for some releases, such as a missing Secret. Releases with the same problem
     /// share one finding.

@@ -162,7 +162,7 @@ pub(super) fn is_added(location: &str) -> bool {
 
 /// Whether a condition of the catalogue holds. A missing condition always holds.
 ///
-/// If osdpl can't evaluate the condition, it does not hold, and osdpl adds an error at `field`.
+/// If osdpl can't evaluate the condition, returns false and adds an error at `field`.
 pub(super) fn holds(
     when: Option<&Expression>,
     scope: &Scope,

@@ -35,8 +35,8 @@ pub(super) struct Chosen {
 /// The releases that need a service, each with the components of the service that the release needs.
 type Dependents = BTreeMap<String, BTreeSet<String>>;
 
-/// The services and releases that the releases of a cloud need. The struct does not contain services that a preset or
-/// the spec enables by name.
+/// The services and releases that the releases of a cloud need. A service that a preset or the spec enables by name is
+/// not listed here, because it is part of the cloud anyway.
 #[derive(Default)]
 struct Needed {
     /// The services that releases need to start, each with the releases that need it.

@@ -214,7 +214,7 @@ fn is_filled_by_users(tree: &KeyTree, path: &[String]) -> bool {
         || FILLED_BY_USERS.iter().any(|(name, depth)| first == Some(name) && path.len() >= *depth)
 }
 
-/// Whether a key is a valid name of its own, although it looks like a typo of a known key.
+/// Whether a key is valid, although it looks like a typo of a known key.
 ///
 /// The key is valid if the catalogue sets it (`ml2_type_vlan`, which resembles the chart's `ml2_type_vxlan`). A key
 /// below `conf` or `endpoints` is also valid if any chart has a key of this name anywhere.

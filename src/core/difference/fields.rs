@@ -12,7 +12,8 @@ use crate::scrub::Scrubber;
 /// The text that osdpl shows instead of a value of a Secret.
 const REDACTED: &str = "<redacted>";
 
-/// The keys under which list items have their names. In two lists, osdpl compares the items with the same name.
+/// The keys that may contain the name of a list item. When osdpl compares two lists, it compares items with the same
+/// name.
 const NAMES: [&str; 1] = ["name"];
 
 /// The fields of a Secret whose values osdpl never shows.
@@ -106,11 +107,11 @@ impl Walk<'_> {
         }
     }
 
-    /// Compares two lists item by item: items with the same name or, if not every item has its own name, items with the
-    /// same index.
+    /// Compares two lists item by item. It compares items with the same name or, if some items have no unique name,
+    /// items with the same index.
     ///
-    /// If the items are plain values, osdpl compares the lists as a whole. It does the same if the items have no names
-    /// and the lists have different lengths.
+    /// If the items are plain values, or if the items have no names and the lists have different lengths, the method
+    /// compares the lists as a whole.
     fn lists(&mut self, path: &str, old: &[Value], new: &[Value]) {
         let both = NAMES.iter().find_map(|key| Some((Named::of(old, key)?, Named::of(new, key)?)));
         if let Some((old, new)) = both {
@@ -152,8 +153,8 @@ struct Named<'a> {
 }
 
 impl<'a> Named<'a> {
-    /// Returns a list whose items have their string at `key` as name; `None` if an item has no string at `key`, or if
-    /// two items have the same string.
+    /// Indexes the items of a list by their names, the strings at `key`; `None` if an item has no string at `key`, or
+    /// if two items have the same string.
     fn of(items: &'a [Value], key: &str) -> Option<Self> {
         let order = items.iter().map(|item| item.get(key)?.as_str()).collect::<Option<Vec<_>>>()?;
         let items: BTreeMap<&str, &Value> = order.iter().copied().zip(items).collect();

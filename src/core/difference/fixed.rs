@@ -1,7 +1,7 @@
 //! Finds the immutable fields that an upgrade would change. Kubernetes would refuse such an upgrade.
 //!
 //! The rules about fields are from `k8s.io/kubernetes/pkg/apis/*/validation` and the API reference of Kubernetes 1.36.
-//! osdpl does not know the immutable fields of custom resources.
+//! There are no rules for custom resources, so osdpl does not find changes of their immutable fields.
 
 use serde_json::{Map, Value};
 
@@ -11,7 +11,7 @@ use super::Object;
 enum Rule {
     /// The field at this path is immutable.
     Field(&'static [&'static str]),
-    /// All fields directly below `spec` are immutable, except these.
+    /// All fields directly below `spec` are immutable, except the fields in this list.
     SpecExcept(&'static [&'static str]),
     /// The field `spec.clusterIP` of a Service is immutable.
     ///
@@ -19,15 +19,15 @@ enum Rule {
     /// the new manifest sets no address, the Service keeps its address (`pkg/registry/core/service`,
     /// `patchAllocatedValues`).
     ClusterAddress,
-    /// These top-level fields are immutable if the installed object has `immutable: true`.
+    /// The top-level fields in this list are immutable if the installed object has `immutable: true`.
     WhereImmutable(&'static [&'static str]),
 }
 
 /// The defaults that the API server sets for immutable fields, as (group, kind, field, value).
 ///
 /// The API server sets these defaults before it compares an object with the old one
-/// (`k8s.io/kubernetes/pkg/apis/*/*/defaults.go`). So an upgrade changes nothing if only one of the manifests sets a
-/// field to its default.
+/// (`k8s.io/kubernetes/pkg/apis/*/*/defaults.go`). So if one manifest sets a field to its default and the other does
+/// not set the field, the field does not change.
 const DEFAULTS: &[(&str, &str, &[&str], &str)] = &[
     ("apps", "StatefulSet", &["spec", "podManagementPolicy"], "OrderedReady"),
     ("batch", "Job", &["spec", "completionMode"], "NonIndexed"),

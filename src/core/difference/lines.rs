@@ -51,7 +51,8 @@ pub(super) fn diff_lines(before: &str, after: &str) -> Vec<String> {
 
 /// Returns the numbers of removed and of added lines that osdpl shows, together at most [`MOST`].
 ///
-/// Each kind gets half of the lines. If one kind has fewer lines than that, the other kind gets the rest.
+/// Removed lines and added lines each get half of [`MOST`]. If there are fewer removed or added lines than this half,
+/// the other kind gets the rest.
 fn shares(removed: usize, added: usize) -> (usize, usize) {
     let shown = removed.min((MOST / 2).max(MOST.saturating_sub(added)));
     (shown, added.min(MOST - shown))

@@ -11,8 +11,8 @@ use osdpl_values::{normalize_numbers, remove_nulls};
 /// The annotation that makes an object a helm hook; its value is a comma-separated list of events.
 const HOOK: &str = "helm.sh/hook";
 
-/// The kinds of objects without a namespace that charts may create (from the API resources of Kubernetes 1.36 and of
-/// the operators in the catalogue).
+/// The cluster-scoped kinds of objects that charts may create. The list is from the API resources of Kubernetes 1.36
+/// and of the operators in the catalogue.
 const CLUSTER: [&str; 14] = [
     "Namespace",
     "PersistentVolume",
@@ -30,8 +30,8 @@ const CLUSTER: [&str; 14] = [
     "ClusterIssuer",
 ];
 
-/// The identity of an object. It does not contain the API version, so an object with another API version is still the
-/// same object.
+/// The identity of an object. The identity does not contain the API version, so an object keeps its identity if only
+/// its API version changes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Id {
     /// The kind of the object, such as `Deployment`.
@@ -119,8 +119,8 @@ impl Object {
         rest.iter().try_fold(self.content.get(*first)?, |value, key| value.get(key))
     }
 
-    /// Whether the object is a helm hook. helm creates a hook at an event, such as before an upgrade, and not with the
-    /// rest of the manifest.
+    /// Whether the object is a helm hook. helm creates a hook at an event, such as before an upgrade, and separately
+    /// from the rest of the manifest.
     pub(crate) fn is_hook(&self) -> bool {
         self.events().is_some()
     }

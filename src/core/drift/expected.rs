@@ -7,7 +7,7 @@ use super::{DriftedObject, ObjectId, find_kind};
 use crate::release::{Field, Object, ReleaseKey};
 
 /// The fields that the manifest sets in one object, each with the number of times that the manifest sets the field. If
-/// a field has fewer owners in the cluster, someone removed it.
+/// a field has fewer owners in the cluster than this number, someone removed the field.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExpectedFields(pub Box<[Field]>);
 

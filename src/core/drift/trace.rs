@@ -45,7 +45,7 @@ impl ToleratedChanges {
     }
 }
 
-/// A write to an object by a foreign writer: neither helm nor a tolerated writer.
+/// A write to an object by a foreign writer, which is any writer except helm and the tolerated writers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForeignWrite {
     /// The name of the writer as in `managedFields`, such as `kubectl-edit`.
@@ -62,8 +62,8 @@ pub struct WriterTrace {
     /// The time when helm last changed the object. A helm operation that does not change the object does not change
     /// this time.
     pub helm: Option<Timestamp>,
-    /// The number of owners of each field, sorted by the hash of the field's path. The number includes a foreign writer
-    /// only if `managedFields` contains the time of its write.
+    /// The number of owners of each field, sorted by the hash of the field's path. The number includes a writer that is
+    /// neither helm nor tolerated only if `managedFields` contains the time of its write.
     owner_counts: Box<[(PathHash, u16)]>,
     /// The newest write by a writer that is neither helm nor tolerated. osdpl prefers a write with a time to a write
     /// without a time.
@@ -85,8 +85,9 @@ impl WriterTrace {
 
 /// Counts the writers that own each field of an object.
 ///
-/// The function counts a foreign writer only if its write has a time. osdpl must not report the fields of such a writer
-/// as removed: either osdpl reports the write itself, or a later helm operation has accepted the write.
+/// The function counts a writer that is neither helm nor tolerated only if its write has a time. osdpl must not report
+/// the fields of a counted writer as removed: either osdpl reports the write itself, or a later helm operation has
+/// accepted the write.
 fn count_owners(entries: &[Entry], tolerated: &ToleratedChanges) -> Box<[(PathHash, u16)]> {
     let counts = |entry: &&Entry| {
         let is_allowed = entry.manager == HELM_MANAGER || tolerated.managers.contains(&entry.manager);
@@ -101,7 +102,8 @@ fn count_owners(entries: &[Entry], tolerated: &ToleratedChanges) -> Box<[(PathHa
 }
 
 impl WriterTrace {
-    /// Returns the fields that someone removed: the manifest sets them, but they have fewer owners than expected.
+    /// Returns the fields that someone removed: fields that the manifest sets, but that have fewer owners than
+    /// expected.
     ///
     /// A writer also owns a field if it owns the list or map around the field: the API server tracks an atomic list or
     /// map as one field.

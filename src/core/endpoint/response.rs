@@ -18,7 +18,7 @@ pub enum ProbeResponse {
     },
     /// The API sent no response within this number of seconds.
     Silence(u64),
-    /// The operator does not trust the API's certificate, for this reason.
+    /// The operator does not trust the API's certificate. The text is the reason.
     Certificate(String),
     /// The API sent a response that is not HTTP, used no TLS although osdpl expects TLS, or closed the connection
     /// early. The text is the error.

@@ -23,7 +23,7 @@ pub const CEPH_COMPONENT: (&str, &str) = ("app.kubernetes.io/component", "ceph")
 /// The texts in the data of a Secret or `ConfigMap`, by key.
 type Data = BTreeMap<String, String>;
 
-/// Plans to write the `objects` that do not exist in the cluster or have other data there.
+/// Plans to write each of `objects` that does not exist in the cluster, or that has other data there.
 ///
 /// If there is a problem with any object, the function plans nothing and returns the first problem.
 ///
@@ -124,8 +124,8 @@ pub(crate) fn delete_except(draft: &mut Draft<'_>, owner: &str, kept: &[Object])
             object.kind.name() == kind.name() && object.namespace == key.namespace && object.name == key.name
         })
     };
-    // The finalizer of another controller may keep a deleted object for long. osdpl does not delete such an object
-    // again.
+    // Skip an object that is already being deleted. The finalizer of another controller may keep it in the cluster for
+    // long.
     let is_left = |metadata: &ObjectMeta| metadata.deletion_timestamp.is_none();
     let maps = objects.maps.iter().filter(|(_, map)| is_of_ceph(&***map, owner) && is_left(&map.metadata));
     let secrets = objects.secrets.iter();
@@ -138,7 +138,7 @@ pub(crate) fn delete_except(draft: &mut Draft<'_>, owner: &str, kept: &[Object])
     }
 }
 
-/// Returns whether osdpl wrote the object for this resource, so that pods can use Ceph.
+/// Returns whether osdpl wrote the object for the cloud `owner`, so that pods of the cloud can use Ceph.
 pub(crate) fn is_of_ceph(object: &impl ResourceExt, owner: &str) -> bool {
     is_of(object, owner) && object.labels().get(CEPH_COMPONENT.0).is_some_and(|component| component == CEPH_COMPONENT.1)
 }

@@ -40,10 +40,11 @@ pub(crate) fn rook_gateway(
     Some(gateway.and_then(|gateway| gateway.published_by(&store)))
 }
 
-/// Returns the URL of Keystone and the password with which the gateways log in; `None` if the cloud has no Keystone or
-/// osdpl does not know the password yet.
+/// Returns the URL of Keystone and the password with which the gateways log in.
 ///
-/// If the spec sets no URL, the gateways of Rook use Keystone's Service. Other gateways use Keystone's public URL, if
+/// Returns `None` if the cloud has no Keystone, or if osdpl does not know the password yet.
+///
+/// If the spec sets no URL, the gateways of Rook use Keystone's Service. Other gateways use Keystone's public URL if
 /// the cloud publishes one, and otherwise the Service.
 fn keystone(store: &ObjectStore, selection: &Selection, facts: &Facts) -> Option<Keystone> {
     let password = facts.credentials.get(CREDENTIAL.0)?.get(CREDENTIAL.1)?.clone();
@@ -76,7 +77,7 @@ fn access_secret(store: &ObjectStore, keystone: &Keystone, selection: &Selection
     store.secret(namespace, &selection.name, keystone)
 }
 
-/// A placeholder for Keystone, if the caller needs only the names of the objects.
+/// Empty Keystone settings, for callers that need only the names of the objects.
 const NO_KEYSTONE: Keystone = Keystone { url: String::new(), password: String::new() };
 
 /// Returns the objects that osdpl writes for the gateways, and the `CephObjectStore` that osdpl configures.
@@ -120,9 +121,9 @@ pub(crate) fn provide(draft: &mut Draft<'_>, declared: &mut DeclaredCeph, select
     }
 }
 
-/// Plans to set the Keystone settings of a `CephObjectStore`; returns why osdpl can't set them.
+/// Plans to set the Keystone settings of a `CephObjectStore`. Returns why osdpl can't set them; `None` if it can.
 ///
-/// The user of Rook owns the `CephObjectStore`, so osdpl changes only these settings.
+/// The user of Rook owns the `CephObjectStore`, so osdpl changes nothing else in its spec.
 fn configure(draft: &mut Draft<'_>, owner: &str, store: ReleaseKey, live: &Value, settings: Value) -> Option<NotReady> {
     let label = live["metadata"]["labels"][DEPLOYMENT_LABEL].as_str();
     if label.is_some_and(|label| label != owner) {

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! The store renames each file when it is complete, so no process sees a partial file. The store uses an archive only
-//! if the archive's content has the expected digest. The user may remove the folder at any time. Only the records of
-//! first pulls are lost then. Several processes may share the folder.
+//! if the archive's content has the expected digest. Several processes may share the folder. The user may remove the
+//! folder at any time: this loses only the records of first pulls.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, Write};

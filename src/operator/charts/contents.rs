@@ -89,7 +89,8 @@ pub(super) fn within_chart(path: &str) -> &str {
     rest
 }
 
-/// Whether [`Contents::add`] skips the file. helm does not load `_…` and `.…` in `charts/` (`loader.LoadFiles`).
+/// Whether [`Contents::add`] skips the file. helm does not load files in `charts/` whose name begins with `_` or `.`
+/// (`loader.LoadFiles`).
 fn is_skipped(path: &str) -> bool {
     let mut rest = path;
     while let Some(after) = rest.strip_prefix("charts/") {

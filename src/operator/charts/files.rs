@@ -18,7 +18,7 @@ use super::problem::ChartProblem;
 use super::pull::Request;
 use osdpl_decide::{ChartRequest, DigestSource, ExpectedDigest};
 
-/// The cache of charts, and the lock with which the store compares charts. All methods block the thread.
+/// The cache of charts, and the lock with which the store compares charts. All methods block the calling thread.
 #[derive(Clone, Debug)]
 pub(crate) struct ChartFiles {
     pub(super) cache: Cache,

@@ -125,7 +125,7 @@ impl<'a> Folder<'a> {
         path.strip_prefix(self.shown).unwrap_or(path).display().to_string()
     }
 
-    /// Returns all archives of the chart with this name, sorted, followed by its directory.
+    /// Returns all archives of the chart `name`, sorted, followed by its directory.
     fn candidates(&self, name: &str, states: &mut FileStates) -> Result<Vec<Candidate>, Error> {
         states.record(&self.root);
         let mut candidates: Vec<_> = self

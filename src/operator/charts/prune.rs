@@ -58,12 +58,12 @@ impl Cache {
     }
 }
 
-/// Whether the name is that of a temporary file. The cache renames such a file when it is complete.
+/// Whether a file has the name of a temporary file, which the cache renames when the file is complete.
 fn is_temporary(name: &str) -> bool {
     name.starts_with(".tmp")
 }
 
-/// Whether the cache has made the file with this name. Other files belong to the user, and osdpl keeps them.
+/// Whether the cache has made the file `name`. All other files belong to the user, so osdpl keeps them.
 fn is_cache_file(name: &str) -> bool {
     let digits = name.strip_suffix(".tgz").and_then(|stem| stem.rsplit_once('-')).map(|(_, digits)| digits);
     let archive = digits.is_some_and(|digits| {

@@ -130,7 +130,7 @@ fn scan(actions: Actions, reads: &mut Reads) {
     }
 }
 
-/// Whether users may set the value at this path. Keys with a leading underscore are internal to the templates.
+/// Whether users may set the value at `path`. Keys with a leading underscore are internal to the templates.
 fn is_for_users(path: &[String]) -> bool {
     !path.is_empty() && !path.iter().any(|key| key.starts_with('_'))
 }

@@ -22,11 +22,11 @@ use osdpl_decide::{ChartRequest, ExpectedDigest};
 /// many pulls per second.
 const RETRY: Duration = Duration::from_secs(30);
 
-/// The maximum number of concurrent pulls. For each pull, a helm process loads the repository's whole index (megabytes
-/// for OpenStack-Helm).
+/// The maximum number of concurrent pulls. It is low, because each pull runs a helm process that loads the whole index
+/// of the repository (megabytes for OpenStack-Helm).
 const PULLS: usize = 3;
 
-/// Provides charts by name and version. Clones share their state.
+/// Provides charts by name and version. All clones of a store share the same state.
 #[derive(Clone)]
 pub struct Store {
     shared: Arc<Shared>,
@@ -179,7 +179,7 @@ impl Store {
         if let Some(chart) = lookup.chart {
             return Ok(chart);
         }
-        // `acquire` fails only if the semaphore is closed, which never happens.
+        // Ignore the error of `acquire`: it fails only if the semaphore is closed, which never happens.
         let _permit = self.shared.pulls.acquire().await;
         let incoming = self.blocking(&name, |files| files.cache.incoming()).await?;
         let pulled = match self.shared.pull.pull(&request, incoming.path()).await {

@@ -24,7 +24,7 @@ const MAX_CHECKED: usize = 4;
 
 /// The kinds of objects that osdpl checks for marks of another controller, in the order of the checks.
 ///
-/// Objects of these kinds belong to one release only.
+/// Releases never share objects of these kinds, so a mark concerns the release that the check is about.
 const CHECKED_KINDS: [&str; 5] = ["Deployment", "StatefulSet", "DaemonSet", "Service", "ConfigMap"];
 
 impl Reader {

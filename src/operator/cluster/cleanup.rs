@@ -54,8 +54,8 @@ impl Cluster {
             let failed = match self.recorded_objects(key, *revision).await? {
                 None => continue,
                 Some(Ok(objects)) => objects,
-                // Skip this record. The code below still labels it as cleaned up, because a retry could not decode it
-                // either.
+                // Skip a record that can't be decoded. The code below still labels the record as cleaned up, because a
+                // retry could not decode it either.
                 Some(Err(problem)) => {
                     tracing::warn!(release = %key, problem, "can't decode the record of a failed revision to clean up");
                     continue;
@@ -133,7 +133,7 @@ impl Cluster {
         let mut deleted = Vec::new();
         let mut failed = None;
         let mut of_others = Vec::new();
-        // Leftovers are rare. If there are none, do not read the records of the other releases.
+        // Read the records of other releases only if there are leftovers, which is rare.
         for (other, revision) in others.iter().filter(|_| !leftovers.is_empty()) {
             match self.recorded_objects(other, *revision).await? {
                 Some(Ok(objects)) => of_others.push((other, objects)),

@@ -127,7 +127,8 @@ impl Cluster {
 /// The recorder merges events that differ only in their notes; different related objects keep the events separate.
 fn related(deployment: &OpenStackDeployment, subject: Subject) -> ObjectReference {
     let (kind, version, name) = match subject {
-        // The resourceVersion keeps events about the same field in two versions of the resource separate.
+        // With the resourceVersion, the recorder does not merge events about the same field in two versions of the
+        // resource.
         Subject::Field(path) => {
             let resource_version = deployment.resource_version();
             return ObjectReference { field_path: Some(path), resource_version, ..deployment.object_ref(&()) };

@@ -49,11 +49,12 @@ impl Cluster {
             api.create_subresource("eviction", name, &PostParams::default(), &body).await;
         match response {
             Err(kube::Error::Api(status)) if status.is_not_found() => Ok(EvictionResult::Evicted),
-            // The pod with this uid does not exist any more, and a newer pod has the same name.
+            // The eviction is done: the pod with this uid does not exist any more, and a newer pod has its name.
             Err(kube::Error::Api(status)) if status.is_conflict() && status.message.contains("UID in precondition") => {
                 Ok(EvictionResult::Evicted)
             }
-            // A disruption budget does not allow the eviction, or too many evictions are requested at once.
+            // A later pass retries: a disruption budget forbids the eviction, or too many evictions are requested at
+            // once.
             Err(kube::Error::Api(status)) if status.code == TOO_MANY_REQUESTS || status.is_conflict() => {
                 Ok(EvictionResult::Refused(status.message))
             }

@@ -24,7 +24,7 @@ const RESOLVE_TIMEOUT: Duration = Duration::from_secs(2);
 pub(super) async fn resolve_host(host: &str, port: u16) -> Result<Vec<IpAddr>, String> {
     if let Ok(address) = host.parse::<IpAddr>() {
         return match address {
-            // The API server refuses Endpoints with a loopback, unspecified or multicast address.
+            // Refuse an address that the API server does not accept in Endpoints: loopback, unspecified or multicast.
             address if address.is_loopback() || address.is_unspecified() || address.is_multicast() => {
                 Err(format!("{host} can't be reached from other hosts; give an address that pods can reach"))
             }

@@ -89,7 +89,7 @@ struct State {
 }
 
 impl State {
-    /// Updates the known namespaces with an event of the watch; returns whether the event must trigger a pass.
+    /// Updates the stored names with an event of the watch; returns whether the event must trigger a pass.
     fn apply(&mut self, event: Result<watcher::Event<PartialObjectMeta<Namespace>>, watcher::Error>) -> bool {
         match event {
             Ok(watcher::Event::Apply(namespace)) => insert(&mut self.names, &namespace),
@@ -102,7 +102,8 @@ impl State {
                 insert(&mut self.listed, &namespace);
                 false
             }
-            // If a namespace was deleted while the watch was interrupted, only a complete list shows the deletion.
+            // Replace all names: if a namespace was deleted while the watch was interrupted, only a complete list shows
+            // this.
             Ok(watcher::Event::InitDone) => {
                 let listed = std::mem::take(&mut self.listed);
                 let is_first = !std::mem::replace(&mut self.is_listed, true);

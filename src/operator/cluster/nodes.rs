@@ -23,8 +23,8 @@ const NODE_MANAGER: &str = "osdpl-nodes";
 const LABEL_FIELD: &str = ".metadata.labels.";
 
 impl Cluster {
-    /// Sets the labels of a cloud on a node, and removes the labels that the change names. All other labels that osdpl
-    /// has set there stay. If someone else has set a label to another value, the label keeps that value.
+    /// Sets the labels of a cloud on a node, and removes the labels that `change` names. All other labels that osdpl
+    /// has set on the node stay. If someone else has set a label to another value, the label keeps that value.
     ///
     /// Does nothing if the node no longer exists, or a new node has its name.
     ///
@@ -32,8 +32,9 @@ impl Cluster {
     /// If a request to the API server fails.
     pub(crate) async fn label_node(&self, name: &str, change: &LabelChange) -> Result<(), Error> {
         let what = || format!("labelling node {name}");
-        // A server-side apply removes every label of the field manager that it does not name. So read these labels from
-        // the API server first: neither the watch nor the annotation lists all of them for certain.
+        // A server-side apply removes each label that osdpl's field manager owns and that the request does not contain.
+        // So first read the node's labels from the API server: neither the watch nor the annotation lists all of them
+        // for certain.
         let api: Api<Node> = Api::all(self.client.clone());
         let found = api.get_metadata_opt(name).await.with_context(what)?;
         let Some(node) = found.filter(|node| node.metadata.uid.as_ref() == Some(&change.uid)) else { return Ok(()) };
@@ -44,8 +45,8 @@ impl Cluster {
                 if conflicts.is_empty() {
                     return Ok(());
                 }
-                // Apply the labels without the conflicting ones. Now only osdpl's annotation can conflict. `force`
-                // takes it over, because no one else should own it.
+                // Apply the labels without the conflicting ones. Now only osdpl's annotation can conflict, and nobody
+                // else should own it. So `force` takes the annotation over.
                 for labels in listed.values_mut() {
                     labels.retain(|key, _| !conflicts.contains(key));
                 }
@@ -59,7 +60,7 @@ impl Cluster {
         }
     }
 
-    /// Applies exactly these labels, by cloud, and the annotation that lists them.
+    /// Applies the labels in `listed`, by cloud, and the annotation that lists them. Removes osdpl's other labels.
     async fn apply_labels(
         &self,
         name: &str,
@@ -83,9 +84,9 @@ impl Cluster {
 
 /// Returns the labels that osdpl must own on a node after a change, by cloud.
 ///
-/// The labels of other clouds stay. So does a label that osdpl's field manager owns and that neither the annotation nor
-/// the change names, because someone changed the annotation. The result adds such a label to the cloud of the change, so
-/// that a later pass removes it only after approval.
+/// The labels of other clouds stay. A label that osdpl's field manager owns also stays if neither the annotation nor
+/// the change names it, because someone edited the annotation. The result adds the label to the cloud of the change, so
+/// that a later pass removes the label only after approval.
 fn list_labels(metadata: &ObjectMeta, change: &LabelChange) -> BTreeMap<String, Labels> {
     let annotation = metadata.annotations.as_ref().and_then(|annotations| annotations.get(NODE_LABELS));
     let node = observed::Node::new(None, metadata.labels.as_ref(), annotation.map(String::as_str));
@@ -127,8 +128,9 @@ impl Reader {
     }
 }
 
-/// Returns the fields that another field manager has set to another value, according to the API server: the keys of
-/// labels, and the field path of osdpl's annotation.
+/// Returns the fields that the API server did not write, because another field manager has set them to another value.
+///
+/// A field is the key of a label, or the field path of osdpl's annotation.
 fn conflicts(status: &kube::core::Status) -> Vec<String> {
     let causes = status.details.iter().flat_map(|details| &details.causes);
     let fields = causes.filter(|cause| cause.reason == "FieldManagerConflict").map(|cause| cause.field.as_str());
@@ -167,7 +169,7 @@ mod tests {
             ("compute=on,switch=on", &["compute=on", "switch=on"], "b.cloud,gateway=on"),
             ("a.cloud,compute=on,switch=on", &[], "a.cloud,compute=on,switch=on,b.cloud,gateway=on"),
             ("a.cloud,compute=on,b.cloud,switch=on", &["switch=on"], "a.cloud,compute=on,b.cloud,gateway=on"),
-            // Another writer changed or removed labels of the other cloud.
+            // Someone else has changed or removed labels that the annotation lists for the other cloud.
             ("a.cloud,compute=off,gone=on", &["compute=on"], "b.cloud,gateway=on,switch=on"),
         ] {
             assert_eq!(listed(annotation, &both, losses), expected, "{annotation} {losses:?}");

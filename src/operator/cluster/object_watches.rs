@@ -66,7 +66,7 @@ impl ObjectWatches {
         }
     }
 
-    /// Watches the additions that a spec in this namespace names, and returns them; `None` until the watches have
+    /// Watches the additions that `references` name in `namespace`, and returns them; `None` until the watches have
     /// reported each addition.
     pub(crate) fn additions(&self, namespace: &str, references: &[AdditionReference]) -> Option<NamedAdditions> {
         let reference =
@@ -177,7 +177,7 @@ fn update(state: &mut ObjectState, event: Result<Option<Data>, watcher::Error>) 
 fn config_map_data(state: &ObjectState) -> ConfigMapData {
     match state {
         ObjectState::Read(data) => {
-            // The watch has converted the data of the ConfigMap, which is text, to bytes.
+            // Convert the data back to text: it was text in the ConfigMap, and the watch has converted it to bytes.
             let text = |(key, bytes): (&String, &Vec<u8>)| (key.clone(), String::from_utf8_lossy(bytes).into_owned());
             Ok(Some(data.iter().map(text).collect()))
         }

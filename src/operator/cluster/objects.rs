@@ -126,7 +126,7 @@ impl Cluster {
         let mut metadata = metadata.unwrap_or_default();
         metadata.name = Some(job.to_owned());
         metadata.annotations.get_or_insert_default().insert(INSTANTIATE.into(), "manual".into());
-        // With the CronJob as its owner, the Job is subject to the CronJob's history limits, which delete old Jobs.
+        // Make the CronJob the owner, so that the history limits of the CronJob also delete old Jobs of osdpl.
         let owner = json!({
             "apiVersion": "batch/v1", "kind": "CronJob", "name": cron_job.name, "uid": found.metadata.uid,
             "controller": true,
@@ -158,7 +158,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Deletes an object if it exists and has this uid.
+    /// Deletes an object if it exists and has the given uid.
     ///
     /// # Errors
     /// If a request to the API server fails.
@@ -204,14 +204,15 @@ impl Cluster {
     }
 }
 
-/// Makes the API server delete an object only if the object has this uid.
+/// Makes the API server delete an object only if the object has the given uid, and not a newer object of the same name.
 fn with_uid(params: DeleteParams, uid: Option<&str>) -> DeleteParams {
     let preconditions = uid.map(|uid| Preconditions { uid: Some(uid.to_owned()), ..Preconditions::default() });
     DeleteParams { preconditions, ..params }
 }
 
-/// Whether an object may belong to a release, because it names no other release as its owner. Some hooks name no owner:
-/// helm does not annotate hooks, and not every chart labels them.
+/// Whether an object may belong to a release, because it names no other release as its owner.
+///
+/// An object without an owner may be a hook: helm does not annotate hooks, and not every chart labels them.
 fn may_belong_to(metadata: &ObjectMeta, release: &ReleaseKey) -> bool {
     let group = metadata.labels.as_ref().and_then(|labels| labels.get("release_group"));
     let owner = release::helm_owner(metadata);

@@ -24,11 +24,11 @@ use super::watch::{is_forbidden, spawn_watch};
 use osdpl_core::api::DEPLOYMENT_LABEL;
 use osdpl_core::observed::ReleaseKey;
 
-/// The capacity of the cache of one kind in one namespace. The objects of a cloud with all services need a small part of
+/// The capacity of the cache of one kind in one namespace, in bytes. A cloud with all services needs a small part of
 /// it.
 const CAPACITY: usize = 4 << 20;
 
-/// The size of an object with the shortest metadata and without data in memory.
+/// The size in memory of an object without data and with the shortest metadata.
 const OBJECT: usize = 1 << 10;
 
 /// The size of an entry of a map in memory, in addition to its key and value.
@@ -37,7 +37,7 @@ const ENTRY: usize = 64;
 /// How many times larger the managed fields are in memory than as text: they are a tree of small maps.
 const MANAGED_FIELDS: usize = 8;
 
-/// The number of objects per page of a list. An object has at most 1 MiB.
+/// The number of objects per page of a list. An object has at most 1 MiB, so a page has at most 8 MiB.
 const PAGE: u32 = 8;
 
 /// A kind of objects that this module can cache: Secrets and `ConfigMap`s.
@@ -102,7 +102,7 @@ impl<K: OwnedKind> OwnedObjects<K> {
         Self { client, trigger, namespaces: Mutex::default() }
     }
 
-    /// Starts and stops watches so that osdpl watches the objects in exactly these namespaces.
+    /// Starts and stops watches so that osdpl watches exactly the given namespaces.
     pub(super) fn watch(&self, namespaces: &BTreeSet<String>) {
         let mut watched = self.namespaces();
         watched.retain(|namespace, _| namespaces.contains(namespace));
@@ -200,7 +200,8 @@ impl<K: OwnedKind> Cache<K> {
             Ok(watcher::Event::Delete(object)) => {
                 let name = name(&object);
                 let is_outdated = self.objects.get(&name).is_some_and(|cached| is_older(&object, &**cached));
-                // If the cache is full, the deleted object may be one that it left out.
+                // Trigger a pass also for an object that is not in the cache: if the cache is full, it may have left
+                // the object out.
                 !is_outdated && (self.remove(&name) || self.is_full)
             }
             Err(error) => is_forbidden(&error) && !std::mem::replace(&mut self.is_known, true),

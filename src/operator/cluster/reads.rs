@@ -77,7 +77,7 @@ impl Reader {
 
     /// Returns the response to a read in a namespace in which the operator has no rights; `None` for any other read.
     ///
-    /// Without rights, the operator cannot have created objects there.
+    /// The response usually says that nothing exists: without rights, the operator cannot have created objects there.
     fn response_outside(&self, read: &Read) -> Option<Response> {
         let (namespace, response) = match read {
             Read::Stored(reference) => (&reference.namespace, Response::Stored(Stored::Nothing)),
@@ -177,8 +177,8 @@ impl Reader {
     async fn object_stores(&self, labels: &str) -> Result<Vec<ObjectId>, Error> {
         let all: Api<DynamicObject> = Api::all_with(self.client.clone(), &rook_resource(OBJECT_STORE));
         match all.list_metadata(&ListParams::default().labels(labels)).await {
-            // The API server does not know the kind, because Rook is not installed; or the operator has no rights for
-            // Rook. If it had rights earlier, object stores keep osdpl's fields and label.
+            // Return no stores. Either Rook is not installed, so that the API server does not know the kind, or the
+            // operator has no rights for Rook. If it had rights earlier, object stores keep osdpl's fields and label.
             Err(kube::Error::Api(status)) if status.code == 404 || status.is_forbidden() => Ok(Vec::new()),
             found => {
                 let found = found.with_context(|| format!("listing {OBJECT_STORE}s"))?;

@@ -1,6 +1,6 @@
 //! Writes objects of Rook: pools, file systems and clients of Ceph, and the Keystone settings of object stores.
 //!
-//! osdpl never deletes these objects, because data and keys depend on them.
+//! osdpl never deletes these objects, because the data of the cloud and its keys depend on them.
 
 mod watch;
 

@@ -35,8 +35,8 @@ const CAPACITY: usize = 4 << 20;
 /// # Errors
 /// If a request to the API server fails.
 pub async fn stored_secrets(client: &Client, scope: &Scope) -> Result<BTreeSet<String>, Error> {
-    // Read the resources as dynamic objects, so that the operator also starts if a resource does not match this
-    // version's CRD.
+    // Read the resources as dynamic objects. The operator must also start if a resource does not match this version's
+    // CRD.
     let resource = ApiResource::erase::<OpenStackDeployment>(&());
     let deployments: Api<Stored<DynamicObject>> = Api::all_with(client.clone(), &resource);
     let deployments = if_defined(deployments.list(&ListParams::default()).await.map(|list| list.items))?;

@@ -1,8 +1,8 @@
 //! The third step of a pass (read, decide, apply, report): executes the actions of a plan.
 //!
-//! On behalf of a cloud, only these actions, helm, the report (`publish`, and `pass_failures` after a failed pass) and
-//! the task `hosts` write. The controller of `NodeMaintenance` resources and the commands of `osdpl` write outside of
-//! passes.
+//! Only four parts write on behalf of a cloud: these actions, helm, the report (`publish`, or `pass_failures` after a
+//! failed pass), and the task `hosts`. The controller of `NodeMaintenance` resources and the commands of `osdpl` write
+//! outside of passes.
 
 mod release;
 
@@ -161,7 +161,7 @@ impl Context {
             return Ok(());
         }
         if let Some(resource) = self.cluster.publish_status(deployment, status, Vec::new()).await? {
-            // Keep the time of the last report: its rate limit ignores this write.
+            // Keep the time of the last report. Otherwise the rate limit of reports would count this write as a report.
             let at = memory.written.as_ref().map_or(Timestamp::UNIX_EPOCH, |written| written.at);
             memory.written = Some(WrittenStatus::new(resource, at));
         }
@@ -383,14 +383,14 @@ fn log_actions(plan: &Plan) {
     }
 }
 
-/// Returns the result of an action whose failure ends the pass.
+/// Returns the result of an action without which the pass can't continue: an error ends the pass.
 fn done(result: Result<(), Error>) -> Result<ActionResult, Error> {
     result.map(|()| ActionResult::Done)
 }
 
-/// Treats a failed action as skipped, and stores its error in `failed` for later actions that need the same object.
+/// Treats a failed action as skipped, and stores its error in `failed`.
 ///
-/// Later actions look for the error under the key `needed_by`.
+/// A later action that needs the same object looks for the error under the key `needed_by`.
 fn skipped_if_error<K: Ord + Clone>(
     result: Result<(), Error>,
     needed_by: &K,
@@ -410,7 +410,8 @@ fn refused_if_error(result: Result<(), Error>) -> ActionResult {
     result.map_or_else(|error| ActionResult::Refused(error.to_string()), |()| ActionResult::Done)
 }
 
-/// Treats an error response of the API server as a refusal. Any other error, such as a lost connection, ends the pass.
+/// Treats the API server's refusal of a Rook object ([`Error::Object`]) as a refusal of the action. Any other error,
+/// such as a lost connection, ends the pass.
 fn refused_if_object_error(result: Result<(), Error>) -> Result<ActionResult, Error> {
     match result {
         Err(Error::Object(message)) => Ok(ActionResult::Refused(message)),

@@ -82,7 +82,7 @@ impl CatalogHandle {
         self.validation.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the catalogue that a pass would use with these additions, and the findings about these additions.
+    /// Returns the catalogue that a pass would use with the additions `named`, and the findings about the additions.
     pub(super) async fn extended_with(&self, named: &NamedAdditions) -> CatalogWithFindings {
         let current = Arc::clone(&self.current().0);
         let mut known = [Some(current), self.validation().clone()].into_iter().flatten();

@@ -88,8 +88,8 @@ impl Shared {
 }
 
 impl ChartSource {
-    /// Creates a source of charts from this store. When a chart is ready or has failed, the source notifies `trigger`,
-    /// which triggers a pass.
+    /// Creates a source that takes charts from `store`. When a chart is ready or has failed, the source notifies
+    /// `trigger`, which triggers a pass.
     pub fn new(store: Store, trigger: &Arc<Notify>) -> Self {
         let shared = Arc::new(Shared { store, trigger: Arc::clone(trigger), known: Mutex::default() });
         let check = Arc::<Notify>::default();
@@ -161,7 +161,7 @@ impl ChartSource {
         }
     }
 
-    /// Returns the chart of a release if it is fetched and still has this digest.
+    /// Returns the chart of a release, if the operator has fetched it and it still has the digest `digest`.
     pub(super) fn chart(&self, name: &str, digest: &str) -> Option<ReadyChart> {
         self.shared.known().get(name).and_then(|(_, state)| state.ready(digest)).cloned()
     }

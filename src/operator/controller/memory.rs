@@ -40,9 +40,9 @@ pub(super) struct Memory {
     pub(super) responses: Responses,
     /// The state that a decision keeps for the next decision; [`Kept`] documents each field.
     pub(super) kept: Kept,
-    /// All known secrets, which the scrubber removes from logs. The value is `None` as long as the plan's facts contain
-    /// the secret, then the time of the first pass whose facts lacked it. osdpl keeps a secret as long as a log may
-    /// still show it. After a restart, osdpl begins with the secrets in the cluster.
+    /// All known secrets, which the scrubber removes from logs. The value is `None` while the facts of the plan contain
+    /// the secret. Afterwards, it is the time of the first pass whose facts lacked the secret. osdpl keeps a secret as
+    /// long as a log may still show it. After a restart, osdpl begins with the secrets in the cluster.
     pub(super) secrets: BTreeMap<String, Option<Timestamp>>,
     /// The digest of the secrets that the scrubber knows, so that osdpl replaces the scrubber only if the secrets
     /// change. After a restart, osdpl replaces the scrubber once.

@@ -117,8 +117,8 @@ impl Memory {
         }
     }
 
-    /// Returns an entry for the table of running helm processes, for a process that has ended. With this entry, plans
-    /// start nothing for the release until osdpl knows the record that the process left.
+    /// Returns an ended process as an entry for the table of running helm processes. With this entry, plans start
+    /// nothing for the release until osdpl knows the record that the process left.
     fn running_helm(&self, outcome: &Outcome) -> RunningHelm {
         RunningHelm {
             verb: outcome.verb,
@@ -161,7 +161,7 @@ impl Memory {
         let retry = now.checked_add(RETRY_DELAY).ok();
         let unread = self.unread.first().and(retry);
         let rereads = self.unobserved.values().filter_map(|waiting| waiting.read_at.checked_add(REREAD_DELAY).ok());
-        // A record that is still overdue could not be read in this pass. Its next read waits for the retry delay.
+        // If a record is still overdue, this pass could not read it. So its next read waits for the retry delay.
         let reread = rereads.min().map(|at| at.max(retry.unwrap_or(now)));
         unread.into_iter().chain(reread).min()
     }

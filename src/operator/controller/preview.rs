@@ -145,7 +145,7 @@ pub async fn preview(
     })
 }
 
-/// Whether this plan has the same target hash as the operator's plan.
+/// Whether the preview's plan has the same target hash as the operator's plan.
 fn is_exact(snapshot: &Snapshot, deployment: &OpenStackDeployment) -> bool {
     let has_guesses = snapshot.assumed.as_ref().is_some_and(|assumed| !assumed.guessed.is_empty());
     // The hash depends on the labels that nodes lose. So if the cloud has ever had roles, the hash is exact only if
@@ -160,7 +160,7 @@ struct Planner<'a> {
     reader: Reader,
     tasks: &'a Tasks,
     inputs: ObjectWatches,
-    /// The watches in `inputs` notify this trigger when an object changes.
+    /// The trigger that the watches in `inputs` notify when an object changes.
     trigger: Arc<Notify>,
     deployment: OpenStackDeployment,
     catalog: Arc<Catalog>,
@@ -362,7 +362,7 @@ fn label_changes(actions: &[Planned], snapshot: &Snapshot, plan: &Plan) -> BTree
     if plan.refused { BTreeMap::new() } else { node_changes(actions, Approval::NotNeeded) }
 }
 
-/// Returns the changes of node labels in the actions that have this state of approval.
+/// Returns the changes of node labels in the actions whose state of approval is `approval`.
 fn node_changes(actions: &[Planned], approval: Approval) -> BTreeMap<String, LabelChange> {
     let labels =
         actions.iter().filter(|planned| planned.approval == approval).filter_map(|planned| match &planned.action {

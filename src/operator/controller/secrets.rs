@@ -39,9 +39,9 @@ impl Context {
     pub(super) async fn follow_stored_secrets(&self) {
         let mut changes = self.cluster.own_secret_changes().boxed();
         loop {
-            // Ignore the result: read the secrets after a change and after the timeout.
+            // Read the secrets after a change, and also after the timeout. So ignore which of the two has happened.
             let _ = tokio::time::timeout(STANDBY_REFRESH, changes.next()).await;
-            // Combine changes that follow each other.
+            // Wait for further changes, so that one read covers all of them.
             tokio::time::sleep(STANDBY_DEBOUNCE).await;
             while changes.next().now_or_never().is_some() {}
             self.learn_stored_secrets().await;

@@ -17,8 +17,7 @@ use osdpl_lint::rule;
 use osdpl_maintenance::OpenStackClient;
 
 impl Context {
-    /// Returns the catalogue with the additions that a spec in this namespace names, and the findings about these
-    /// additions.
+    /// Returns the catalogue with the additions that `spec` names in `namespace`, and the findings about the additions.
     ///
     /// The function reads the additions from the API server. It does not change the catalogue that passes use.
     pub async fn catalog_for(&self, namespace: &str, spec: &OpenStackDeploymentSpec) -> CatalogWithFindings {
@@ -58,8 +57,8 @@ impl Context {
     /// Returns why the webhook refuses the deletion of a resource; `None` if it admits the deletion.
     ///
     /// The webhook refuses the deletion while Nova reports instances, or while osdpl can't query Nova. It always admits
-    /// the deletion of a cloud without a deployed Nova, and of a resource in a namespace that is being deleted. A standby
-    /// queries Nova, too: the API server asks any of the operator's pods.
+    /// the deletion of a cloud without a deployed Nova, and of a resource in a namespace that is being deleted. A
+    /// standby queries Nova, too, because the API server may send its request to any of the operator's pods.
     pub async fn deletion_obstacle(
         &self,
         deployment: &OpenStackDeployment,
@@ -80,7 +79,8 @@ impl Context {
         let setting = self.setting.borrow().clone();
         let access = match setting.as_ref().map(|setting| setting.nova()) {
             Some(access) => access.cloned().map_err(str::to_owned),
-            // The active operator gets the access from its last plan. A standby makes no plans.
+            // Only the active operator has the access from its last plan. A standby makes no plans, so it reads the
+            // records.
             None => self.recorded_access(deployment, &catalog).await,
         };
         let found = match access {
@@ -94,7 +94,8 @@ impl Context {
         Some(advise(&problem, deployment))
     }
 
-    /// Returns the URLs and the credentials to query Nova from the release records; the error says why it can't.
+    /// Returns the URLs and the credentials to query Nova, from the release records; an error says why they are
+    /// missing.
     async fn recorded_access(&self, deployment: &OpenStackDeployment, catalog: &Catalog) -> Result<Access, String> {
         if !self.tasks.is_ready() {
             return Err("this operator has not read the cluster yet; try again".to_owned());

@@ -45,7 +45,7 @@ impl Operation {
 pub enum ApplyMode {
     /// The API server applies the objects (server-side apply), and helm overwrites the fields of other field managers.
     ///
-    /// An upgrade succeeds only this way if helm 3 made the release, or if an install was interrupted.
+    /// Only this mode can upgrade a release that helm 3 made, or whose install was interrupted.
     #[default]
     Server,
     /// helm applies the objects by a three-way merge, as helm 3 does.
@@ -121,8 +121,7 @@ pub struct Uninstall {
     pub hooks: bool,
 }
 
-/// Returns the flags that upgrades of all releases have in common. These flags are part of the input digest of each
-/// release.
+/// Returns the flags that the upgrades of all releases have in common. The input digest of each release contains them.
 pub(crate) fn pinned_flags(helm: Version, apply: ApplyMode) -> Vec<&'static str> {
     let mut flags = vec!["--reset-values", "--skip-crds"];
     if helm.major >= 4 {
@@ -193,8 +192,8 @@ impl Upgrade {
 impl Uninstall {
     /// Returns helm's arguments for this uninstall, without the program's name.
     ///
-    /// The arguments lack the flag `--ignore-not-found`: with this flag, helm treats every failure to read the history,
-    /// even a missing permission, as a deleted release, and reports success.
+    /// The arguments do not contain the flag `--ignore-not-found`. With the flag, helm treats every failure to read the
+    /// history, even a missing permission, as a deleted release, and reports success.
     pub fn arguments(&self, release: &ReleaseKey) -> Vec<OsString> {
         let mut arguments: Vec<OsString> = vec![Verb::Uninstall.as_str().into()];
         arguments.extend(["--timeout".into(), seconds(self.timeout)]);

@@ -166,7 +166,7 @@ async fn read_stderr(mut stderr: ChildStderr, tail: Arc<Mutex<Tail>>) {
 async fn wait_for_stop(stop: &mut watch::Receiver<Option<StopReason>>) -> StopReason {
     match stop.wait_for(Option::is_some).await.map(|why| *why) {
         Ok(Some(why)) => why,
-        // All senders are dropped, so nothing can request a stop any more.
+        // Wait for ever: all senders are dropped, so nothing can request a stop any more.
         Ok(None) | Err(_) => std::future::pending().await,
     }
 }
@@ -186,7 +186,7 @@ async fn terminate(child: &mut Child, why: StopReason, grace: Duration) -> Exit 
         exit_of(&child.wait().await)
     };
     match exit {
-        // helm succeeded before it got the signal.
+        // helm succeeded before the signal arrived, so it did not stop early.
         Exit::Success => Exit::Success,
         Exit::Failed(_) | Exit::Signalled(_) | Exit::Stopped { .. } | Exit::NotStarted => Exit::Stopped { why, killed },
     }

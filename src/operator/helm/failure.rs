@@ -40,8 +40,8 @@ pub enum Failure {
     ReleaseNotFound,
     /// helm refuses to take over an object that exists and belongs to another owner.
     NotOurs(Option<Subject>),
-    /// The chart changes immutable fields of these objects, mostly of Jobs that are not hooks. Someone must delete
-    /// these objects before the next upgrade.
+    /// The chart changes immutable fields of the listed objects, mostly of Jobs that are not hooks. Someone must delete
+    /// the objects before the next upgrade.
     Immutable(Vec<Subject>),
     /// Another field manager owns fields of an object that helm applies.
     Conflict(Option<Subject>),
@@ -69,7 +69,7 @@ pub enum Failure {
     KindUnknown,
     /// The chart's archive is missing or damaged.
     ChartUnreadable,
-    /// The chart cannot be rendered with these values.
+    /// helm cannot render the chart with the values of the release.
     Unrenderable,
     /// A signal that the operator did not send stopped helm.
     Cancelled,

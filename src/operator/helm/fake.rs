@@ -31,7 +31,8 @@ pub(super) struct FakeHelm {
 }
 
 impl FakeHelm {
-    /// Creates a fake helm that runs this script. The fake helm answers `helm version` with 4.3.1, without the script.
+    /// Creates a fake helm that runs `script`. The fake helm answers `helm version` with 4.3.1, without running the
+    /// script.
     #[allow(clippy::disallowed_methods, reason = "safe Rust has no mkfifo")]
     pub(super) fn with_script(script: &str) -> Self {
         let home = tempfile::tempdir().unwrap();

@@ -87,7 +87,7 @@ pub fn guard_helm(instance: &str) -> Result<(), Error> {
     let (sender, deadlines) = mpsc::channel();
     std::thread::spawn(move || {
         let lines = io::stdin().lock().lines().map_while(Result::ok);
-        // Sending fails only if the main thread has ended.
+        // Stop if sending fails: the main thread has ended, so nobody needs the deadlines.
         lines.filter_map(|line| line.parse().ok()).all(|deadline: u64| sender.send(deadline).is_ok());
     });
     let mut remaining = Duration::MAX;
@@ -120,6 +120,6 @@ pub fn guard_helm(instance: &str) -> Result<(), Error> {
 
 fn kill(pid: u32) {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-    // Ignore an error: the process has just ended.
+    // Ignore an error: it only means that the process has just ended.
     let _ = pid.map(|pid| kill_process(pid, Signal::KILL));
 }

@@ -78,8 +78,8 @@ impl Instance {
         self.state_in(other, Path::new("/proc"))
     }
 
-    /// Returns whether the operator process that made an attempt may still run helm. `other` is the identity of the
-    /// process, as [`Attempt::instance`] returns it. This process must hold the Lease.
+    /// Returns whether the operator process that made an attempt may still run helm. `other` is the identity of that
+    /// process, as [`Attempt::instance`] returns it. The caller must hold the Lease.
     ///
     /// Only the holder of the Lease starts helm, and the helm processes of earlier holders have ended (see
     /// [`lease`](crate::lease)). The function also searches this machine for helm processes of operators that use
@@ -104,7 +104,7 @@ impl Instance {
             return ProcessState::Elsewhere;
         };
         let pod = match (kind, split(&self.0)) {
-            // In a pod, all processes of an earlier container have ended.
+            // `other` is an earlier container of this pod. All processes of that container have ended.
             ('p', Some(('p', own, _))) if own == owner => Some(owner),
             ('h', _) if digest(&host, 10) == owner => None,
             _ => return ProcessState::Elsewhere,

@@ -17,7 +17,7 @@ use super::Error;
 /// Where the kubelet mounts a pod's service account.
 pub const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-/// The settings that decide which kubeconfig helm uses. The caller reads them from the environment once.
+/// The settings that decide which kubeconfig helm uses. The caller reads them from the environment only once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Environment {
     /// The path of the kubeconfig that the user named in `KUBECONFIG` or by a flag. helm gets the path unchanged.

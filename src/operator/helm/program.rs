@@ -109,7 +109,7 @@ impl Program {
         Ok(program)
     }
 
-    /// Makes all commands of this program use the cluster of this kubeconfig.
+    /// Makes all commands of the program use the cluster that `kubeconfig` names.
     #[must_use]
     pub fn with_kubeconfig(self, kubeconfig: PathBuf) -> Self {
         Self { kubeconfig: Some(kubeconfig), ..self }

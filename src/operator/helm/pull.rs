@@ -18,11 +18,11 @@ const DEADLINE: Duration = Duration::from_mins(3);
 /// The proxy for `http://` with which helm pulls from an encrypted repository. Nothing listens there, so the pull fails
 /// if the repository redirects helm to an `http://` address, or has such an address in its index.
 ///
-/// Go's HTTP client uses no proxy for loopback addresses and for hosts in `NO_PROXY`
+/// This does not protect loopback addresses and hosts in `NO_PROXY`, for which Go's HTTP client uses no proxy
 /// (`golang.org/x/net/http/httpproxy`).
 const NO_PLAIN_HTTP: &str = "http://127.0.0.1:0";
 
-/// The beginning of the error with which Go's HTTP client reports that it can't reach a proxy.
+/// The start of the error with which Go's HTTP client reports that it can't reach the proxy [`NO_PLAIN_HTTP`].
 const PROXY_ERROR: &str = ": proxyconnect tcp: dial tcp 127.0.0.1:0";
 
 /// The maximum number of characters of helm's error message that osdpl keeps.

@@ -86,7 +86,7 @@ impl Runner {
         &self.0.instance
     }
 
-    /// Starts a helm process for this job and returns immediately. Callers start the most urgent job first.
+    /// Starts a helm process for `job` and returns immediately. Callers start the most urgent job first.
     ///
     /// # Errors
     /// The error says why the job was not started. The Runner does not keep the job for later.

@@ -41,7 +41,7 @@ pub struct Template<'a> {
 
 impl Template<'_> {
     fn arguments(&self) -> Vec<String> {
-        // Render neither test hooks, which an upgrade does not run, nor CRDs, which osdpl applies separately.
+        // Leave out test hooks, because an upgrade does not run them, and CRDs, because osdpl applies them separately.
         let mut arguments = vec!["template", "--skip-tests", "--skip-crds", "--values", "-"];
         arguments.extend(self.is_upgrade.then_some("--is-upgrade"));
         let Capabilities { kubernetes, versions } = self.capabilities;

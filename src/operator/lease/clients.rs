@@ -10,8 +10,8 @@ use super::Leadership;
 
 /// The clients of the operator.
 pub struct Clients {
-    /// The client for the Lease, with its own connection pool: after it has lost a connection, its next attempt must
-    /// not get another dead connection that other requests left in a shared pool. It does not retry, because
+    /// The client for the Lease. It has its own connection pool: after it has lost a connection, its next attempt must
+    /// not get another dead connection from a pool that it shares. It does not retry, because
     /// [`Elector`](super::Elector) decides after each failure.
     pub lease: Client,
     /// The client for reads.
@@ -84,7 +84,7 @@ mod tests {
         leadership.activate(Instant::now() + Duration::from_mins(1));
         api.create(&PostParams::default(), &namespace).await.unwrap();
         assert_eq!(requests.load(Ordering::Relaxed), 2);
-        // The last renewal is no longer valid, although the operator has not noticed it yet.
+        // The renewal has expired, although the operator has not noticed this yet. So writes must fail.
         leadership.activate(Instant::now());
         api.delete("a", &DeleteParams::default()).await.unwrap_err();
         assert_eq!(requests.load(Ordering::Relaxed), 2);

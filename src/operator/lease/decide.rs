@@ -25,9 +25,9 @@ pub(super) struct Seen {
 /// The next step of a process that does not hold the Lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Take the Lease, and wait this long before any other write.
+    /// Take the Lease, and wait for the given time before any other write.
     Take(Duration),
-    /// Check again after this time.
+    /// Check again after the given time.
     Wait(Duration),
 }
 
@@ -59,14 +59,15 @@ impl Seen {
     }
 }
 
-/// Returns the next step of the process with the identity `own`, which does not know that it holds the Lease; `holder`
-/// is the state of the holder's process.
+/// Returns the next step of the process with the identity `own`, which waits for the Lease. `holder` is the state of
+/// the process that holds the Lease.
 pub(super) fn next_step(seen: Option<&Seen>, own: &str, holder: ProcessState, now: Instant) -> Step {
     let Some((seen, name)) = seen.and_then(|seen| Some((seen, seen.holder()?))) else {
         return Step::Take(Duration::ZERO);
     };
     if name == own {
-        // An earlier attempt took the Lease, and only its response was lost. The last holder may need the grace period.
+        // An earlier attempt of this process took the Lease, but its response was lost. The helm processes of the
+        // previous holder may still need the grace period.
         return Step::Take(TAKEOVER_GRACE);
     }
     let remaining = seen.remaining(now);

@@ -1,4 +1,4 @@
-//! Finds an active operator in another namespace. Its Lease is not the one for which this operator waits.
+//! Finds an active operator in another namespace. It holds another Lease, so the election does not exclude it.
 
 use std::collections::BTreeMap;
 
@@ -18,9 +18,9 @@ pub(super) async fn held(client: &Client) -> Result<BTreeMap<String, LeaseSpec>,
 
 /// Returns the holder of a Lease in a namespace other than `own`, with the namespace, if this holder is alive.
 ///
-/// A holder is alive if it renews its Lease while this function waits. The Lease of a killed operator stays, so this
-/// function waits for as long as a standby needs to take such a Lease before it ignores the Lease. The function compares
-/// no times, because they come from the clocks of other machines.
+/// A holder is alive if it renews its Lease while this function waits. The Lease of a killed operator stays. So this
+/// function waits as long as a standby waits before it takes such a Lease. The function compares no times, because they
+/// come from the clocks of other machines.
 ///
 /// Without permission to list Leases in all namespaces, or if the API server does not respond, returns `None`. The
 /// operator's chart does not grant this permission; a person who starts an operator by hand often has it.

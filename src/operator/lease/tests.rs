@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// The Lease of the fake API server; null if it does not exist. A write must name its version.
+/// The Lease that the fake API server stores; null if there is none. A write must name the stored resourceVersion.
 type Stored = Arc<Mutex<Value>>;
 
 fn fake(stored: &Stored) -> Client {
@@ -36,7 +36,7 @@ fn fake(stored: &Stored) -> Client {
     Client::new(router, "a")
 }
 
-/// Returns the version of the Lease after the next write.
+/// Returns the resourceVersion that the Lease gets with the next write.
 fn next(lease: &Value) -> String {
     let version = lease["metadata"]["resourceVersion"].as_str().and_then(|version| version.parse::<u64>().ok());
     (version.unwrap_or_default() + 1).to_string()

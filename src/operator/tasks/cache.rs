@@ -83,7 +83,7 @@ impl<V: PartialEq> WatchCache<V> {
         self.listed || self.failed
     }
 
-    /// Returns the cached value of the object with this name.
+    /// Returns the cached value of the object `name`.
     pub(super) fn get(&self, name: &Name) -> Option<&V> {
         self.current.get(name)
     }

@@ -23,20 +23,21 @@ use osdpl_maintenance::OpenStackClient;
 /// The first pause before the task repeats an unchanged query. Each following pause is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
 
-/// The longest pause between two queries while Nova does not know every compute whose pod is ready, or still knows a
-/// compute without a node.
+/// The longest pause between two queries while Nova's computes do not match the nodes: Nova lacks a compute whose pod
+/// is ready, or has a compute without a node.
 ///
 /// nova-compute reports every 10 s (`report_interval`), and Nova regards it as down after 60 s without a report
-/// (`service_down_time`). A difference that lasts longer is deliberate, for example because computes run outside of the
-/// cluster.
+/// (`service_down_time`). So a difference that lasts longer than this pause is deliberate, for example because computes
+/// run outside of the cluster.
 const SETTLING_PAUSE: Duration = Duration::from_secs(80);
 
 /// The longest pause between two queries while Nova cannot be queried, or while the task has failed to delete a host
 /// that the user wants deleted.
 const RETRY_PAUSE: Duration = Duration::from_mins(11);
 
-/// Starts the hosts task, unless access to the APIs is disabled; returns the sender of queries and the receiver of
-/// Nova's responses.
+/// Starts the task that queries Nova for hosts, unless access to the APIs is disabled.
+///
+/// Returns the sender of the queries, and the receiver of Nova's responses.
 pub(super) fn spawn(
     spawner: &mut Spawner,
     api_access: Option<&HttpConfig>,

@@ -14,8 +14,9 @@ use osdpl_maintenance::OpenStackClient;
 /// The pause before the task repeats the query. No watch reports that a user deleted the last instance.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// Starts the task, unless access to the APIs is disabled; returns the sender of the URL and credentials for Nova, and
-/// the receiver of Nova's responses.
+/// Starts the task that asks Nova for instances, unless access to the APIs is disabled.
+///
+/// Returns the sender of the URL and credentials for Nova, and the receiver of Nova's responses.
 pub(super) fn spawn(
     spawner: &mut Spawner,
     api_access: Option<&HttpConfig>,

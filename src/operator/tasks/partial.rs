@@ -1,7 +1,7 @@
 //! Kubernetes objects reduced to the few fields that osdpl uses.
 //!
 //! A pod is some 10 KB of JSON, of which osdpl uses 300 bytes. The parser skips all other fields without allocating
-//! memory for them: above all `managedFields` and foreign annotations, which make up most of an object's metadata.
+//! memory for them: above all `managedFields` and other tools' annotations, which make up most of an object's metadata.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

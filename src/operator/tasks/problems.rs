@@ -27,7 +27,7 @@ pub(super) struct Problems {
     changed: Arc<Notify>,
 }
 
-/// An activity such as `watching`, and the name of the kind, object or task that it concerns.
+/// The name of an activity, such as `watching`, and the name of the kind, object or task that the activity concerns.
 type ActivityKey = (&'static str, String);
 
 #[derive(Debug)]

@@ -197,7 +197,7 @@ fn derive_state(newest: &BTreeMap<ReleaseKey, Newest>, bodies: &Bodies, owner: &
         .map(|(key, newest)| {
             let mut release = match &newest.meta {
                 Some(meta) => of_meta(meta, &mut owner_of),
-                // All records of the release have malformed metadata.
+                // The state is unknown, because the metadata of all records of the release is malformed.
                 None => ObservedRelease { status: Status::Unknown, ..ObservedRelease::default() },
             };
             release.was_deployed = newest.was_deployed;

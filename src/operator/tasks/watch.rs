@@ -108,7 +108,7 @@ fn report_error(watched: WatchedKind, problems: &Problems, error: &watcher::Erro
         watcher::Error::InitialListFailed(error) | watcher::Error::WatchStartFailed(error) => {
             problems.report_failure(WATCHING, kind, explain(watched, error));
         }
-        // The operator cannot parse one object. The watch still delivers all other objects.
+        // Report a single event: the operator cannot parse one object, but the watch still delivers all other objects.
         watcher::Error::WatchFailed(error @ Error::SerdeError(_)) => {
             problems.report_event(WATCHING, kind, explain(watched, error));
         }

@@ -56,7 +56,8 @@ impl axum::serve::Listener for TlsListener {
     async fn accept(&mut self) -> (Self::Io, Self::Addr) {
         match self.ready.recv().await {
             Some(connection) => connection,
-            // The channel is never closed: the task that accepts connections lives as long as this listener.
+            // This never happens: the task that accepts connections lives as long as this listener, and keeps the
+            // channel open.
             None => std::future::pending().await,
         }
     }
@@ -73,7 +74,7 @@ async fn accept(
 ) {
     let permits = Arc::new(Semaphore::new(MAX_HANDSHAKES));
     loop {
-        // The semaphore is never closed.
+        // `acquire_owned` fails only if the semaphore is closed, which never happens.
         let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { return };
         let (stream, from) = match listener.accept().await {
             Ok(connection) => connection,
@@ -212,7 +213,7 @@ mod tests {
             silent.push(TcpStream::connect(listener.address).await.unwrap());
         }
         let mut next = std::pin::pin!(connects(listener.address, &trusted));
-        // Without a limit, the handshake ends as soon as the runtime has nothing else to do.
+        // Without the limit of handshakes, the handshake would end as soon as the runtime has nothing else to do.
         for _ in 0..100 {
             assert!(futures::poll!(&mut next).is_pending(), "the listener accepts more handshakes than its limit");
             tokio::task::yield_now().await;

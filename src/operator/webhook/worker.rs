@@ -32,9 +32,9 @@ impl Worker {
         Ok(Self { jobs })
     }
 
-    /// Runs `work` on the thread, and returns its result; `None` if it panicked.
+    /// Runs `work` on the thread, and returns its result; `None` if `work` panicked.
     ///
-    /// Does not run `work` if the caller no longer waits for the result.
+    /// If the caller no longer waits for the result, the thread skips `work`.
     pub(super) async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
         let (sender, result) = oneshot::channel();
         let job = move || {

@@ -127,7 +127,8 @@ fn range(least: &Value, most: &Value) -> String {
     }
 }
 
-/// Formats a limit in a schema: `1` for `1.0`, because schemas of Rust types contain such decimals.
+/// Formats a limit in a schema. Returns `1` for `1.0`, because schemas of Rust types contain whole numbers in the form
+/// `1.0`.
 fn format_bound(bound: &Value) -> String {
     bound.as_f64().map_or_else(|| bound.to_string(), |bound| bound.to_string())
 }

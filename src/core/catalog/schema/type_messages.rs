@@ -93,7 +93,8 @@ pub fn parse_boolean_word(text: &str) -> Option<bool> {
     }
 }
 
-/// Whether a string is a short name of letters, digits, `-`, `_` and `.`. The remedy repeats only such a string.
+/// Whether a string is a short name of letters, digits, `-`, `_` and `.`. The remedy suggests a list with this string
+/// only if the string is such a name.
 fn is_word(text: &str) -> bool {
     text.len() <= SHOWN / 2 && text.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_.".contains(letter))
 }

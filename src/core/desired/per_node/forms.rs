@@ -32,8 +32,8 @@ pub(super) fn render(form: Form, parts: &[EntryValues<'_>]) -> Value {
     }
 }
 
-/// Renders the form `conf`: a list of labels and a list of hosts, each item with its helm values. A label with several
-/// label values is one item.
+/// Renders the form `conf`: a list of labels and a list of hosts, each item with its helm values. An entry that selects
+/// several values of one label becomes one item.
 fn conf(parts: &[EntryValues<'_>]) -> Value {
     let mut labels: Vec<(Value, Values)> = Vec::new();
     let mut hosts: Vec<(Value, Values)> = Vec::new();

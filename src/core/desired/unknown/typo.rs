@@ -8,9 +8,9 @@ const LETTERS: usize = 4;
 
 /// Returns the known name that `written` is a likely typo of.
 ///
-/// A typo is one missing, additional or wrong letter, or two swapped neighbouring letters. These differences are not
-/// typos: another number (`rbd1`, `rbd2`), a name with a colon (policy rules such as `volume:get`), and a plural
-/// (`rabbit_quorum_queue` in `oslo.messaging`, `rabbit_quorum_queues` in charts).
+/// A typo is one missing, additional or wrong letter, or two swapped neighbouring letters. The following differences
+/// are not typos: another number (`rbd1`, `rbd2`), a name with a colon (policy rules such as `volume:get`), and a
+/// plural (`rabbit_quorum_queue` in `oslo.messaging`, `rabbit_quorum_queues` in charts).
 pub(super) fn find_typo<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     known.into_iter().find(|known| !written.contains(':') && differs_by_one_typo(written, known))
 }

@@ -135,7 +135,7 @@ const REFUSED: [(&str, Setup, &str, &str); 19] = [
 ];
 
 fn socket(fixture: &Fixture, name: &str) {
-    // The listener creates a socket in the folder. Dropping the listener does not remove the socket.
+    // Dropping the listener leaves its socket in the folder, so the folder contains a file that the store can't read.
     drop(std::os::unix::net::UnixListener::bind(fixture.path(name)).unwrap());
 }
 

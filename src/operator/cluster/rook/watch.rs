@@ -55,7 +55,8 @@ impl RookWatch {
             let is_changed = Arc::clone(&is_changed);
             let events = watcher(api, watcher::Config::default().labels(DEPLOYMENT_LABEL));
             spawn_watch(events, Arc::clone(trigger), move |event| {
-                // An error is not a change. The watch retries, for example until the API server serves the kind.
+                // An error is not a change, so it triggers no pass. The watch retries, for example until the API server
+                // serves the kind.
                 if event.is_ok() {
                     is_changed.store(true, Ordering::Release);
                 }

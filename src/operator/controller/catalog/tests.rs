@@ -4,7 +4,8 @@ use osdpl_core::api::AdditionReference;
 
 use super::*;
 
-/// Returns the additions of a spec that names the presets of these texts. A preset without a text is missing.
+/// Returns the additions of a spec that names `presets`: each has a name and a text, or `None` if its `ConfigMap` is
+/// missing.
 fn named(presets: &[(&str, Option<&str>)]) -> NamedAdditions {
     let reference = |(name, _): &(&str, _)| AdditionReference { name: (*name).to_owned(), digest: None };
     let references: Vec<_> = presets.iter().map(reference).collect();

@@ -64,8 +64,8 @@ impl Assumptions<'_> {
         self.charts.map(|source| source.snapshot().crds).unwrap_or_default()
     }
 
-    /// Returns helm's major version, and the releases whose inputs are a guess. These are all installed releases if the
-    /// status does not contain the version.
+    /// Returns helm's major version, and the releases whose inputs are a guess. If the status does not contain the
+    /// version, the inputs of all installed releases are a guess.
     fn helm_major(
         &self,
         selection: &Selection,

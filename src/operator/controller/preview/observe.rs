@@ -68,7 +68,7 @@ async fn liveness_check(client: &Client, unknown: &mut Vec<String>) -> LivenessC
     })
 }
 
-/// Returns which of these namespaces exist and which are being deleted.
+/// Returns which of the given namespaces exist, and which of them are being deleted.
 ///
 /// A namespace that the user may not read counts as existing.
 pub(super) async fn read_namespaces(

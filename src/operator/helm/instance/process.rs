@@ -10,7 +10,7 @@ use super::super::Error;
 
 /// Returns an identifier of this machine, its boot and the pid namespace.
 ///
-/// A process id identifies a process only together with this identifier.
+/// Process ids are unique only within this scope, so the identity of a process needs both.
 pub(super) fn host(proc: &Path) -> Result<String, Error> {
     let read = |path: std::path::PathBuf| {
         std::fs::read_to_string(&path).map_err(|why| Error::Proc { path: path.clone(), why })

@@ -7,7 +7,7 @@ use kube::{Client, Error, ResourceExt};
 use osdpl_core::observed::ReleaseKey;
 use osdpl_core::release::Status;
 
-/// Returns whether the API server reports this revision as the newest one of its release, and as deployed.
+/// Returns whether, according to the API server, `revision` is the newest revision of its release and is deployed.
 ///
 /// helm records an operation before it changes an object. So if a watch has reported a changed object and this function
 /// then returns `true`, helm has not made the change. The watch on records cannot prove this, because the events of

@@ -18,8 +18,8 @@ const FAULT_THRESHOLD: u32 = 2;
 
 /// How long the task caches Keystone's service catalogue.
 ///
-/// The service catalogue changes only when services are added or removed. This also changes the targets, which triggers
-/// a new request at once.
+/// The time can be long: the service catalogue changes only when services are added or removed. Then the targets
+/// change, too, which triggers a new request at once.
 const CATALOGUE_TTL: Duration = Duration::from_mins(10);
 
 /// The result of probing an API.

@@ -1,5 +1,5 @@
-//! Measures by this process's own clock how long nodes are `NotReady`. The times in their conditions come from clocks
-//! of other machines, which may be wrong by hours.
+//! Measures how long nodes are `NotReady`, by the clock of this process. The times in the nodes' conditions come from
+//! clocks of other machines, which may be wrong by hours.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,7 +31,7 @@ impl NodeTimes {
         if since.is_some() { Readiness::Missing(since) } else { readiness }
     }
 
-    /// Forgets the nodes that no longer exist, if they outnumber the existing nodes.
+    /// Forgets the nodes that no longer exist once they outnumber the existing nodes, which limits the memory.
     pub(super) fn forget_others<'a>(&mut self, existing: impl Iterator<Item = &'a str>) {
         let existing: BTreeSet<&str> = existing.collect();
         if self.0.len() > 2 * existing.len() {

@@ -117,7 +117,8 @@ pub(super) fn add<V: PartialEq>(caches: &mut Vec<WatchCache<V>>) -> usize {
 }
 
 impl Store {
-    /// Whether each required kind was listed, and each optional kind was listed or its list has failed.
+    /// Whether the assessment can begin: each required kind was listed, and each optional kind was listed or its list
+    /// has failed.
     fn is_listed(&self) -> bool {
         self.workloads.iter().all(WatchCache::is_listed)
             && self.jobs.iter().all(WatchCache::is_listed)
@@ -187,7 +188,7 @@ impl Store {
         self.with_input(&health.workloads, &health.jobs, &pods, &facts, |input| input.pod_chain(namespace, name))
     }
 
-    /// Returns the Jobs that are part of a release's revision, without the runs of `CronJobs`.
+    /// Returns the Jobs that are part of a release's revision. Leaves out the Jobs that `CronJobs` started.
     fn revised_jobs(&self) -> impl Iterator<Item = &ObservedJob> {
         self.jobs.iter().flat_map(WatchCache::entries).filter_map(|(_, batch)| match batch {
             Batch::Job(job) => Some(job),

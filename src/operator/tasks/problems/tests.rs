@@ -1,7 +1,7 @@
 use super::*;
 
-/// Returns problems with these failures. Each failure has the plural name of a kind, and the second after `start` in
-/// which the watch of this kind failed.
+/// Returns the problems after `failures` of watches. Each failure has the plural name of the watched kind, and the
+/// second after `start` in which the watch failed.
 fn problems_at(start: Instant, failures: &[(&str, u64)]) -> Problems {
     let problems = Problems::default();
     for (object, second) in failures {

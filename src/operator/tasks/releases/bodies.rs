@@ -96,7 +96,7 @@ impl Bodies {
     }
 
     /// Returns the fetches of bodies to start now, at most `limit`, and marks them as in flight. Drops the bodies of
-    /// records outside of these namespaces.
+    /// records outside of `namespaces`.
     pub(super) fn begin_fetches(
         &mut self,
         newest: &BTreeMap<ReleaseKey, Newest>,
@@ -115,7 +115,8 @@ impl Bodies {
         fetches
     }
 
-    /// Whether the task must fetch this version of a record now. If so, the function marks its fetch as in flight.
+    /// Whether the task must fetch the record in the version `meta` now. If so, the function marks its fetch as in
+    /// flight.
     fn needs_fetch(&mut self, key: &ReleaseKey, meta: &RecordMeta) -> bool {
         let entry = self.entries.entry(key.clone()).or_default();
         if entry.in_flight {
@@ -177,7 +178,8 @@ impl Bodies {
                     (entry.objects, entry.body) = (objects, Some(*body));
                 } else {
                     entry.body = Some(Err(no_room()));
-                    // No watch reports that other bodies need less memory.
+                    // Retry later: no watch reports when other bodies need less memory, so that there is room for this
+                    // one.
                     entry.failed = Some(Instant::now());
                 }
             }

@@ -106,7 +106,8 @@ fn is_kept(hook: &Hook, record: &Record) -> bool {
     relevant && ran && !removed
 }
 
-/// Returns the namespace and name of a hook. The hook's manifest may set another namespace than that of the release.
+/// Returns the namespace and name of a hook. The namespace may differ from that of the release, if the manifest sets
+/// it.
 fn object_name(hook: &Hook, namespace: &str, objects: &Objects) -> Name {
     let named = objects.hook_jobs.iter().find(|(_, name)| *name == hook.name);
     named.cloned().unwrap_or_else(|| (namespace.to_owned(), hook.name.clone()))
@@ -160,7 +161,8 @@ fn event_name(hook: &Hook, record: &Record) -> &'static str {
 
 /// Whether all pre-install hooks are done.
 ///
-/// A Job must have succeeded. The function regards any other hook as done when a hook of a later event has run.
+/// A hook that is a Job is done when it has succeeded. Any other hook counts as done when a hook of a later event has
+/// run.
 fn pre_install_satisfied(record: &Record) -> bool {
     let later = record.hooks.iter().any(|hook| !hook.runs_at(Event::PreInstall) && hook.last_run.is_some());
     let mut before = record.hooks.iter().filter(|hook| hook.runs_at(Event::PreInstall));

@@ -13,7 +13,7 @@ use osdpl_core::release::{RecordMeta, RevisionOrigin, Status};
 #[derive(Clone, Debug, PartialEq)]
 enum Head {
     Valid(Box<RecordMeta>),
-    /// The record has the labels of this release, but is malformed.
+    /// The record is malformed. Its labels name the release.
     Malformed {
         release: ReleaseKey,
         why: String,
@@ -96,7 +96,7 @@ fn read(record: &Partial<RecordHead>) -> Option<Head> {
     match RecordMeta::read(metadata) {
         Ok(meta) => Some(Head::Valid(Box::new(meta))),
         Err(malformed) => {
-            // A record without a release name belongs to no release; helm ignores it, too.
+            // Skip a record without a release name: it belongs to no release, and helm ignores it, too.
             let name = metadata.labels.as_ref()?.get("name").filter(|name| !name.is_empty())?;
             let release = ReleaseKey::new(metadata.namespace.clone().unwrap_or_default(), name.clone());
             Some(Head::Malformed { release, why: malformed.to_string() })

@@ -1,5 +1,5 @@
-//! Measures by this process's own clock how long pods have been starting or ready. The times in their status come from
-//! clocks of other machines, which may be wrong by hours.
+//! Measures how long pods have been starting or ready, by the clock of this process. The times in the pods' status come
+//! from clocks of other machines, which may be wrong by hours.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,8 +7,8 @@ use k8s_openapi::jiff::Timestamp;
 
 use osdpl_core::observed::{DaemonPod, PodState};
 
-/// When this process first saw each pod in its present state, by the uid of the pod. The flag tells whether the pod is
-/// ready.
+/// When this process first saw each pod in its present state, by the uid of the pod. The flag is `true` for a ready
+/// pod.
 #[derive(Default)]
 pub(super) struct PodTimes(BTreeMap<String, (bool, Timestamp)>);
 
@@ -28,7 +28,7 @@ impl PodTimes {
         pod
     }
 
-    /// Forgets the pods that no longer exist, if they outnumber the existing pods.
+    /// Forgets the pods that no longer exist once they outnumber the existing pods, which limits the memory.
     pub(super) fn forget_others<'a>(&mut self, existing: impl Iterator<Item = &'a DaemonPod>) {
         let existing: BTreeSet<&str> = existing.map(|pod| pod.uid.as_str()).collect();
         if self.0.len() > 2 * existing.len() {
@@ -55,7 +55,7 @@ mod tests {
         let mut times = PodTimes::default();
         let mut observe = |state, now| times.with_own_time(pod(state), at(now)).state;
         let starting = |why: &str, since| PodState::Starting(why.into(), Some(at(since)));
-        // The times in the cluster are an hour behind or ahead.
+        // The times in the pods' status are an hour behind or ahead of this process's clock, and must have no effect.
         assert_eq!(observe(starting("", 400), 4000), starting("", 4000));
         assert_eq!(observe(starting("pulls its image", 400), 4007), starting("pulls its image", 4000));
         assert_eq!(observe(PodState::Ready(Some(at(8000))), 4009), PodState::Ready(Some(at(4009))));

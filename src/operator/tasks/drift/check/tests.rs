@@ -57,7 +57,7 @@ fn id() -> ObjectId {
     ObjectId { kind: find_kind("v1", "Service").unwrap(), namespace: "openstack".into(), name: "store".into() }
 }
 
-/// Returns a release with one Service. The watch on records reports that this revision of the release is deployed.
+/// Returns a release with one Service, for which the watch on records reports that `revision` is deployed.
 fn deployed(revision: i64) -> ObservedRelease {
     let left = Arc::new([(id(), ExpectedFields::default())].into());
     ObservedRelease {

@@ -26,7 +26,7 @@ fn head(name: &str) -> Event<ObjectHead> {
     Event::Apply(serde_json::from_value(object).unwrap())
 }
 
-/// Applies these updates to a store with one watch, and returns the objects that look changed.
+/// Applies `updates` to a store with one watch, and returns the objects that look changed.
 fn suspects(updates: Vec<Update<ObjectHead>>, status: Status, scope: &Scope) -> Option<Vec<String>> {
     let (mut store, kind, key) = (Store::default(), id("api").kind, ReleaseKey::new("openstack", "keystone"));
     store.add(kind, 0);

@@ -43,8 +43,8 @@ impl Fixture {
         Self { schedule, now }
     }
 
-    /// Ends all due probes with this result. Returns the names of the probed APIs, with a `+` if the probe requested
-    /// the catalogue.
+    /// Ends all due probes with `result`. Returns the names of the probed APIs, with a `+` if the probe requested the
+    /// catalogue.
     fn round(&mut self, result: &ProbeResult, types: Option<&[&str]>) -> Vec<String> {
         let due = self.schedule.due(self.now, 9);
         assert!(self.schedule.due(self.now, 9).is_empty(), "probed twice at a time");

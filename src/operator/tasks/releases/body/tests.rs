@@ -82,7 +82,7 @@ fn scrubs_the_description() {
 #[test]
 fn cuts_a_long_description() {
     let scrubber = Scrubber::new(["hunter22"]);
-    // The limit cuts the password.
+    // The limit truncates the text in the middle of the password.
     let long = format!("{}hunter22 and more", "ü ".repeat(DESCRIPTION_LIMIT / 3 - 1));
     let cut = description(&long, &scrubber);
     assert!(cut.len() < DESCRIPTION_LIMIT && cut.ends_with("ü "), "{}", &cut[cut.len() - 20..]);
