@@ -21,14 +21,14 @@ RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/go/cache \
 FROM rust:1.95-bookworm AS source
 ARG CHARTS=
 WORKDIR /osdpl
-# Listed individually, so that target/ is not sent.
+# Copy single folders, so that the builder does not receive target/.
 COPY Cargo.toml Cargo.lock ./
 COPY deploy/ deploy/
 COPY presets/ presets/
 COPY src/ src/
 COPY tests/ tests/
 COPY values/ values/
-# COPY needs at least one existing file; with CHARTS, the folder's contents are copied as well.
+# COPY needs an existing file even if CHARTS is empty: Cargo.toml. If CHARTS names a folder, COPY also copies its files.
 COPY Cargo.toml ${CHARTS} charts/
 COPY --from=helm /helm/helm /usr/local/bin/helm
 RUN --mount=type=cache,target=/usr/local/cargo/registry --mount=type=cache,target=/osdpl/target \

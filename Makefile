@@ -11,7 +11,7 @@ export CHARTS
 MDBOOK := $(or $(wildcard target/tools/bin/mdbook),mdbook)
 MDBOOK_VERSION := 0.5.4
 
-# More threads than processors, because integration tests mostly wait for their control planes.
+# There are more threads than processors, because integration tests mostly wait for their control planes.
 TEST_THREADS ?= $(shell echo $$(( 2 * $$(nproc) )))
 
 .PHONY: help build dist check test test-charts test-upgrade faults sweep soak fuzz lint demo demo-env demo-down bench bench-scale bench-plan golden docs image-root
@@ -68,7 +68,7 @@ test-upgrade:
 	@test -n "$(FROM)" || { echo 'make test-upgrade needs the older version, such as a tag: make test-upgrade FROM=v0.1.0' >&2; exit 2; }
 	mkdir -p target/previous
 	find target/previous -mindepth 1 -maxdepth 1 ! -name target -exec rm -r {} +
-	@# With their real times, cargo would miss files that are older than its last build.
+	@# tar -m: with the files' real times, cargo would not rebuild files that are older than its last build.
 	git archive "$(FROM)" | tar -xm -C target/previous
 	cd target/previous && CARGO_TARGET_DIR=target $(CARGO) build --locked --package osdpl --bins
 	PREVIOUS=$(CURDIR)/target/previous $(CARGO) test --workspace --test operator versions:: -- --ignored
@@ -80,7 +80,7 @@ fuzz:
 	$(CARGO) clippy --package fuzz --features libfuzzer -- -D warnings
 	CARGO=$(CARGO) tests/fuzz/run $(SECONDS) $(TARGETS)
 
-## make sweep       kill the operator and helm at each write of install, upgrade and deletion; takes an hour
+## make sweep       kill the operator and helm at each write of install, upgrade and deletion; takes about 40 minutes
 sweep:
 	$(CARGO) test --workspace --test operator sweep:: -- --ignored --nocapture --test-threads 1
 

@@ -251,7 +251,7 @@ fn external_backend_has_one_address_and_port() {
     assert_eq!(
         at(nova, "endpoints.oslo_messaging.statefulset"),
         Some(&Value::Null),
-        "an external rabbitmq has no StatefulSet whose members could be listed"
+        "values must not list members of an external rabbitmq, which has no StatefulSet"
     );
 }
 

@@ -129,7 +129,7 @@ async fn pulls_and_verifies_a_chart_from_a_repository() {
         assert_eq!(
             fs::read_dir(cache.path().join("incoming")).unwrap().count(),
             0,
-            "the pull leaves no temporary files"
+            "the pull must leave no temporary files"
         );
 
         let archive = repository.folder.path().join(format!("memcached-{version}.tgz"));
@@ -137,7 +137,7 @@ async fn pulls_and_verifies_a_chart_from_a_repository() {
         assert_eq!(
             obtain(cache.path(), &helm, &repository.url, &version).await.unwrap(),
             chart,
-            "the store uses the cached chart and does not pull it again"
+            "the store must use the cached chart, and not pull it again"
         );
 
         let changed = TempDir::new().unwrap();
@@ -218,7 +218,7 @@ async fn an_encrypted_repository_does_not_send_helm_to_an_unencrypted_address() 
             });
             let request = Request { repository: url.clone(), chart: "memcached".into(), version: "1.0.0".into() };
             let failure = puller.pull(&request, cache.path()).await.unwrap_err().to_string();
-            let expected = format!("it sends helm to an address without encryption (Get \"{named}\")");
+            let expected = format!("the repository sends helm to an unencrypted address (Get \"{named}\")");
             assert!(failure.contains(&expected), "helm {major}: {failure}");
         }
     }
@@ -303,7 +303,7 @@ fn text(bytes: &[u8]) -> String {
 
 #[test]
 fn commands_end_if_a_repository_never_responds() {
-    // The kernel accepts the connections, and no program reads the requests.
+    // This repository never responds: the kernel accepts connections, but no program reads the requests.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let (url, site) = (format!("http://{}", silent.local_addr().unwrap()), TempDir::new().unwrap());
     let (helm, cache) = (helms()[&4].clone(), site.path().display().to_string());
@@ -311,7 +311,9 @@ fn commands_end_if_a_repository_never_responds() {
     let pulled = osdpl(&[&["pull", "--to", &cache, "memcached", "rabbitmq"][..], &options].concat());
     let errors = text(&pulled.stderr);
     assert_eq!(pulled.status.code(), Some(1), "{errors}");
-    let expected = format!("cannot be pulled from {url}: no chart within 1 s, which --pull-timeout can change; check");
+    let expected = format!(
+        "cannot be pulled from {url}: the repository sent no chart within 1 s; to wait longer, use --pull-timeout; check"
+    );
     assert!(errors.contains(&expected), "{errors}");
     assert!(
         errors.contains(&format!("from {url}: it did not respond to an earlier request in time; check")),

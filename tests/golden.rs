@@ -160,7 +160,7 @@ fn values_of_every_cloud_match_the_golden_files() {
         let before = releases(&rendered);
         assert!(
             before.contains_key("mariadb"),
-            "the output of `osdpl render` contains the values of mariadb: {:?}",
+            "the output of `osdpl render` must contain the values of mariadb: {:?}",
             before.keys()
         );
         for cloud in others {

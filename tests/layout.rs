@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The pure crates, and one pure module of a crate. They do no I/O: their results depend only on their arguments.
+/// The pure crates, and one pure module of a crate. Pure code does no I/O: its results depend only on its arguments.
 const PURE: [&str; 5] = ["values", "core", "lint", "decide", "maintenance/decide"];
 
 /// The only modules of pure crates that may read files: the loader of the catalogue, and its build script.

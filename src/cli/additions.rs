@@ -22,8 +22,8 @@ use osdpl_operator::cluster::Reader;
 pub(crate) type ExtendedWithErrors = (ExtendedCatalog, Vec<Finding>);
 
 impl CatalogOption {
-    /// Loads the catalogue with the additions that the resource of a file names, from the same file. It prints which
-    /// additions the file does not contain.
+    /// Loads the catalogue with the additions that the resource of a file names. Reads the additions from the same
+    /// file, and prints which of them the file does not contain.
     ///
     /// # Errors
     /// If an addition in the file is invalid.
@@ -37,8 +37,8 @@ impl CatalogOption {
             let keys = keys_of_field(finding.field());
             format!("{}: {finding}", document.line(keys.iter().map(String::as_str)))
         };
-        // The message about a rejected addition names a line in the ConfigMap, and not the line of the resource that
-        // names the ConfigMap.
+        // The message about a rejected addition names a line in the ConfigMap. So do not add the line at which the
+        // resource names the ConfigMap.
         let rejected = |RejectedAddition { source, message }: &RejectedAddition| format!("{source}: {message}");
         let errors = named.errors.iter().map(line).chain(extended.rejected.iter().map(rejected));
         let errors: Vec<String> = errors.collect();

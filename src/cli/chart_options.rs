@@ -51,7 +51,7 @@ impl ChartOptions {
         Ok(self.store(self.lock()?, Arc::new(NoPull)))
     }
 
-    /// Reads the selected lock file. If the user selected no file, it returns the built-in lock.
+    /// Reads the selected lock file. If the user selected no file, returns the built-in lock.
     fn lock(&self) -> anyhow::Result<Lock> {
         match &self.lock {
             Some(file) => read_lock(file),
@@ -64,13 +64,13 @@ impl ChartOptions {
         Ok(Program::find(self.helm.clone(), self.cache().join("helm")).await?)
     }
 
-    /// Opens the chart store with the selected source of charts. It uses `lock` instead of the selected lock file.
+    /// Opens the chart store with the selected source of charts, and with `lock` instead of the selected lock file.
     pub(crate) fn store(&self, lock: Lock, pull: Arc<dyn Pull>) -> Store {
         Store::new(self.cache(), self.source.clone().unwrap_or_default(), lock, pull)
     }
 
-    /// Returns the puller with which the chart store pulls charts. It runs helm. If the source is a folder, the puller
-    /// pulls no charts, and helm need not be installed.
+    /// Returns the puller with which the chart store pulls charts. The puller runs helm. If the source is a folder, the
+    /// puller pulls no charts, so helm need not be installed.
     pub(crate) async fn puller(&self) -> anyhow::Result<Arc<dyn Pull>> {
         if let Some(Source::Folder(_)) = self.source {
             return Ok(Arc::new(NoPull));

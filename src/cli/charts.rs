@@ -195,8 +195,8 @@ impl ChartOptions {
 
 /// Returns the charts that the user names.
 ///
-/// If the user names none, it returns the charts of the lock. If the lock is also empty, it returns every installable
-/// chart of the source.
+/// If the user names none, returns the charts of the lock. If the lock is also empty, returns every installable chart
+/// of the source.
 fn requests(store: &Store, arguments: &[ChartArgument]) -> Result<Vec<ChartRequest>, Error> {
     if !arguments.is_empty() {
         return Ok(arguments.iter().map(|ChartArgument(request)| request.clone()).collect());

@@ -101,7 +101,9 @@ impl Target {
         let mut found: Vec<_> = all.items.into_iter().filter(has_name).collect();
         match (found.len(), found.pop()) {
             (1, Some(deployment)) => Ok(deployment),
-            (0, _) => bail!("there is no such OpenStackDeployment; see `kubectl get osdpl -A`"),
+            (0, _) => bail!(
+                "the cluster has no OpenStackDeployment with this name and namespace; `kubectl get osdpl -A` lists all"
+            ),
             _ => bail!("there are several OpenStackDeployments; name one, see `kubectl get osdpl -A`"),
         }
     }

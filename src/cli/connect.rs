@@ -128,8 +128,8 @@ fn unusable(name: &str, kubeconfig: &Kubeconfig, error: &KubeconfigError) -> any
     }
 }
 
-/// Whether a kubeconfig or the pod's environment names a cluster. It does not check that the kubeconfig is valid or the
-/// cluster reachable.
+/// Whether a kubeconfig or the pod's environment names a cluster. The kubeconfig may be invalid, and the cluster may be
+/// unreachable.
 pub(crate) fn is_configured() -> bool {
     let in_files = match Kubeconfig::read() {
         Ok(kubeconfig) => !kubeconfig.clusters.is_empty(),

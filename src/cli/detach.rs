@@ -57,8 +57,8 @@ impl Arguments {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Returns the requested releases that osdpl still manages, as pairs of service and release. It prints a line for
-    /// each release that is already unmanaged.
+    /// Returns the requested releases that osdpl still manages, as pairs of service and release. Prints a line for each
+    /// release that is already unmanaged.
     async fn managed_releases(
         &self,
         client: &Client,

@@ -38,14 +38,13 @@ struct Location {
 }
 
 impl Location {
-    /// Returns the location of a field, such as `cloud.yaml:12`. If the file does not contain the field, it returns the
-    /// location of the nearest parent.
+    /// Returns the location of a field, such as `cloud.yaml:12`, or of its nearest parent if the file does not contain
+    /// the field.
     fn line<'a>(&'a self, keys: impl IntoIterator<Item = &'a str>) -> String {
         format!("{}:{}", self.file, self.number(keys))
     }
 
-    /// Returns the line number of a field. If the file does not contain the field, it returns the line number of the
-    /// nearest parent.
+    /// Returns the line number of a field, or of its nearest parent if the file does not contain the field.
     fn number<'a>(&'a self, keys: impl IntoIterator<Item = &'a str>) -> u64 {
         self.document.nearest(self.keys.iter().map(String::as_str).chain(keys)) + self.lines_before
     }
@@ -161,14 +160,13 @@ impl Document {
         &self.location.file
     }
 
-    /// Returns the location of a field, such as `cloud.yaml:12`. If the file does not contain the field, it returns the
-    /// location of the nearest parent.
+    /// Returns the location of a field, such as `cloud.yaml:12`, or of its nearest parent if the file does not contain
+    /// the field.
     pub(crate) fn line<'a>(&'a self, keys: impl IntoIterator<Item = &'a str>) -> String {
         self.location.line(keys)
     }
 
-    /// Returns the line number of a field. If the file does not contain the field, it returns the line number of the
-    /// nearest parent.
+    /// Returns the line number of a field, or of its nearest parent if the file does not contain the field.
     pub(crate) fn number<'a>(&'a self, keys: impl IntoIterator<Item = &'a str>) -> u64 {
         self.location.number(keys)
     }

@@ -107,7 +107,7 @@ impl Arguments {
         Ok(if unknown { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 
-    /// Loads the catalogue with the additions that the resource names. It reads the additions from the file of the
+    /// Loads the catalogue with the additions that the resource names. Reads the additions from the file of the
     /// resource, or from the cluster if there is no file.
     async fn extended(
         &self,

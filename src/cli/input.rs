@@ -40,7 +40,7 @@ impl ReadError {
     }
 }
 
-/// Reads a file, or standard input for `-`. It keeps the text of standard input, so that a command can read it again.
+/// Reads a file, or standard input for `-`. Keeps the text of standard input, so that a command can read it twice.
 #[allow(clippy::disallowed_methods, reason = "the command line reads the file that its user names")]
 pub(crate) fn read(path: &Path) -> Result<String, ReadError> {
     static STDIN: OnceLock<String> = OnceLock::new();

@@ -195,7 +195,8 @@ const CORE_LIMIT: u64 = 1;
 fn disable_core_dumps() {
     use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
     let _ = setrlimit(Resource::Core, Rlimit { current: Some(CORE_LIMIT), maximum: Some(CORE_LIMIT) });
-    // helm does not inherit this setting: the kernel resets it when a process executes a program (`prctl(2)`).
+    // This setting protects only osdpl: the kernel resets it when a process executes a program, such as helm
+    // (`prctl(2)`).
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
 }
 
@@ -208,7 +209,7 @@ fn with_suggestion(mut error: clap::Error) -> clap::Error {
         let command = Arguments::command();
         let mut parent = &command;
         for word in std::env::args_os().skip(1) {
-            // Words that are not UTF-8 are not commands.
+            // Skip a word that is not UTF-8, because it is no command.
             parent = word.to_str().and_then(|word| parent.find_subcommand(word)).unwrap_or(parent);
         }
         let similar = nearest_name(word, parent.get_subcommands().map(clap::Command::get_name)).map(str::to_owned);
@@ -219,9 +220,9 @@ fn with_suggestion(mut error: clap::Error) -> clap::Error {
     error
 }
 
-/// Builds a runtime with one thread for tasks and one thread for blocking work. The operator mostly waits, and each
-/// further thread that allocates memory would have its own malloc arena. The blocking thread reads charts and records.
-/// Other threads resolve host names (`osdpl_client::resolve`), because a DNS outage may block them.
+/// Builds a runtime with one thread for tasks, and one thread for blocking work, which reads charts and records. The
+/// operator mostly waits, so more threads would only take more memory: each has its own malloc arena. Other threads
+/// resolve host names (`osdpl_client::resolve`), because a DNS outage may block them.
 fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).enable_all().build()
 }

@@ -38,7 +38,9 @@ impl<P> LimitedPull<P> {
         tokio::time::timeout(self.limit, pull).await.unwrap_or_else(|_| {
             self.silent().insert(repository.to_owned());
             let limit = self.limit.as_secs();
-            Err(PullFailure::Unreachable(format!("no chart within {limit} s, which --pull-timeout can change")))
+            Err(PullFailure::Unreachable(format!(
+                "the repository sent no chart within {limit} s; to wait longer, use --pull-timeout"
+            )))
         })
     }
 }
@@ -75,7 +77,10 @@ mod tests {
     async fn a_silent_repository_delays_a_command_only_once() {
         let charts = LimitedPull::new(Fake, Duration::from_millis(1));
         let failure = charts.newest("silent", "a").await.unwrap_err().to_string();
-        assert!(failure.contains("(no chart within 0 s, which --pull-timeout can change)"), "{failure}");
+        assert!(
+            failure.contains("(the repository sent no chart within 0 s; to wait longer, use --pull-timeout)"),
+            "{failure}"
+        );
         let request =
             |repository: &str| Request { repository: repository.into(), chart: "b".into(), version: "1".into() };
         let failure = charts.pull(&request("silent"), Path::new("b")).await.unwrap_err().to_string();

@@ -39,7 +39,7 @@ pub(crate) struct Live {
 }
 
 impl LiveQuery<'_> {
-    /// Loads the cloud. It reads the same objects as the operator, and writes nothing.
+    /// Loads the cloud. Reads the same objects as the operator, and writes nothing.
     pub(crate) async fn load(self) -> anyhow::Result<Live> {
         let client = self.resource.cluster.client().await?;
         let (deployment, live, (extended, errors), document) = if let Some(file) = self.file {
@@ -94,7 +94,7 @@ pub(crate) fn after_apply(file: &OpenStackDeployment, live: Option<&OpenStackDep
     applied
 }
 
-/// Returns a note if the operator ignores this resource, because it manages only the oldest resource of a cluster.
+/// Returns a note if the operator ignores this resource: the operator manages only the oldest resource of a cluster.
 pub(crate) async fn superseded_by(
     client: &Client,
     live: Option<&OpenStackDeployment>,

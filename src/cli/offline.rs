@@ -38,7 +38,7 @@ impl Offline {
     /// Resolves a resource and prints its findings.
     ///
     /// # Errors
-    /// If the resource is refused ([`Refused`]). Before it fails, it prints every finding.
+    /// If the resource is refused ([`Refused`]). Before the error, the function prints every finding.
     pub(crate) fn resolve_strictly(document: &Document, catalog: &Catalog) -> anyhow::Result<Self> {
         Self::resolve(document, catalog, &ClusterInfo::default())?.report_findings(document)
     }
@@ -73,11 +73,11 @@ impl Offline {
         Ok(self)
     }
 
-    /// Resolves a resource even if it has errors, so that its values can be explained. It prints the number of errors.
+    /// Resolves a resource even if it has errors, so that its values can be explained. Prints the number of errors.
     ///
     /// # Errors
     /// If the resource does not match the CRD's schema, or if osdpl can't determine the cloud's releases, for example
-    /// because a preset is unknown. Before it fails, it prints every finding.
+    /// because a preset is unknown. Before the error, the function prints every finding.
     pub(crate) fn resolve_leniently(document: &Document, catalog: &Catalog) -> anyhow::Result<Self> {
         let resolved = Self::resolve(document, catalog, &ClusterInfo::default())?;
         match errors(&resolved.desired.findings) {
@@ -112,7 +112,7 @@ impl Offline {
     ///
     /// # Errors
     /// If the resource does not match the CRD's schema, or if osdpl can't determine the cloud's releases, for example
-    /// because a preset is unknown. Before it fails, it prints every finding.
+    /// because a preset is unknown. Before the error, the function prints every finding.
     pub(crate) fn resolve(document: &Document, catalog: &Catalog, cluster_info: &ClusterInfo) -> anyhow::Result<Self> {
         let schemas = Schemas::new(catalog)?;
         let validation = Validation::new(document, catalog, &schemas, cluster_info);
@@ -133,10 +133,10 @@ impl Offline {
 
 /// Returns the resource of a file if it matches the CRD's schema.
 ///
-/// The callers look for other errors, some callers with facts from the cluster.
+/// Does not look for other errors: the callers do this, some of them with facts from the cluster.
 ///
 /// # Errors
-/// If the resource does not match the schema ([`Refused`]). Before it fails, it prints every finding of
+/// If the resource does not match the schema ([`Refused`]). Before the error, the function prints every finding of
 /// `osdpl validate`.
 pub(crate) fn well_formed(document: &Document, catalog: &Catalog) -> anyhow::Result<OpenStackDeployment> {
     let (schemas, cluster_info) = (Schemas::new(catalog)?, ClusterInfo::default());
@@ -214,7 +214,7 @@ pub(crate) fn report_findings(desired: &Desired) -> anyhow::Result<()> {
     print_and_check(desired.findings.clone(), None)
 }
 
-/// Prints findings, and fails if one of the findings is an error. With a document, it prints the file and line of each
+/// Prints findings, and fails if one of the findings is an error. With a document, prints the file and line of each
 /// finding.
 fn print_and_check(mut findings: Vec<Finding>, document: Option<&Document>) -> anyhow::Result<()> {
     for line in lines(&mut findings, document) {
@@ -223,7 +223,7 @@ fn print_and_check(mut findings: Vec<Finding>, document: Option<&Document>) -> a
     if errors(&findings) == 0 { Ok(()) } else { Err(Refused(findings).into()) }
 }
 
-/// Formats findings, one per line. With a document, it sorts the findings by line and adds the file and line to each
+/// Formats findings, one per line. With a document, sorts the findings by line, and adds the file and line to each
 /// finding.
 fn lines(findings: &mut [Finding], document: Option<&Document>) -> Vec<String> {
     if let Some(document) = document {
@@ -303,7 +303,7 @@ mod tests {
         assert_eq!(
             well_formed(&document, &catalog).unwrap().spec.presets,
             ["smal"],
-            "a resource with an unknown preset matches the CRD's schema"
+            "the schema check must accept a resource with an unknown preset"
         );
     }
 }

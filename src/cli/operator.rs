@@ -149,7 +149,7 @@ impl Arguments {
             pass_timeout,
         };
         let context = Arc::new(Context::new(parts, &trigger));
-        // The webhook of a standby queries Nova, too.
+        // A standby also serves the webhook, which queries Nova. So its HTTP client must work without the Lease.
         let always = HttpConfig { permit: Permit::default(), ..http_config.clone() };
         let webhook = self.webhook.serve(&context, &OpenStackClient::new(always), &stop).await?;
         let openstack = OpenStackClient::new(http_config);
@@ -192,7 +192,7 @@ impl Arguments {
             scrubber,
             node_grace: Duration::from_secs(self.node_grace),
             probing: self.probes.probing(http_config),
-            // Without this query, the deletion of a cloud would wait for its instances forever.
+            // The deletion of a cloud waits until Nova has no instances. Without a client for Nova, it would never end.
             nova: Some(http_config.clone()),
             tolerated_changes: Some(Arc::new(catalog.tolerated.clone())),
         }
@@ -289,7 +289,8 @@ impl Running {
         if let Ok(ended) = tokio::time::timeout(LAST_PASSES, last_passes).await {
             ended?;
         } else {
-            // The client for writes refuses further writes of the pass before this process releases the Lease.
+            // The pass may still run, but can't write any more: the client for writes refuses its requests before this
+            // process releases the Lease.
             tracing::warn!(
                 "the operator ends during a pass: the API server did not respond within {} s; check the API server",
                 LAST_PASSES.as_secs()
@@ -358,7 +359,7 @@ async fn wait_for_stop(reconciling: &mut JoinHandle<()>, stop_signal: impl Futur
     tokio::select! {
         // The panic hook has printed the message already. The error does not repeat it, because it may contain secrets.
         _ = reconciling => anyhow::bail!(
-            "reconciling has stopped: a pass panicked, see the message above; the operator exits and will be restarted; please report this"
+            "a reconcile pass panicked (see the message above), so the operator exits, and the kubelet restarts it; please report this panic"
         ),
         () = stop_signal => Ok(()),
     }
@@ -440,7 +441,7 @@ mod tests {
     async fn stops_on_a_panic_or_a_signal() {
         let mut panics = tokio::spawn(async { panic!("hunter2") });
         let error = wait_for_stop(&mut panics, std::future::pending()).await.unwrap_err().to_string();
-        assert!(error.starts_with("reconciling has stopped: ") && !error.contains("hunter2"), "{error}");
+        assert!(error.starts_with("a reconcile pass panicked (") && !error.contains("hunter2"), "{error}");
         let mut running = tokio::spawn(std::future::pending());
         wait_for_stop(&mut running, std::future::ready(())).await.unwrap();
         running.abort();

@@ -1,4 +1,4 @@
-//! `osdpl plan`: shows the next actions of the operator with their reasons. It reads the cluster, or only a file.
+//! `osdpl plan`: shows the next actions of the operator with their reasons, for a cluster or only for a file.
 
 mod actions;
 mod offline;
@@ -143,8 +143,8 @@ impl Arguments {
         }
     }
 
-    /// Returns the findings for the JSON output. For text output it returns no findings, because the command has
-    /// already printed all of them.
+    /// Returns the findings for the JSON output. Returns none for text output, because the command has already printed
+    /// all of them.
     fn json_findings(&self, findings: &[Finding], document: &Document) -> Vec<FindingOutput> {
         let printed = findings.iter().filter(|_| self.output == Format::Json);
         printed.map(|finding| FindingOutput::of(finding, Some(document))).collect()

@@ -28,7 +28,7 @@ pub(crate) struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Show the changes if presets B replace presets A: services, and the values of each release.
+    /// Show how the services and the values of each release change if presets B replace presets A.
     Diff(Diff),
 }
 

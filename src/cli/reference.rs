@@ -1,8 +1,8 @@
 //! Describes the catalogue, for `osdpl catalog` and the reference documentation: lists of items, and a page for each
 //! item.
 //!
-//! Pure module. A page shows a file of the catalogue as written, with its expressions. `osdpl render` and
-//! `osdpl explain` show the values that result from a spec.
+//! This module does no I/O. A page shows a file of the catalogue as written, with its expressions. In contrast, `osdpl
+//! render` and `osdpl explain` show the values that result from a spec.
 
 mod feature;
 mod fragments;

@@ -106,7 +106,7 @@ impl Arguments {
             Some(_) | None => None,
         };
         let cloud = if self.credentials { Box::pin(self.read_cluster()).await? } else { self.read_file()? };
-        // Without --credentials, `read_file` has validated the whole file already.
+        // Check the schema only with --credentials; otherwise, `read_file` has already validated the whole file.
         if let Some(file) = self.file.as_ref().filter(|_| self.credentials) {
             check_schema(&Document::read(file)?, &cloud.catalog)?;
         }
@@ -262,7 +262,11 @@ mod tests {
         assert_eq!(paths(&layer), ["conf.debug", "conf.password"]);
         let file = Origin::File { file: "values/features/volumes.yaml".into(), field: "fragments[0]".into() };
         let plain_text = vec![Path::parse("conf.password").unwrap()];
-        assert_eq!(paths(&Layer { origin: file, plain_text, ..layer }), ["conf.password"], "a feature copies it");
+        assert_eq!(
+            paths(&Layer { origin: file, plain_text, ..layer }),
+            ["conf.password"],
+            "a secret that a feature copies from the spec must be redacted"
+        );
     }
 
     #[test]

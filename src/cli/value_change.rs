@@ -38,8 +38,8 @@ pub(crate) struct Change {
 pub(crate) fn changes(name: &str, release: &DesiredRelease, preview: &Preview, options: DisplayOptions) -> Vec<Change> {
     let without_values = |path: String| Change { path, before: None, after: None, source: None };
     let (before, after) = match (preview.compared.get(name), preview.recorded.get(name)) {
-        // For a release that another tool created, compare the values after the merge with the chart's defaults. The
-        // tool may have set other overrides with the same result.
+        // If another tool created the release, compare the merged values, which are the chart's defaults with the
+        // overrides. The tool may have set other overrides that have the same result.
         (Some(compared), _) => (&compared.before, &compared.after),
         (None, None) => return Vec::new(),
         (None, Some(Err(problem))) => return vec![without_values(format!("(unknown: {problem})"))],
@@ -50,7 +50,7 @@ pub(crate) fn changes(name: &str, release: &DesiredRelease, preview: &Preview, o
         return Vec::new();
     }
     if paths.is_empty() {
-        return vec![without_values("(no value, but the chart, helm's version or helm's flags)".into())];
+        return vec![without_values("(no value changes, but the chart, helm's version or helm's flags do)".into())];
     }
     let redactor = Redactor::new(release, &preview.scrubber, [before, after]);
     let printed = |values: &Values, path: &Path, source: ValuesSource| match options {

@@ -169,7 +169,7 @@ mod tests {
         assert_eq!(stalled(&cloud(2, "Stalled", "True")), Some("why"));
         assert_eq!(stalled(&cloud(1, "Stalled", "True")), None);
         assert_eq!(stalled(&cloud(2, "Stalled", "False")), None);
-        assert!(current(&cloud(1, "Ready", "True")).is_none(), "the status is for an older spec");
+        assert!(current(&cloud(1, "Ready", "True")).is_none(), "must ignore a status for an older spec");
         assert!(is_ready(&cloud(2, "Ready", "True")) && !is_ready(&cloud(1, "Ready", "True")));
     }
 

@@ -1,4 +1,4 @@
-//! `osdpl why`: explains why objects are not ready. It shows the chain to the root cause, and the objects to inspect.
+//! `osdpl why`: explains why objects are not ready, with the chain to the root cause and the objects to inspect.
 
 mod explanation;
 mod names;

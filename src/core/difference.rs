@@ -82,7 +82,7 @@ impl fmt::Display for Effect {
             Self::RestartsPodsOnDelete => {
                 formatter.write_str("changes, and its pods restart when someone deletes them (updateStrategy OnDelete)")
             }
-            Self::RunsAgain => formatter.write_str("runs again, changed"),
+            Self::RunsAgain => formatter.write_str("changes and runs again"),
             Self::Recreated { fields, pods: _ } => {
                 write!(formatter, "must be recreated: {} can't be changed", fields.join(", "))
             }

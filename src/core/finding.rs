@@ -7,8 +7,8 @@ use serde::{Serialize, Serializer};
 
 use crate::catalog::Level;
 
-/// The name of the rule for findings that come from the catalogue: about unknown names, about missing dependencies, and
-/// from the checks that the catalogue itself defines.
+/// The rule name of findings that come from the catalogue: unknown names, missing dependencies, and violations of the
+/// checks that the catalogue defines.
 pub const CATALOGUE: &str = "catalogue";
 
 /// A finding: an error, warning or note about a resource, with its location and remedy.

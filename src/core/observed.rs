@@ -56,12 +56,12 @@ pub struct Observed {
     pub causes: Vec<Cause>,
     /// The helm processes of this operator that run now, by release.
     pub running: BTreeMap<ReleaseKey, RunningHelm>,
-    /// The last failed helm run of osdpl for each release. When a helm run of a release succeeds, its entry disappears.
+    /// The last failed helm run of osdpl for each release. A release has no entry if its last helm run succeeded.
     pub failures: BTreeMap<ReleaseKey, Failed>,
     /// How often in a row osdpl repaired the drift of each release, and when the last repair started.
     pub repairs: BTreeMap<ReleaseKey, Repaired>,
-    /// The external services whose address osdpl has published in the cluster. Releases that need components of these
-    /// services need not wait for them.
+    /// The external services whose address osdpl has published in the cluster. Their components count as available, so
+    /// releases that need these components can start.
     pub external_ready: BTreeSet<String>,
     /// The objects of each release that someone changed outside of helm since its newest revision.
     ///
@@ -70,7 +70,7 @@ pub struct Observed {
     /// The result of the last probe of each release's API. A release has no entry if osdpl does not probe its API, or
     /// if the API accepts no connection.
     pub endpoints: Arc<BTreeMap<ReleaseKey, EndpointProbe>>,
-    /// How long this operator process has watched each pending record without seeing a change, by its monotonic clock.
+    /// How long each pending record has been unchanged, as this operator process measured it with its monotonic clock.
     pub unchanged: BTreeMap<ReleaseKey, SignedDuration>,
     /// The comparison of the newest revision with the desired state, for each release whose newest revision someone
     /// else made. The map also contains releases that osdpl adopted although they differ from the desired state.
@@ -97,7 +97,7 @@ pub struct ObservedRelease {
     pub was_deployed: bool,
     /// The digest of the inputs of the newest revision, from the label of its record; `None` without the label.
     pub inputs: Option<String>,
-    /// The digest of the inputs of the newest revision that come from the catalogue, from the label of its record.
+    /// The digest of those inputs of the newest revision that come from the catalogue, from the label of its record.
     pub catalog: Option<String>,
     /// The release's name in the catalogue, from the label of the newest record. Without the label, osdpl derives the
     /// name from the chart, the spec or helm's name.
@@ -106,7 +106,8 @@ pub struct ObservedRelease {
     pub images: Option<String>,
     /// The digest of the settings that running instances depend on, from the newest record's label.
     pub instances: Option<String>,
-    /// The digest of how values for some nodes split the release's `DaemonSets`, from the newest record's label.
+    /// The digest of the split: how the chart divides the nodes among several `DaemonSets`, because some nodes have
+    /// other values. From the newest record's label.
     pub split: Option<String>,
     /// The chart of the newest revision, from its record's label; `None` without the label.
     pub chart: Option<ChartIdentity>,
@@ -177,7 +178,7 @@ pub struct Attempt {
     /// The revision that the label names. If the record has another revision, someone else made the record, and helm
     /// copied the label from an earlier record.
     pub revision: i64,
-    /// Which operator process ran helm, and whether that helm process may still run.
+    /// Which operator process ran helm for the record, and whether that helm process may still run.
     pub owner: Liveness,
 }
 
@@ -216,8 +217,8 @@ pub struct RecordBody {
     /// The Jobs that are post-upgrade hooks, as (namespace, name). In each upgrade, helm recreates them after it has
     /// changed the workloads.
     pub hook_jobs: BTreeSet<(String, String)>,
-    /// Whether all pre-install hooks completed. If the helm process of an install dies, this decides how osdpl recovers
-    /// the install.
+    /// Whether all pre-install hooks completed. If the helm process dies during an install, this field decides how
+    /// osdpl recovers the release.
     pub pre_install_satisfied: bool,
     /// Whether an unfinished uninstall has completed its hooks; `None` if the record is not of an uninstall, or if the
     /// operator has not read the newest version of the record.
@@ -289,7 +290,7 @@ pub struct Workload {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Issue {
     /// Whether the object cannot become ready without a fix: it failed, its image cannot be pulled, or its container
-    /// crashes repeatedly. If not, the object waits or starts.
+    /// crashes repeatedly. If false, the object waits or starts.
     pub stuck: bool,
     /// The reason in one line, without secrets.
     pub message: String,

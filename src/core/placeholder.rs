@@ -1,4 +1,5 @@
-//! Creates placeholders for facts that only a cluster has. Commands that evaluate a resource offline use them.
+//! Creates placeholders for facts that only a cluster has. Commands that evaluate a resource offline use the
+//! placeholders.
 
 use crate::catalog::Catalog;
 use crate::ceph;

@@ -89,7 +89,7 @@ pub struct Plan {
     /// The target hash, which identifies the desired inputs of all releases. An approval of this hash applies to every
     /// step until all releases have these inputs.
     pub hash: String,
-    /// Whether a person approved this target, in this pass or earlier.
+    /// Whether a person approved the target hash, in this pass or earlier.
     pub approved: bool,
     /// When the operator must start the next pass, if a release waits for a certain time.
     pub requeue_at: Option<Timestamp>,
@@ -142,9 +142,9 @@ pub fn plan(desired: &Desired, observed: &Observed, catalog: &Catalog, policy: &
     Plan { decisions, hash, approved, requeue_at }
 }
 
-/// Returns the target hash: a digest of the desired inputs of all releases, of the releases to remove, of the labels to
-/// remove from nodes, of the additions to the catalogue, and of the parts of the spec that objects depend on. The inputs
-/// include the charts' content.
+/// Returns the target hash. It is a digest of the desired inputs of all releases (which include the content of the
+/// charts), of the releases to remove, of the labels to remove from nodes, of the additions to the catalogue, and of
+/// the parts of the spec on which objects outside of releases depend.
 ///
 /// The hash stays the same while osdpl carries out the plan: [`owned`] keeps the removed releases until the last one is
 /// uninstalled, and the status keeps the removed labels until the last node has lost them.
@@ -154,8 +154,7 @@ fn hash(desired: &Desired, observed: &Observed, catalog: &Catalog) -> String {
     let removed: BTreeSet<&ReleaseKey> = ours.chain(&observed.owned).filter(|key| !wanted.contains(*key)).collect();
     let inputs = desired.releases.values().map(|release| format!("{} {}", release.key, release.approved_inputs()));
     let losses = observed.label_losses.iter().map(|(node, labels)| format!("{node} loses {labels}"));
-    // Include the additions themselves, because they affect not only inputs, but also, for example, the order of
-    // releases.
+    // Include the additions themselves, because they affect more than the inputs, such as the order of releases.
     let additions = catalog.additions.iter().map(|(name, digest)| format!("addition {name} {digest}"));
     let removed = removed.iter().map(|key| format!("{key} removed"));
     let objects = desired.object_settings.iter().cloned();

@@ -57,7 +57,7 @@ pub const INPUTS_LABEL: &str = "osdpl.dev/inputs";
 /// desired state. The inputs of that revision are unknown.
 pub const ADOPTED: &str = "adopted";
 
-/// Label on a record: the digest of the inputs that come from the catalogue and not from the spec.
+/// Label on a record: the digest of those inputs that come from the catalogue and not from the spec.
 pub const CATALOG_LABEL: &str = "osdpl.dev/catalog";
 
 /// Label on a record: the release's name in the catalogue, which can differ from helm's name.
@@ -76,8 +76,7 @@ pub const IMAGES_LABEL: &str = "osdpl.dev/images";
 /// `none` if the release has no such settings now. If a release can never have such settings, its records lack the
 /// label.
 ///
-/// osdpl writes `none` explicitly: if an upgrade does not set a label, helm copies the label from the previous
-/// revision.
+/// osdpl must write `none`, because helm copies a label from the previous revision if an upgrade does not set it.
 pub const INSTANCES_LABEL: &str = "osdpl.dev/instances";
 
 /// The value of [`INSTANCES_LABEL`] if the release has no setting that running instances depend on.
@@ -89,11 +88,12 @@ pub(crate) const NO_INSTANCES: &str = "none";
 /// called the split. Only records of releases with such `DaemonSets` have the label.
 pub const SPLIT_LABEL: &str = "osdpl.dev/split";
 
-/// Label on a record: the [`ChartIdentity`] of the revision. Records of older osdpl versions lack the label.
+/// Label on a record: the [`ChartIdentity`] of the revision, which shows later whether the content of the chart has
+/// changed. Records of older osdpl versions lack the label.
 pub const CHART_LABEL: &str = "osdpl.dev/chart";
 
-/// The value of [`SPLIT_LABEL`] if the chart splits no `DaemonSet`. osdpl assumes this value for old records without
-/// the label.
+/// The value of [`SPLIT_LABEL`] if the chart splits no `DaemonSet`. If an old record lacks the label, osdpl assumes
+/// this value.
 pub(crate) const NO_SPLIT: &str = "none";
 
 /// Label on the record of a failed revision. It says that osdpl has removed the objects that the revision left behind.

@@ -35,7 +35,7 @@ pub use preview::preview_restarts;
 pub use state::State;
 pub use strategy::{Strategy, strategies_to_set};
 
-/// How long osdpl keeps a person's approval after helm created the newest record. In this time the watch on
+/// How long osdpl keeps a person's approval after helm created the newest record. Within this time, the watch on
 /// `DaemonSets` must report the changed pod template, to which the approval then applies.
 const APPROVAL_GRACE: SignedDuration = SignedDuration::from_mins(5);
 
@@ -164,7 +164,8 @@ fn has_expired(input: &Input<'_>, name: &str, release: &DesiredRelease) -> bool 
     settled && since.is_some_and(|since| input.now.duration_since(since) > APPROVAL_GRACE)
 }
 
-/// Whether the status `stored` in the resource already contains all approvals that `now` contains.
+/// Whether the status `stored` in the resource already contains all approvals that `now` contains. Only then may the
+/// operator remove the approval annotation.
 pub fn are_approvals_stored(now: &Rollouts, stored: &Rollouts) -> bool {
     let approval =
         |status: &RolloutStatus| (status.approved.then(|| status.revision.clone()), status.approved_inputs.clone());

@@ -35,8 +35,8 @@ pub(crate) const MIN_SECRET_LENGTH: usize = 4;
 /// also occur in ordinary texts.
 const SHORTEST_INSIDE_BASE64: usize = 8;
 
-/// The minimum length in bytes for two searches: for single lines of a secret, and for a secret across line breaks.
-/// Shorter words also occur in ordinary texts.
+/// The minimum length in bytes of texts in two searches: for single lines of a secret, and for a secret across line
+/// breaks. Shorter texts also occur as ordinary words.
 const SHORTEST_LINE: usize = 20;
 
 /// Removes known secrets, and texts that have the shape of a secret, from texts.
@@ -106,7 +106,7 @@ impl Scrubber {
 
     /// Finds lines of known secrets: a log may print each line of a key with a prefix, or only some of the lines.
     fn parts(&self, text: &str) -> impl Iterator<Item = (usize, usize)> {
-        // `forms` begins with the longest texts.
+        // `forms` begins with the longest texts, so the search ends at the first text that is not longer than the line.
         let is_known = move |line: &str| {
             self.forms.iter().take_while(|form| form.len() > line.len()).any(|form| form.contains(line))
         };
@@ -172,7 +172,7 @@ fn key_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
         has(word, |letter| letter.is_ascii_uppercase()) && has(word, |letter| letter.is_ascii_lowercase())
     };
     let offset = move |word: &str| word.as_ptr().addr() - text.as_ptr().addr();
-    // The first letter may belong to an escaped line break.
+    // The first letter of a word may be the `n` or `r` of an escaped line break, which is no part of the word.
     let is_escaped = move |word: &str| text[..offset(word)].ends_with('\\') && word.starts_with(['n', 'r']);
     let words = text.split(ends).map(move |word| if is_escaped(word) { &word[1..] } else { word });
     let words = words.filter(move |word| word.len() >= SHORTEST_LINE && is_key(word));
@@ -216,8 +216,8 @@ fn forms(secret: &str) -> Vec<String> {
 
 /// Returns the base64 characters that appear in the encoding of any larger text that contains the secret.
 ///
-/// Base64 encodes three bytes as four characters. So the result covers each position that the secret may have within
-/// three bytes. The result leaves out characters that also depend on bytes before or after the secret.
+/// Base64 encodes three bytes as four characters, so a secret has one of three encodings, depending on its position.
+/// The result contains all three, without the characters that also depend on bytes before or after the secret.
 fn inside_base64(secret: &str) -> Vec<String> {
     let mut all = Vec::new();
     for offset in 0..3_usize {
@@ -242,8 +242,8 @@ fn percent_encoded(secret: &str, lower: bool) -> String {
     secret.bytes().map(encode).collect()
 }
 
-/// Escapes a secret as programs do in JSON, without the quotes: only what JSON requires; also the letters that Go
-/// escapes for HTML; also all letters that are not ASCII, as Python does.
+/// Returns a secret as three kinds of programs escape it in JSON, without the quotes: with only the escapes that JSON
+/// requires; also with the letters that Go escapes for HTML; also with the letters that are not ASCII, as in Python.
 fn escaped(secret: &str) -> [String; 3] {
     let quoted = serde_json::Value::from(secret).to_string();
     let json = &quoted[1..quoted.len() - 1];

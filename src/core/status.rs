@@ -157,7 +157,7 @@ pub fn report(
         components: format!("{healthy}/{components}"),
         openstack_release: openstack_release(&before.openstack_release, report),
         helm: Some(report.helm.clone()).filter(|version| !version.is_empty()),
-        // While the operator fetches a chart, the target hash is not final. So nobody should approve it yet.
+        // While the operator fetches a chart, the target hash is not final, so do not show it for approval yet.
         approval: (waiting && !report.desired.is_fetching()).then(|| report.plan.hash.clone()),
         approved_target: match report.spec.approval {
             Some(Approval::Always) if report.plan.approved => Some(report.plan.hash.clone()),

@@ -89,7 +89,7 @@ impl Changes {
 /// If `paths` is empty, adds a text that no value changes, but other inputs of the release do.
 fn or_no_value(mut paths: Vec<String>) -> Vec<String> {
     if paths.is_empty() {
-        paths.push("(no value, but the chart, helm's version or helm's flags)".to_owned());
+        paths.push("(no value changes, but the chart, helm's version or helm's flags do)".to_owned());
     }
     paths
 }

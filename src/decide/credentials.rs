@@ -197,7 +197,9 @@ impl Search<'_, '_> {
             }
             Value::Generated => {
                 update.generated.insert(key.clone(), recipe.clone());
-                let problem = format!("credential {service}.{key} is generated when the resource is no longer paused");
+                let problem = format!(
+                    "credential {service}.{key} does not exist yet; osdpl generates it when the resource is no longer paused"
+                );
                 self.found.missing.insert(name.clone(), problem);
             }
             Value::Known(known) => {
@@ -414,7 +416,7 @@ fn own_revision(existing: &ObservedRelease) -> Result<Option<i64>, String> {
     match existing.own_revision {
         Some(revision) => Ok(Some(revision.into())),
         None if existing.is_ours() => Err(format!(
-            "revision {} was not made by osdpl, and helm no longer has the record of a revision that osdpl made",
+            "osdpl did not make revision {}, and helm has deleted the records of all revisions that osdpl made",
             existing.revision
         )),
         None => Ok(None),
@@ -487,7 +489,7 @@ mod tests {
         let problem = own_revision(&inherited).unwrap_err();
         assert_eq!(
             problem,
-            "revision 3 was not made by osdpl, and helm no longer has the record of a revision that osdpl made"
+            "osdpl did not make revision 3, and helm has deleted the records of all revisions that osdpl made"
         );
         assert_eq!(own_revision(&ObservedRelease { revision: 3, ..ObservedRelease::default() }), Ok(None));
     }

@@ -231,7 +231,7 @@ fn unmapped_warning<'a>(hosts: impl ExactSizeIterator<Item = &'a String>, hostin
     let names = format_names(hosts.map(String::as_str), count);
     warning(format!(
         "nova lists no hypervisor for {names}, so nova starts no instances on these hosts; check the newest Job of \
-         CronJob {}/{} (without a CronJob if manifests.cron_job_cell_setup is false), and the log of nova-compute",
+         CronJob {}/{} (there is no CronJob if manifests.cron_job_cell_setup is false), and the log of nova-compute",
         hosting.release.key.namespace, hosting.hosts.discovered_by
     ))
 }

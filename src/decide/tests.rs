@@ -263,7 +263,7 @@ fn with_stored_crd(stored: &CustomResourceDefinition, annotations: Value, approv
 #[test]
 fn changes_of_existing_crds_wait_for_approval() {
     let (step, actions) = with_stored_crd(&stored("v1"), json!({}), "Manual");
-    let why = "its chart changes or takes over CRDs that the cluster already has, which affects all objects of these kinds: \
+    let why = "its chart changes CRDs that already exist in the cluster, which affects all objects of these CRDs: \
                stores.example.org: waits for approval (osdpl approve)";
     assert_eq!((step.as_str(), actions), (why, vec![]));
     let apply = "apply CustomResourceDefinition stores.example.org".to_owned();

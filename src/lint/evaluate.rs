@@ -55,8 +55,8 @@ impl<'a> Input<'a> {
         Self { name, namespace, spec, catalog, deployed: None, last_applied: None, now: None }
     }
 
-    /// Creates the input for evaluating `spec`. All other data comes from the resource; osdpl does not evaluate the
-    /// resource's own spec.
+    /// Creates the input for evaluating `spec` in place of the resource's own spec. All other data comes from the
+    /// resource.
     pub fn of_resource(
         deployment: &'a OpenStackDeployment,
         spec: &'a OpenStackDeploymentSpec,
@@ -128,8 +128,8 @@ impl<'a> Input<'a> {
     }
 }
 
-/// If a problem is about a credential from a Secret, replaces the problem's field by the field of the spec that
-/// references the Secret.
+/// Replaces the field of a problem about a credential from a Secret by the field of the spec that references the
+/// Secret. Returns any other problem unchanged.
 fn with_credential_field(spec: &OpenStackDeploymentSpec, problem: &Finding) -> Finding {
     let credential = problem.field().strip_prefix("credential ").and_then(|credential| credential.split_once('.'));
     let reference = credential.filter(|(service, name)| {

@@ -12,11 +12,11 @@ use osdpl_core::ceph::{self, DeclaredCeph};
 use osdpl_core::desired::{Blocked, ChartInfo, Facts, Selection, overridden_chart_version};
 use osdpl_core::placeholder;
 
-/// Returns the default images of each release's chart, from the catalogue's keys of the chart. `spec.images` rewrites
-/// these images.
+/// Returns the default images of each release's chart. The catalogue stores them together with the keys of the chart.
+/// `spec.images` rewrites these images.
 ///
-/// Leaves out releases for which the spec sets another chart version, because the catalogue does not contain the images
-/// of that version.
+/// The result leaves out releases for which the spec sets another chart version, because the catalogue does not contain
+/// the images of that version.
 fn charts(
     spec: &OpenStackDeploymentSpec,
     catalog: &Catalog,

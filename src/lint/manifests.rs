@@ -116,7 +116,7 @@ pub(crate) fn find_in<'a>(
 /// Returns the data of a Secret.
 ///
 /// # Errors
-/// If the value of a key is not text.
+/// Returns an error if the value of a key is not text.
 pub(crate) fn data(secret: &Value) -> Result<BTreeMap<String, Vec<u8>>, Unavailable> {
     let maps = ["data", "stringData"].into_iter().filter_map(|field| secret[field].as_object());
     maps.flat_map(|map| map.keys()).map(|key| Ok((key.clone(), text(secret, key)?.into_bytes()))).collect()
@@ -125,7 +125,7 @@ pub(crate) fn data(secret: &Value) -> Result<BTreeMap<String, Vec<u8>>, Unavaila
 /// Returns the text of a key of a Secret or `ConfigMap`.
 ///
 /// # Errors
-/// If there is no such key, or its value is not text.
+/// Returns an error if there is no such key, or its value is not text.
 pub(crate) fn text(object: &Value, key: &str) -> Result<String, Unavailable> {
     let kind = object["kind"].as_str().unwrap_or_default();
     let name = object["metadata"]["name"].as_str().unwrap_or_default();

@@ -18,7 +18,7 @@ use osdpl_values::{Layer, Origin};
 use crate::cloud::Cloud;
 use warnings::Warnings;
 
-/// The kinds of warnings, each with the rule that an override without this warning follows.
+/// The kinds of warnings, each with the rule that an override with this warning violates.
 pub(crate) const KINDS: [(&str, &str); 8] = [
     ("no-effect", "An override changes the value that the chart or a lower layer sets."),
     ("preset-repeated", "An override does not repeat a value that a preset of the spec sets."),
@@ -36,8 +36,7 @@ pub(crate) const KINDS: [(&str, &str); 8] = [
 /// Returns all warnings about the overrides of a cloud.
 pub(crate) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
     let mut warnings = Warnings::default();
-    // Skip releases that have neither a layer of the user nor a layer of an addition. This saves loading the keys of
-    // their charts.
+    // Skip a release without a layer of the user or of an addition, so that osdpl need not load the keys of its chart.
     let has_checked_layer =
         |layers: &Vec<Layer>| layers.iter().any(|layer| cloud.layer_location(&layer.origin).is_some());
     for (name, layers) in cloud.layers.iter().chain(cloud.partial).filter(|(_, layers)| has_checked_layer(layers)) {

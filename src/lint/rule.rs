@@ -49,7 +49,7 @@ pub(crate) fn check(cloud: &Cloud<'_>, now: Option<Timestamp>) -> Vec<Finding> {
     let unknown = unknown::check(cloud);
     let unknown_fields: BTreeSet<&str> = unknown.iter().map(Finding::field).collect();
     let mut warnings = overrides::check(cloud);
-    // If a null is below an unknown key, two rules report it. Keep only the finding about the unknown key.
+    // If a null is below an unknown key, two rules report the null. Keep only the finding about the unknown key.
     warnings.retain(|warning| warning.rule != "null-nothing" || !unknown_fields.contains(warning.field()));
     warnings.retain(|warning| !counts.iter().any(|count| count.covers(warning)));
     found.extend(warnings);

@@ -52,8 +52,8 @@ const RESTART_DELAY: Duration = Duration::from_secs(2);
 /// The maximum number of actions that one pass executes.
 const MAX_ACTIONS: usize = 16;
 
-/// How long a pass may take. Then the controller stops the pass, so that the other maintenances continue, and retries it
-/// later.
+/// The maximum duration of a pass. The controller stops a longer pass, so that the other maintenances continue, and
+/// retries it later.
 ///
 /// The time is long, because Nova responds to some requests only after a minute
 /// ([`crate::openstack::RESPONSE_TIMEOUT`]). A pass is safe to stop at any point: the controller writes the status
@@ -68,7 +68,7 @@ struct MaintenanceController {
     /// Triggers the passes of all maintenances.
     trigger: Arc<Notify>,
     requeue_delay: Duration,
-    /// How long a pass may take: [`PASS_TIMEOUT`], except in tests.
+    /// The maximum duration of a pass: [`PASS_TIMEOUT`], except in tests.
     pass_timeout: Duration,
     /// Stops the controller, and the passes that are running.
     stop: CancellationToken,
@@ -175,7 +175,7 @@ async fn reconcile(
 ) -> Result<controller::Action, Error> {
     let Some(maintenance) = stored.content() else { return Ok(controller::Action::await_change()) };
     let pass = async {
-        // The time limit does not include the wait for the passes of other maintenances.
+        // Take the lock before the time limit starts, so that the limit does not include passes of other maintenances.
         let mut states = this.states.lock().await;
         let pass = run_pass(maintenance, &this, &mut states);
         let name = maintenance.name_any();

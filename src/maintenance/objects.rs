@@ -45,7 +45,7 @@ pub(crate) struct PodSpec {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Status {
-    /// The phase of a pod: `Running`.
+    /// The phase of a pod, such as `Running`.
     pub(crate) phase: String,
     conditions: Vec<Condition>,
 }

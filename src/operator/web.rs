@@ -81,7 +81,7 @@ async fn readyz(State(health): State<Health>) -> impl IntoResponse {
         (true, true) => (StatusCode::OK, "ok: leader\n"),
         (true, false) => (StatusCode::OK, "ok: standby, another operator is active\n"),
         (false, _) => {
-            (StatusCode::SERVICE_UNAVAILABLE, "syncing: the operator has not read the cluster completely yet\n")
+            (StatusCode::SERVICE_UNAVAILABLE, "syncing: the operator has not listed all objects of the cluster yet\n")
         }
     }
 }

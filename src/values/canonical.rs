@@ -9,7 +9,7 @@ use super::Values;
 ///
 /// Equal values give equal texts, whatever the order of their keys.
 ///
-/// The maps of `serde_json` are sorted as long as its feature `preserve_order` is off. A test verifies that it is off.
+/// The keys are sorted only while the feature `preserve_order` of `serde_json` is off. A test verifies that it is off.
 pub fn canonical(value: &Value) -> String {
     to_text(value)
 }
@@ -36,7 +36,7 @@ impl Digest {
         self.0.update(part);
     }
 
-    /// Returns the digest of all texts as 63 hexadecimal digits, the maximum length of a label value.
+    /// Returns the digest of all texts as 63 hexadecimal digits, because a label value has at most 63 characters.
     pub fn finish(self) -> String {
         let mut text = String::with_capacity(63);
         text.extend(hexadecimal(&self.0.finalize()).take(63));

@@ -4,13 +4,13 @@ use serde_json::{Number, Value};
 
 use super::Values;
 
-/// 2^53. A float represents every smaller whole number exactly.
+/// The limit below which a float represents every whole number exactly: 2^53.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// Merges `given` over the chart's `defaults`, as helm does before it renders.
 ///
-/// A null in `given` removes the default, a scalar or list replaces the default, and two maps are merged. A null
-/// without a default stays. Source: `coalesceValues` and `coalesceTables` in helm v3.22.0 and v4.3.1.
+/// A null in `given` removes the default, a scalar or list replaces the default, and a map is merged with a default
+/// map. A null without a default stays. Source: `coalesceValues` and `coalesceTables` in helm v3.22.0 and v4.3.1.
 pub fn coalesce(defaults: &Values, given: &Values) -> Values {
     let mut result = given.clone();
     for (key, default) in defaults {
@@ -28,7 +28,7 @@ pub fn coalesce(defaults: &Values, given: &Values) -> Values {
     result
 }
 
-/// Merges a nested map. In nested maps, helm also removes nulls without a default.
+/// Merges a nested map. Unlike at the top level, helm also removes nulls without a default here.
 fn table(defaults: &Values, given: &Values) -> Values {
     let mut result = coalesce(defaults, given);
     result.retain(|key, value| !value.is_null() || !given.get(key).is_some_and(Value::is_null));

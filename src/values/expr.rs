@@ -62,7 +62,7 @@ impl Expression {
     /// evaluation.
     ///
     /// # Errors
-    /// If the expression is not valid CEL, or uses an unknown variable.
+    /// Returns an error if the expression is not valid CEL, or uses an unknown variable.
     pub fn compile(source: &str) -> Result<Self, Error> {
         let expression = Self::lazy(source);
         expression.compiled()?;
@@ -86,7 +86,8 @@ impl Expression {
     /// Evaluates the expression with the variables of a scope.
     ///
     /// # Errors
-    /// If a key is missing, the types do not match, or the evaluation needs more work than the limit ([`Work`]).
+    /// Returns an error if a key is missing, the types do not match, or the evaluation needs more work than the limit
+    /// ([`Work`]).
     pub fn evaluate(&self, scope: &Scope) -> Result<Value, Error> {
         eval::evaluate(&self.compiled()?.tree, scope).map_err(|failure| {
             let expression = self.source.to_string();
@@ -100,7 +101,7 @@ impl Expression {
     /// Evaluates the expression as a condition.
     ///
     /// # Errors
-    /// As for [`Expression::evaluate`], and if the result is not a boolean.
+    /// Returns the errors of [`Expression::evaluate`], and an error if the result is not a boolean.
     pub fn evaluate_condition(&self, scope: &Scope) -> Result<bool, Error> {
         self.evaluate(scope)?
             .as_bool()

@@ -42,7 +42,7 @@ pub struct Layer {
     pub origin: Origin,
     /// The values of the layer, with the results of expressions.
     pub values: Values,
-    /// The paths that the user removes, each with its index in the user's list: the merge sets these paths to null
+    /// The paths that the user removes, each with its index in the user's list. The merge sets these paths to null
     /// after it has merged the values.
     pub unset: Vec<(usize, Path)>,
     /// The paths of values that osdpl must never show. A path covers all values below it.
@@ -101,8 +101,8 @@ pub fn secret_paths(layers: &[Layer]) -> Vec<Path> {
     all.filter(|(index, layer, path)| !is_overridden((*index, *layer), path)).map(|(_, _, path)| path.clone()).collect()
 }
 
-/// Returns all paths that any layer marks as secret. osdpl hides the values at these paths also in earlier revisions,
-/// because it does not know the layers of earlier revisions.
+/// Returns all paths that any layer marks as secret. osdpl also hides the values that earlier revisions have at these
+/// paths, because it does not know the layers of earlier revisions.
 pub fn marked_paths(layers: &[Layer]) -> Vec<Path> {
     let all: BTreeSet<&Path> = layers.iter().flat_map(|layer| &layer.secret).collect();
     all.into_iter().cloned().collect()

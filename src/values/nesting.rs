@@ -5,8 +5,8 @@
 ///
 /// The path ends at the first list. The function does not recurse, and does not fail for a text that is not JSON.
 pub fn json_too_deep(text: &str, limit: usize) -> Option<String> {
-    // The key of each open map and list; `None` for the root and for the items of a list. The path ends before the
-    // first item of a list.
+    // The key of each map and list that is open; `None` for the root and for the items of a list. The path ends before
+    // the first item of a list.
     let mut open: Vec<Option<&str>> = Vec::new();
     let (mut key, mut rest) = (None, text);
     while let Some(at) = rest.find(['"', '{', '[', '}', ']']) {

@@ -50,7 +50,7 @@ impl Path {
     /// Parses a path in the form in which a person writes it.
     ///
     /// # Errors
-    /// If a key is empty, or a quote is not closed.
+    /// Returns an error if a key is empty, or a quote is not closed.
     pub fn parse(text: &str) -> Result<Self, PathError> {
         let mut keys = Vec::new();
         let mut rest = text;

@@ -51,11 +51,12 @@ fn only_rolled_out_releases_keep_old_pods() {
     assert_eq!(
         catalogue.rollout,
         ["openvswitch", "ovn", "libvirt", "nova"],
-        "the operator rolls out the virtual switch first and nova last"
+        "the rollout order must begin with the virtual switch and end with nova"
     );
 }
 
-/// A service, a feature, a preset and an OpenStack release that are not shipped, as files below the catalogue's root.
+/// The catalogue files of a service, a feature, a preset and an OpenStack release that are not in the shipped
+/// catalogue.
 const ADDED_FILES: [(&str, &str); 4] = [
     (
         "values/services/lighthouse.yaml",
@@ -88,7 +89,7 @@ fn check_added_definitions(catalog: &Catalog) {
     assert_eq!(
         names,
         ["keystone", "lighthouse", "mariadb", "memcached"],
-        "the services that lighthouse needs are part of the cloud"
+        "the cloud must contain the services that lighthouse needs"
     );
     let values = &desired.releases["lighthouse"].values;
     assert_eq!(values["conf"]["lamp"]["colour"], "red");

@@ -102,7 +102,7 @@ fn check(catalog: &Catalog, row: &Row) {
     assert_eq!(
         names(&mut description.wanted.keys()),
         names(&mut desired.releases.keys()),
-        "{cloud}: the desired releases are the running ones"
+        "{cloud}: the described spec must desire exactly the running releases"
     );
     assert_eq!(description.installs, [""; 0], "{cloud}");
     for name in desired.releases.keys() {

@@ -18,7 +18,11 @@ fn dedicated_broker_is_used_by_its_service_only() {
     let desired = resolved(&catalogue(), &spec(json!({"features": features, "services": services})));
     assert_eq!(refusals(&desired), Vec::<String>::new());
     let brokers: Vec<_> = desired.releases.keys().filter(|name| name.starts_with("rabbitmq")).collect();
-    assert_eq!(brokers, ["rabbitmq", "rabbitmq-nova"], "magnum has no broker, because it is not part of the cloud");
+    assert_eq!(
+        brokers,
+        ["rabbitmq", "rabbitmq-nova"],
+        "only services of the cloud must get a broker, and magnum is not one"
+    );
 
     let broker = &desired.releases["rabbitmq-nova"];
     assert_eq!(broker.chart, "rabbitmq");
@@ -32,7 +36,7 @@ fn dedicated_broker_is_used_by_its_service_only() {
     assert_eq!(
         messaging("neutron", "hosts.default"),
         None,
-        "neutron uses the shared broker, which is the chart's default"
+        "neutron must use the shared broker, which is the chart's default"
     );
     assert_eq!(messaging("neutron", "statefulset.name"), Some(json!("rabbitmq-rabbitmq")));
 }

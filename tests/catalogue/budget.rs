@@ -1,4 +1,5 @@
-//! The shipped catalogue uses a small part of the limits on expressions, and additions can't exceed the limits.
+//! Checks the limits on the time and memory of expressions. The shipped catalogue stays far below the limits, and osdpl
+//! refuses an addition that exceeds them.
 
 use osdpl_core::api::OpenStackDeploymentSpec;
 use osdpl_core::catalog::{Addition, extend_catalog};
@@ -8,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::clouds::{catalogue, clouds, files, refusals, resolved};
 
-/// Returns the largest evaluation and the sum of all evaluations of a cloud.
+/// Returns the work of the most expensive expression of a cloud, and the work of all its expressions together.
 fn used(catalog: &osdpl_core::catalog::Catalog, spec: &Value) -> (Work, Work) {
     let parsed: OpenStackDeploymentSpec = serde_json::from_value(spec.clone()).unwrap();
     let selection = select("cloud", "openstack", &parsed, catalog);
@@ -20,7 +21,7 @@ fn used(catalog: &osdpl_core::catalog::Catalog, spec: &Value) -> (Work, Work) {
 fn shipped_expressions_need_little_work() {
     let catalog = catalogue();
     let (mut one, mut all) = (Work::default(), Work::default());
-    // As many flavors as the schema allows.
+    // Use the maximum number of flavors and properties that the schema allows.
     let properties: Vec<String> = (0..64).map(|index| format!("hw:property_{index}=value")).collect();
     let flavor = |index| {
         let name = format!("flavor{index}");

@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 
 use crate::clouds::{at, base_spec, catalogue, refusals, resolved};
 
-/// The releases of database servers, which need no client certificate: the cloud's own server, and an independent one.
+/// The releases of database servers: the cloud's own server, and an independent one. Servers need no client
+/// certificate.
 const DATABASES: [&str; 2] = ["mariadb", "mariadb-cluster"];
 
 /// Charts that log in as Keystone's administrator only to store a backup in another cloud. So their pods need not trust

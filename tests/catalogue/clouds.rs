@@ -91,7 +91,7 @@ pub fn resolved_with(catalog: &Catalog, spec: &Value, ceph: DeclaredCeph) -> Des
     resolved_from(catalog, spec, Facts { helm_major: 4, ceph: Some(ceph), ..Facts::default() })
 }
 
-/// Resolves a spec with facts that a Job of `release` wrote: `written` contains their keys and values.
+/// Resolves a spec with the facts in `written`, as if a Job of `release` had written them.
 pub fn resolved_knowing(catalog: &Catalog, spec: &Value, release: &str, written: &[(&str, &str)]) -> Desired {
     let written = written.iter().map(|(key, text)| ((*key).to_owned(), (*text).to_owned())).collect();
     resolved_from(

@@ -26,7 +26,7 @@ use crate::clouds::{at, base_spec, catalogue, refusals, resolved};
 /// A release, a path in its values and the expected value. Null means that osdpl removes the chart's default.
 type Set = (&'static str, &'static str, Value);
 
-/// Resolves a cloud with these features. With the storage backend `ceph`, it adds an external Ceph.
+/// Resolves a cloud with these features. If the storage backend is `ceph`, adds an external Ceph.
 fn cloud(catalog: &Catalog, features: &Value) -> Desired {
     let mut features = features.clone();
     if features["storage"]["backend"] == "ceph" {

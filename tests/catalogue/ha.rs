@@ -21,7 +21,7 @@ fn services_without_election_keep_one_replica() {
         ("masakari", "masakari_engine", "masakari_api", &["api"]),
     ] {
         let values = &desired.releases[release].values;
-        assert_eq!(at(values, &format!("pod.replicas.{alone}")), None, "the chart's own number of replicas applies");
+        assert_eq!(at(values, &format!("pod.replicas.{alone}")), None, "the preset must not set these replicas");
         assert_eq!(at(values, &format!("pod.replicas.{three}")), Some(&json!(3)));
         let objects = at(values, "extraObjects").unwrap().as_object().unwrap();
         let found: Vec<_> = objects.keys().filter_map(|name| name.strip_prefix("disruption_budget_")).collect();

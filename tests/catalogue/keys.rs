@@ -123,8 +123,8 @@ fn checks_presets_in_config_maps_like_specs() {
     }
 }
 
-/// Tags of images that the values need not set for each OpenStack release. Most of these images do not belong to
-/// OpenStack; only a feature uses the images for SR-IOV.
+/// Tags of images that the catalogue's values need not set for each OpenStack release. Most of these images do not
+/// belong to OpenStack. The images for SR-IOV do, but only a feature uses them.
 const OTHERS: [&str; 19] = [
     "apparmor_loader",
     "ceph_config_helper",

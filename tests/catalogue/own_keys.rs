@@ -9,12 +9,12 @@ use serde_json::Value;
 
 use crate::clouds::{catalogue, files};
 
-/// A key of a subchart. The chart's key tree lacks the key, because osdpl generated the tree when key trees did not
-/// contain subcharts yet.
+/// A key of a subchart. The test must ignore it: the key tree of the chart lacks the key, because osdpl generated this
+/// tree when key trees did not contain subcharts yet.
 const WITHIN: &str = "cortex-postgres.auth.password";
 
-/// A key of Neutron's configuration that the chart does not list. osdpl takes the section `ml2_type_vlan` for a typo of
-/// the listed section `ml2_type_vxlan`.
+/// A key of Neutron's configuration that the chart's values do not list. The test must ignore it: osdpl takes its
+/// section `ml2_type_vlan` for a typo of the listed section `ml2_type_vxlan`.
 const SISTER: &str = "conf.plugins.ml2_conf.ml2_type_vlan.network_vlan_ranges";
 
 #[test]
@@ -52,7 +52,7 @@ fn every_common_value_reaches_a_chart() {
             let Some(every) = fragment["every"]["values"].as_object() else { continue };
             for (path, _) in values::leaves(every) {
                 let reached = catalog.keys().any(|tree| tree.has_path(&path));
-                assert!(reached, "{file} fragments[{index}]: no chart knows {path}");
+                assert!(reached, "{file} fragments[{index}]: a chart must have {path}");
             }
         }
     }

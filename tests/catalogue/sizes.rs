@@ -57,7 +57,7 @@ fn every_size_stays_below_its_connection_limit() {
         let desired = resolved(&catalog, &spec);
         assert_eq!(refusals(&desired), Vec::<String>::new(), "{presets:?}");
         let (used, limit) = (connections(&catalog, &desired), most(&desired));
-        // A tenth of the connections is reserved for Jobs, consoles, exporters and administrators.
+        // The services may use 90 % of the connections. The rest is for Jobs, consoles, exporters and administrators.
         assert!(used * 10 <= limit * 9, "{presets:?}: {used} connections are more than 90 % of the limit {limit}");
     }
 }

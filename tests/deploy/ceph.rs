@@ -27,7 +27,7 @@ fn data(pairs: &[(&str, &str)]) -> Data {
     pairs.iter().map(|(key, value)| ((*key).to_owned(), value.as_bytes().to_vec())).collect()
 }
 
-/// Returns a Ceph that a Secret describes. `own` says whether Nova has its own Ceph user.
+/// Returns an external Ceph, which a Secret describes. If `own` is true, Nova has a separate Ceph user.
 fn external(own: bool) -> DeclaredCeph {
     let [glance, cinder, backup, nova] = KEYS;
     let mut secret = data(&[

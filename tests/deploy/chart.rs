@@ -41,7 +41,7 @@ fn pods_are_confined_and_spread() {
     assert_eq!(&spread["podAffinityTerm"]["labelSelector"], selector);
     assert_eq!(&of_kind(&objects, "PodDisruptionBudget")["spec"]["selector"], selector);
     let single = own(&["replicas=1"]);
-    assert!(single.iter().all(|object| object["kind"] != "PodDisruptionBudget"), "one pod needs no budget");
+    assert!(single.iter().all(|object| object["kind"] != "PodDisruptionBudget"), "one pod must have no budget");
 }
 
 #[test]

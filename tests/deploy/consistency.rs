@@ -141,7 +141,7 @@ fn unreadable_input_exits_with_code_2() {
         assert_eq!(
             output.status.code(),
             Some(1),
-            "{command}: an error exits with 1, because 2 means that the cloud is not ready"
+            "{command}: an error must exit with 1, because 2 means that the cloud is not ready"
         );
     }
 }

@@ -46,7 +46,7 @@ fn image_root_is_complete_and_replaces_only_its_own() {
     {
         assert!(image.join(file).is_file(), "{file}");
     }
-    assert!(!image.join("bin/sh").exists(), "the image has no shell");
+    assert!(!image.join("bin/sh").exists(), "the image must have no shell");
     let foreign = folder.path().join("foreign");
     std::fs::create_dir(&foreign).unwrap();
     std::fs::write(foreign.join("letter"), "dear").unwrap();
@@ -150,5 +150,5 @@ async fn operator_runs_in_the_image_and_stops_on_sigterm() {
     assert_eq!(cloud.status.as_ref().unwrap().releases, "1/1");
     api.delete("cloud", &DeleteParams::default()).await.unwrap();
     await_condition(api, "cloud", conditions::is_deleted(&cloud.uid().unwrap())).await.unwrap();
-    assert!(operator.stop().success(), "PID 1 handles SIGTERM and exits cleanly");
+    assert!(operator.stop().success(), "the operator as PID 1 must handle SIGTERM and exit with success");
 }

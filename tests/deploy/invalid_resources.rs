@@ -27,7 +27,7 @@ const fn invalid(check: Check, spec: &'static str, field: &'static str, message:
     InvalidResource { check, spec, field, message }
 }
 
-const PATHS: &str = "must hold paths of keys separated by single dots, such as conf.nova.DEFAULT.debug; a key that holds dots stands in double quotes";
+const PATHS: &str = "must contain paths whose keys are separated by single dots, such as conf.nova.DEFAULT.debug; write a key that contains dots in double quotes";
 const BATCH_SIZE: &str = "spec.nodes.rollout.batchSize";
 const OBJECT: &str = "must be the name of an object in this namespace";
 const KEY: &str = "must be a key of the object's data";

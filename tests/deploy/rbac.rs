@@ -201,10 +201,10 @@ fn extra_rights_are_held_only_if_listed() {
     for (service, more) in &additional {
         let is_enabled = service == "nagios" || service == "prometheus_node_exporter";
         for rule in more {
-            assert!(!shipped.contains(rule), "{service}: the operator does not hold {rule:?} by default");
+            assert!(!shipped.contains(rule), "{service}: by default, the operator must not hold {rule:?}");
             assert!(
                 !is_enabled || with_services.contains(rule),
-                "{service}: with rbac.services, the operator holds {rule:?}"
+                "{service}: with rbac.services, the operator must hold {rule:?}"
             );
         }
     }

@@ -68,7 +68,7 @@ pub fn found(name: &str) -> Result<PathBuf, PathBuf> {
     let files = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
     let mut files = files.filter(|file| {
         let rest = file.file_stem().and_then(|stem| stem.to_str()?.strip_prefix(name)?.strip_prefix('-'));
-        // Some projects prefix their versions with `v`.
+        // Accept a version with the prefix `v`, which some projects use.
         let version = rest.map(|rest| rest.strip_prefix('v').unwrap_or(rest));
         version.is_some_and(|version| version.starts_with(|first: char| first.is_ascii_digit()))
     });
@@ -106,7 +106,7 @@ pub fn catalogue() -> Vec<Value> {
     objects
 }
 
-/// Returns, by service, the objects that helm would create in a cloud with all services of the catalogue. It leaves out
+/// Returns, by service, the objects that helm would create in a cloud with all services of the catalogue. Leaves out
 /// releases whose chart is not available.
 pub fn services() -> BTreeMap<String, Vec<Value>> {
     let catalog = shipped();
@@ -134,7 +134,7 @@ pub fn by(name: &str, chart: &str, values: &Values) -> Vec<Value> {
 
 fn rendered(name: &str, chart: &Path, values: &Values) -> Vec<Value> {
     let chart = chart.to_str().unwrap();
-    // The charts of other projects accept only some versions of Kubernetes; all of these charts accept 1.34.
+    // Some charts of other projects refuse some versions of Kubernetes. No chart refuses 1.34.
     let arguments = [
         "template",
         name,

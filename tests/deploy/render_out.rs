@@ -57,7 +57,7 @@ fn writes_values_and_commands_in_dependency_order() {
     assert!(found.ends_with(" --namespace openstack -- keystone keystone"), "{found}");
     let values: Value = yaml::parse("values", &std::fs::read_to_string(folder.join("keystone.yaml")).unwrap()).unwrap();
     assert_eq!(values.pointer("/endpoints/oslo_db/auth/admin/password"), Some(&json!("<redacted>")));
-    // helm 3 does not know the flag `--server-side`.
+    // The commands for helm 3 must not have the flag `--server-side`, which helm 3 does not know.
     let third = render("minimal", &folder, &["--helm-major", "3"]);
     assert!(third.status.success());
     assert!(!std::fs::read_to_string(folder.join("install.sh")).unwrap().contains("--server-side="));
@@ -91,7 +91,7 @@ fn writes_charts_and_uses_their_namespaces() {
     assert_eq!(
         names,
         ["charts", "install.sh", "memcached.yaml"],
-        "the folder has only the files of the requested release"
+        "the folder must contain only the files of the requested release"
     );
     std::fs::write(folder.join("memcached.yaml"), "{}\n").unwrap();
     let (output, log) = run(&folder, &[]);

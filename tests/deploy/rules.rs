@@ -45,8 +45,7 @@ pub fn permissions(rule: &PolicyRule) -> Vec<Permission> {
     all
 }
 
-/// Whether one of the rules grants the permission. It does not support wildcards, because the operator's rules have no
-/// wildcards.
+/// Whether one of the rules grants the permission. Does not support wildcards, because the operator's rules have none.
 pub fn allowed(rules: &[PolicyRule], permission: &Permission) -> bool {
     let has = |list: Option<&Vec<String>>, needed: &String| list.is_some_and(|list| list.contains(needed));
     rules.iter().any(|rule| {

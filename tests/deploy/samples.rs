@@ -65,7 +65,7 @@ fn invalid_kubeconfig_is_not_a_new_cloud() {
     let (stderr, planned) = plan(Some("apiVersion: v1\nkind: Config\n"));
     assert!(
         planned && stderr.contains(new_cloud),
-        "with a kubeconfig without clusters, osdpl plans a new cloud: {stderr}"
+        "with a kubeconfig without clusters, osdpl must plan a new cloud: {stderr}"
     );
     let (stderr, planned) = plan(Some("clusters: [broken\n"));
     assert!(!planned && stderr.contains("this is not a kubeconfig: "), "{stderr}");

@@ -145,7 +145,7 @@ fn keeps_nulls_except_with_client_side_apply() {
         assert_eq!(stored["spec"]["services"]["nova"]["releases"]["nova"]["values"], *expected, "{how:?}");
         assert!(
             stored["spec"]["features"].as_object().unwrap().contains_key("of_my_own"),
-            "{how:?}: unknown features are kept"
+            "{how:?}: the API server must keep unknown features"
         );
         kubectl(&["delete", "osdpl", "cloud", "--namespace", "nulls"], "").unwrap();
     }
@@ -162,7 +162,7 @@ fn stores_integer_without_a_decimal_point() {
         let kept = api.get("cloud").await.unwrap().data;
         assert_eq!(kept["spec"]["nodes"]["rollout"]["pauseSeconds"], json!(60));
         object["spec"]["nodes"]["rollout"]["pauseSeconds"] = json!(60.5);
-        assert!(put(&api, &object).await.is_err(), "60.5 is not an integer");
+        assert!(put(&api, &object).await.is_err(), "the API server must refuse 60.5 as an integer");
         remove(&api).await;
     });
 }
@@ -245,7 +245,7 @@ fn operator_account_may_create_all_chart_objects() {
         objects.iter().filter(|object| !is_role(object) && object["kind"] != "HTTPRoute").cloned().collect();
     let done = apply("--dry-run=server", other_objects).unwrap();
     assert!(done.lines().count() > 300, "{done}");
-    // Verify the check itself: the same account may not grant rights that it does not hold.
+    // Make sure that the API server makes this check: it must refuse a Role with rights that the account does not hold.
     let greedy = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "greedy", "namespace": "openstack"},
         "rules": [{"apiGroups": [""], "resources": ["pods/exec"], "verbs": ["create"]}]});
     let errors = apply("--dry-run=server", vec![greedy]).unwrap_err();
@@ -260,7 +260,7 @@ fn uninstalling_the_chart_keeps_every_cloud() {
     object["metadata"]["namespace"] = "kept".into();
     kubectl(&["create", "-f", "-"], &object.to_string()).unwrap();
     let chart = path("deploy/osdpl");
-    // The policy would also apply to the resources of other tests.
+    // Do not install the chart's policy, because it would also apply to the resources of other tests.
     for program in HELMS {
         let install = [
             "install",

@@ -52,13 +52,13 @@ fn serve(answer: impl Fn(usize) -> Answer + Send + 'static) -> (SocketAddr, Arc<
         for stream in listener.incoming() {
             let mut stream = BufReader::new(stream.unwrap());
             let mut line = String::new();
-            // The head of a request ends with an empty line. None of these requests has a body.
+            // Read until the empty line after the head of the request. These requests have no body.
             while stream.read_line(&mut line).unwrap_or_default() > 2 {
                 line.clear();
             }
             let (code, body) = answer(counter.fetch_add(1, Ordering::SeqCst));
             let head = "Retry-After: 100\r\nConnection: close\r\nContent-Type: application/json";
-            // The client may have ended already.
+            // Ignore errors: the client may have ended already.
             drop(write!(
                 stream.get_mut(),
                 "HTTP/1.1 {code} A\r\n{head}\r\nContent-Length: {}\r\n\r\n{body}",
@@ -78,7 +78,7 @@ fn list(items: &[serde_json::Value]) -> Answer {
 
 #[test]
 fn commands_end_if_the_server_never_responds() {
-    // The kernel accepts the connections, and no program reads the requests.
+    // This server never responds: the kernel accepts connections, but no program reads the requests.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = silent.local_addr().unwrap();
     let expected =
@@ -105,7 +105,7 @@ fn commands_end_if_the_server_is_unavailable() {
         let before = requests.load(Ordering::SeqCst);
         check_failure(address, arguments, &expected);
         let sent = requests.load(Ordering::SeqCst) - before;
-        assert!(sent <= 4, "{arguments:?} sends a request again at most three times, not {sent} times");
+        assert!(sent <= 4, "{arguments:?} must send a request at most four times, not {sent} times");
     }
 }
 

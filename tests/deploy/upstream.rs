@@ -75,8 +75,8 @@ const IDLE: &[(&str, &str, &str)] = &[
     ("trove", "endpoints.identity.auth.*.password", "the entries are for other services, and no template reads them"),
 ];
 
-/// A credential that the clouds of this test do not use. Nova needs it only if Nova has its own Ceph user, and the
-/// example Ceph has no such user.
+/// A credential that the clouds of this test do not use: Nova needs it only with a separate Ceph user, which the
+/// example Ceph does not have.
 const OTHERWISE: &str = "the-nova-rbd_instances_secret_uuid";
 
 /// Returns the sets of mutually exclusive services. For each set, the catalogue has an error with the condition `true`.
@@ -133,8 +133,8 @@ impl Kind {
         on_ceph.chain([Self::on_ovn(catalog, most - 1), Self::on_claims()]).collect()
     }
 
-    /// Returns a spec with every service of the catalogue. It contains only one service of each set of mutually
-    /// exclusive services.
+    /// Returns a spec with every service of the catalogue, but with only one service of each set of mutually exclusive
+    /// services.
     fn spec(&self, catalog: &Catalog, release: &str) -> Value {
         let mut services: BTreeSet<&str> = catalog.services.keys().map(String::as_str).collect();
         for set in exclusive(catalog) {
@@ -270,7 +270,7 @@ fn shared_secrets_are_equal_in_both_releases() {
             "neutron and nova must have the same secret for metadata requests; neutron has it at {path}"
         );
     }
-    // Ceilometer logs in as the broker's administrator, which the charts call `rabbitmq`.
+    // Ceilometer logs in as the broker's administrator, so its URLs must contain the administrator's password.
     let administrator = text("rabbitmq", "endpoints.oslo_messaging.auth.user.password");
     let path = "conf.ceilometer.notification.messaging_urls.values";
     let urls = at(&desired.releases["ceilometer"].values, path).and_then(Value::as_array).unwrap();

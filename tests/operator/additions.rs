@@ -1,5 +1,5 @@
-//! Tests additions to the catalogue. The operator reads only the `ConfigMap`s that the resource names, and changed
-//! content of these `ConfigMap`s waits for approval.
+//! Tests additions to the catalogue, which are `ConfigMap`s. The operator reads only the `ConfigMap`s that
+//! `spec.catalog` names. If their content changes, it uses the new content only after approval.
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -44,7 +44,7 @@ fn digest(world: &World, data: &Value) -> String {
     Addition::new(&world.namespace, "lantern", serde_json::from_value(data.clone()).unwrap()).digest()
 }
 
-/// Returns the memory of the release `lantern` and the number of helm runs.
+/// Returns the value `conf.memcached.memory` of the release `lantern`, and the number of helm runs.
 fn state(world: &World) -> (Option<Value>, usize) {
     (world.helm_values("lantern").pointer("/conf/memcached/memory").cloned(), world.helm_runs().len())
 }
@@ -66,7 +66,7 @@ fn config_maps_that_the_resource_does_not_name_have_no_effect() {
         let cloud = world.until_ready().await;
         assert_eq!(world.helm_values("memcached").pointer("/extraObjects/intruder"), None);
         let jobs: Api<Job> = Api::namespaced(world.client.clone(), "kube-system");
-        assert!(jobs.get_opt(&job).await.unwrap().is_none(), "the Job of the ConfigMap must not exist");
+        assert!(jobs.get_opt(&job).await.unwrap().is_none(), "a ConfigMap that the spec does not name must add no Job");
         assert!(cloud.status().catalog.is_empty());
     });
 }
@@ -91,7 +91,7 @@ fn changed_content_waits_for_approval() {
         until_message(world, reason::APPROVAL, changed).await;
         let cloud = world.deployments().get(crate::cloud::NAME).await.unwrap();
         assert_eq!(cloud.child("lantern").changes, ["conf.memcached.memory"]);
-        assert!(cloud.child("rabbitmq").message.contains(changed), "a new release waits, too: {cloud:?}");
+        assert!(cloud.child("rabbitmq").message.contains(changed), "new releases must wait, too: {cloud:?}");
         assert_eq!(state(world), (Some(json!(300)), 2));
         assert_eq!(cloud.status().catalog["lantern"], digest(world, &first));
         let hash = cloud.status().approval.unwrap();
@@ -142,7 +142,7 @@ fn unusable_additions_change_nothing() {
         write(world, &second).await;
         world.until_ready().await;
         let upgraded = (Some(json!(400)), 2);
-        assert_eq!(state(world), upgraded, "the content needs no approval, because the spec names its digest");
+        assert_eq!(state(world), upgraded, "content whose digest is in the spec must need no approval");
 
         world.api::<ConfigMap>().delete("lantern", &DeleteParams::default()).await.unwrap();
         until_message(world, reason::INVALID, "lantern does not exist; create it").await;

@@ -1,5 +1,5 @@
-//! With `approval: Always`, every change of the spec waits until a person approves it, also a change of objects outside of
-//! releases.
+//! With `approval: Always`, every change of the spec waits until a person approves it. This includes changes of objects
+//! that belong to no release, such as labels of nodes.
 
 use k8s_openapi::api::core::v1::{Endpoints, Service};
 use kube::ResourceExt;
@@ -42,8 +42,8 @@ fn always_holds_back_each_new_target() {
         world.apply(&with_values(spec.clone(), "memcached", memory(300))).await;
         let cloud = world.until_reason(reason::APPROVAL).await;
         assert_eq!(cloud.child("memcached").changes, ["conf.memcached.memory"]);
-        // The hash of the first target must not approve another target. The status still contains this hash, and the
-        // test sets the annotation to this hash again.
+        // A person repeats the approval of the first target, whose hash is still in the status. This approval must not
+        // apply to another target.
         world.annotate(APPROVE, json!(first)).await;
         world.apply(&with_values(spec.clone(), "memcached", memory(301))).await;
         let cloud = world.until_reason(reason::APPROVAL).await;
@@ -65,7 +65,7 @@ fn approved_install_continues_after_a_crash() {
         world.osdpl(&["approve", &hash]);
         until_hook(world, "keystone", "keystone-fernet-setup").await;
         operator.kill();
-        assert!(world.helm_runs().iter().all(|run| run.release() != "placement"), "placement waits for keystone");
+        assert!(world.helm_runs().iter().all(|run| run.release() != "placement"), "placement must wait for keystone");
         world.cluster().remove_rule("keystone-fernet-setup").await.unwrap();
         let _operator = world.operator().start().await;
         let cloud = world.until_ready().await;
@@ -73,7 +73,8 @@ fn approved_install_continues_after_a_crash() {
     });
 }
 
-/// Waits until changes of objects, but no release, wait for approval, and returns the resource.
+/// Waits until a message with `text` says that changes of objects, but of no release, wait for approval. Returns the
+/// resource.
 async fn until_objects_wait(world: &World, text: &str) -> OpenStackDeployment {
     let waits = |cloud: &OpenStackDeployment| {
         let message = cloud.condition(condition::READY).filter(|ready| ready.status == "True")?.message;
@@ -116,7 +117,7 @@ fn always_holds_back_labels_and_external_services() {
         assert_eq!(published_address(world).await, "192.0.2.7");
         let runs = world.helm_runs().len();
 
-        // A new node is no change of the spec, so the earlier approval applies to it.
+        // A new node does not change the spec. So the operator labels it without a new approval.
         nodes.add("late", json!({})).await;
         nodes.until_labels(&late, &[COMPUTE, SWITCH]).await;
 
@@ -135,12 +136,12 @@ fn always_holds_back_labels_and_external_services() {
         world.apply(&spec).await;
         until_objects_wait(world, &format!("would be added to {second}")).await;
         nodes.until_labels(&second, &[]).await;
-        // The change can be taken back without an approval.
+        // The user can revert a change that waits for approval. The revert itself needs no approval.
         spec["nodes"]["roles"]["compute"]["names"] = json!([first, late]);
         world.apply(&spec).await;
         let cloud = world.until_ready().await;
         assert_eq!((cloud.status().phase, cloud.status().approval), (Some(Phase::Ready), None));
-        assert_eq!(world.helm_runs().len(), runs, "no release has changed");
+        assert_eq!(world.helm_runs().len(), runs, "changes of objects must not start helm");
 
         spec["services"]["memcached"] = json!({"enabled": false});
         world.apply(&spec).await;

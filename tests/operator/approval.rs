@@ -110,7 +110,7 @@ fn uninstalls_wait_for_approval() {
         assert_eq!(cloud.status().releases, "1/1");
         let last = world.helm_runs().pop().unwrap();
         assert_eq!((last.verb(), last.release()), ("uninstall", "memcached"));
-        assert_eq!(cloud.annotations().get(APPROVE), None, "the operator removes the approval after the uninstall");
+        assert_eq!(cloud.annotations().get(APPROVE), None, "the uninstall must consume the approval");
 
         spec["services"]["memcached"]["enabled"] = json!(true);
         world.apply(&spec).await;

@@ -89,7 +89,7 @@ fn kinds(objects: &BTreeSet<Object>) -> BTreeSet<&str> {
 #[test]
 fn plans_list_all_writes_from_install_to_deletion() {
     run_test("planned", async |world| {
-        // The operator creates the namespace of a release.
+        // Grant rights in all namespaces, because the operator creates the namespace of a release in this test.
         world.permit_all();
         let mut nodes = Nodes::of(world);
         let began = now();

@@ -1,5 +1,5 @@
-//! Checks at the end of each test that no secret is visible: in no log, event, status, annotation, `ConfigMap`, command
-//! line, environment, metric, file, or output of a command, in no encoding.
+//! Checks at the end of each test that no secret is visible in any encoding. Searches logs, events, statuses,
+//! annotations, `ConfigMap`s, command lines, environments, metrics, files and outputs of commands.
 
 pub mod collect;
 mod commands;
@@ -17,7 +17,7 @@ use collect::Secrets;
 use places::{Leak, Searches};
 use search::Search;
 
-/// The file in a test's folder with each version of each status.
+/// The file in a test's folder that contains every version of every status.
 pub const STATUSES: &str = "statuses.log";
 
 impl World {
@@ -27,7 +27,7 @@ impl World {
         assert!(leaks.is_empty(), "no secret may be visible: {leaks:#?}");
     }
 
-    /// Returns where these secrets are visible.
+    /// Returns the places in which these secrets are visible.
     async fn leaks_of(&self, secrets: &Secrets) -> Vec<Leak> {
         let searches = Searches { all: Search::new(&secrets.all), ceph: Search::new(&secrets.ceph) };
         let mut leaks = self.leaks_in_objects(&searches).await;

@@ -218,7 +218,7 @@ fn keeps_foreign_objects_and_deletes_own_ones() {
         let mut foreign: ConfigMap =
             serde_json::from_value(json!({"metadata": {"name": "ceph-etc"}, "data": {"ceph.conf": "mine"}})).unwrap();
         foreign = world.api().create(&PostParams::default(), &foreign).await.unwrap();
-        // This Secret has the keys that the operator of Mirantis writes, with a separate Ceph user for Nova.
+        // Use a Secret as Mirantis' operator writes it: it has other keys, and a separate Ceph user for Nova.
         let secret = json!({
             "metadata": {"name": SECRET},
             "stringData": {

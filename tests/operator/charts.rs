@@ -1,4 +1,4 @@
-//! Tests a user who edits charts while the operator runs, and a chart repository that does not respond.
+//! Tests charts that a user edits while the operator runs, and a chart repository that does not respond.
 
 mod republished;
 
@@ -52,12 +52,15 @@ fn edited_chart_needs_approval_and_locked_one_is_refused() {
         trigger_reconcile(world, "edited").await;
         let cloud = world.until_reason(reason::APPROVAL).await;
         assert_ne!(cloud.child("memcached").chart_digest, Some(digest.clone()));
-        assert_eq!(cloud.child("memcached").changes, ["(no value, but the chart, helm's version or helm's flags)"]);
+        assert_eq!(
+            cloud.child("memcached").changes,
+            ["(no value changes, but the chart, helm's version or helm's flags do)"]
+        );
         assert!(cloud.child("mariadb").ready);
         assert_eq!(
             world.helm_runs().len(),
             2,
-            "the operator does not upgrade a release to an edited chart without approval"
+            "the operator must not upgrade a release to an edited chart without approval"
         );
         let hash = cloud.status().approval.unwrap();
         assert!(world.osdpl(&["plan"]).ends_with(&format!(" {hash}\n")));
@@ -70,7 +73,7 @@ fn edited_chart_needs_approval_and_locked_one_is_refused() {
         assert_eq!(
             cloud.child("memcached").chart_digest,
             Some(digest.clone()),
-            "when the chart has its original content again, the status has the original digest"
+            "when the chart has its original content again, the status must have the original digest"
         );
         assert!(operator.stop().await.success());
 

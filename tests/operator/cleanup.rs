@@ -82,7 +82,7 @@ fn cleans_up_only_leftovers_after_a_success() {
         until_failed(world, 2).await;
         let api = world.api::<ConfigMap>();
         for name in ["left", "foreign", "wanted", "left-kept"] {
-            assert!(api.get_opt(name).await.unwrap().is_some(), "{name}: helm created it before it failed");
+            assert!(api.get_opt(name).await.unwrap().is_some(), "helm must have created {name} before it failed");
         }
         // Make another helm release the owner of the ConfigMap `foreign`, so that the cleanup must not delete this
         // ConfigMap.
@@ -204,7 +204,7 @@ fn retries_an_unrenderable_chart_only_with_new_inputs() {
         assert_eq!(
             cloud.condition("Stalled").unwrap().status,
             "True",
-            "Stalled is True, because a retry does not fix an invalid template"
+            "Stalled must be True, because a retry does not fix an invalid template"
         );
         assert_eq!(cloud.condition("Reconciling").unwrap().status, "False");
         let runs = || world.helm_runs().iter().filter(|run| run.release() == RELEASE).count();

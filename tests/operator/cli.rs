@@ -13,7 +13,8 @@ use serde_json::json;
 use crate::cloud::{NAME, StatusAccess, services};
 use crate::world::{World, run_test};
 
-/// The options with which a user asks for credentials.
+/// The options with which a user asks for credentials. The check for visible secrets ignores the output of a command
+/// with such an option.
 const SHOWS_CREDENTIALS: [&str; 2] = ["--credentials", "--show-secrets"];
 
 impl World {
@@ -53,7 +54,7 @@ fn status_plan_and_wait_agree_with_kubectl_wait() {
     run_test("cli", async |world| {
         assert_eq!(
             world.osdpl_fails(&["status"]),
-            "osdpl: there is no such OpenStackDeployment; see `kubectl get osdpl -A`\n"
+            "osdpl: the cluster has no OpenStackDeployment with this name and namespace; `kubectl get osdpl -A` lists all\n"
         );
         let mut spec = services(&["mariadb", "memcached"]);
         spec["paused"] = json!(true);
@@ -88,7 +89,7 @@ fn status_plan_and_wait_agree_with_kubectl_wait() {
         assert!(!text.contains('\u{1b}'), "the output must not contain escape sequences");
         assert!(world.osdpl(&["plan"]).ends_with("Nothing to do: 2 releases are ready.\n"));
         let error = world.osdpl_fails(&["wait", "no-such-cloud"]);
-        assert!(error.contains("there is no such OpenStackDeployment"), "{error}");
+        assert!(error.contains("the cluster has no OpenStackDeployment with this name and namespace"), "{error}");
         assert!(world.until_ready().await.is_ready());
     });
 }
@@ -116,7 +117,7 @@ fn clear_redacted(values: &mut serde_json::Value, rendered: &mut serde_json::Val
     if *rendered == "<redacted>" {
         assert!(
             values.as_str().is_some_and(|text| text.len() >= 16),
-            "osdpl redacts only credentials, which have at least 16 characters"
+            "osdpl must redact only credentials, which have at least 16 characters"
         );
         (*values, *rendered) = (json!(null), json!(null));
     } else if let (Some(values), Some(rendered)) = (values.as_object_mut(), rendered.as_object_mut()) {

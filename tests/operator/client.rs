@@ -92,7 +92,7 @@ fn removes_a_gone_host_once_it_has_no_instances() {
         server.set_behaviour("neutron-server", Behaviour::Unavailable);
         cloud.delete_host(access, "n1", "compute-n1").await.unwrap_err();
         let services = cloud.call(access, &nova::services()).await.unwrap().services;
-        assert_eq!(services.len(), 2, "the compute service of n1 stays until its agents in Neutron are deleted");
+        assert_eq!(services.len(), 2, "the compute service of n1 must stay until its agents in Neutron are deleted");
         server.set_behaviour("neutron-server", Behaviour::Normal);
         cloud.delete_host(access, "n1", "compute-n1").await.unwrap();
         assert_eq!(agents().await, 0);

@@ -1,5 +1,5 @@
-//! CRDs of charts: the operator creates missing ones, changes existing ones only after approval, and never changes CRDs
-//! of another owner or newer ones.
+//! Tests CRDs of charts. The operator creates a missing CRD, and changes an existing CRD only after approval. It never
+//! changes a CRD that has another owner, or that is newer than the CRD in the chart.
 
 use std::path::{Path, PathBuf};
 
@@ -26,7 +26,7 @@ impl<'a> Crd<'a> {
         Self { world, api: Api::all(world.client.clone()), name }
     }
 
-    /// Returns the CRD with these fields in the spec of its objects.
+    /// Returns the manifest of the CRD. Its schema defines these fields in `spec`.
     fn with_fields(&self, fields: &[&str]) -> Value {
         let fields: serde_json::Map<_, _> =
             fields.iter().map(|field| ((*field).to_owned(), json!({"type": "string"}))).collect();
@@ -43,7 +43,7 @@ impl<'a> Crd<'a> {
         })
     }
 
-    /// Returns a folder of charts in which memcached's chart contains the CRD with these fields.
+    /// Returns a folder of charts in which memcached's chart contains the CRD with these fields in `spec`.
     fn charts(&self, fields: &[&str]) -> PathBuf {
         let folder = self.world.folder.path().join("charts");
         copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/charts"), &folder);
@@ -52,13 +52,13 @@ impl<'a> Crd<'a> {
         folder
     }
 
-    /// Applies the CRD with these fields as a field manager.
+    /// Applies the CRD with these fields in `spec`, as this field manager.
     async fn apply(&self, manager: &str, fields: &[&str]) {
         let params = PatchParams::apply(manager).force();
         self.api.patch(&self.name, &params, &Patch::Apply(self.with_fields(fields))).await.unwrap();
     }
 
-    /// Returns the names of the fields in the spec of the CRD's objects, in the cluster.
+    /// Returns the names of the fields that the CRD in the cluster defines in `spec`.
     async fn fields(&self) -> Vec<String> {
         let crd = serde_json::to_value(self.api.get(&self.name).await.unwrap()).unwrap();
         let schema = crd.pointer("/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties").unwrap();
@@ -78,14 +78,14 @@ fn changes_crds_only_after_approval() {
         let spec = services(&["memcached"]);
         world.apply(&spec).await;
         world.until_ready().await;
-        assert_eq!(crd.fields().await, ["colour", "size"], "a missing CRD needs no approval");
+        assert_eq!(crd.fields().await, ["colour", "size"], "a missing CRD must need no approval");
 
         crd.apply(MANAGER, &["colour", "weight"]).await;
         let changed = with_values(spec.clone(), "memcached", json!({"conf": {"memcached": {"memory": 300}}}));
         world.apply(&changed).await;
         let cloud = world.until_reason(reason::APPROVAL).await;
         let message = cloud.child("memcached").message;
-        assert!(message.contains("its chart changes or takes over CRDs that the cluster already has"), "{message}");
+        assert!(message.contains("its chart changes CRDs that already exist in the cluster"), "{message}");
         assert!(message.contains(&crd.name), "{message}");
         assert_eq!((crd.fields().await, world.helm_runs().len()), (vec!["colour".into(), "weight".into()], 1));
         world.osdpl(&["approve"]);

@@ -33,8 +33,9 @@ fn is_unmanaged(name: &str) -> bool {
     name.contains(UNMANAGED)
 }
 
-/// Returns the name and uid of each object that a deletion retains: claims, and Secrets with credentials or keys. helm
-/// deletes the claims in a chart's manifest, such as the one for Tempest's reports, unless the chart keeps them.
+/// Returns the name and uid of each object that a deletion retains: claims, and Secrets with credentials or keys.
+/// Leaves out claims that helm deletes with their release: those of a chart's manifest without helm's annotation to
+/// keep them, such as the claim for Tempest's reports.
 pub async fn retained_objects(world: &World) -> BTreeMap<String, Option<String>> {
     let claims = world.api::<PersistentVolumeClaim>().list(&ListParams::default()).await.unwrap();
     let secrets = world.api::<Secret>().list(&ListParams::default()).await.unwrap();
@@ -104,9 +105,9 @@ fn deletion_runs_in_reverse_order_and_respects_retain_and_detach() {
                 "keystone must be uninstalled before {needed}, which it needs: {uninstalled:?}"
             );
         }
-        assert_eq!(jobs(world).await, [""; 0], "the operator deletes the Jobs of hooks, which helm keeps");
+        assert_eq!(jobs(world).await, [""; 0], "the operator must delete the Jobs of hooks, which helm keeps");
         assert_eq!(retained_objects(world).await, retained_before);
-        assert!(has_database_state(world).await, "the state belongs to the volumes, which stay");
+        assert!(has_database_state(world).await, "Retain must keep the database's state together with its volumes");
 
         world.apply(&spec).await;
         world.until_ready().await;
@@ -142,7 +143,10 @@ fn deletion_runs_in_reverse_order_and_respects_retain_and_detach() {
             "the deletion must keep the claim and the credentials of rabbitmq: {unmanaged_objects:?}"
         );
         assert_eq!(retained_objects(world).await, unmanaged_objects);
-        assert!(!has_database_state(world).await, "a new database can't start with the state of the old one");
+        assert!(
+            !has_database_state(world).await,
+            "Purge must delete the state, with which a new database could not start"
+        );
         assert_eq!(jobs(world).await, ["rabbitmq-cluster-wait"]);
     });
 }
@@ -188,7 +192,8 @@ fn deletes_a_terminating_namespace_with_its_cloud() {
         let namespaces: Api<Namespace> = Api::all(world.client.clone());
         let namespace = namespaces.get(&world.namespace).await.unwrap();
         namespaces.delete(&world.namespace, &DeleteParams::default()).await.unwrap();
-        // Kubernetes may delete the operator's Role before the resource. Then it refuses the writes of one more pass.
+        // Kubernetes may delete the operator's Role before the resource. The writes of a last pass then fail, and the
+        // operator logs errors.
         world.allow_errors();
         let uid = namespace.uid().unwrap();
         let gone = await_condition(namespaces, &world.namespace, conditions::is_deleted(&uid));

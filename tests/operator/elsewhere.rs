@@ -1,4 +1,5 @@
-//! An operator that a person starts by hand with the namespace of another Lease does not run beside the active one.
+//! A person starts an operator by hand, and its Lease is in another namespace than the Lease of the active operator.
+//! The new operator must end, because two operators must not manage the same cloud.
 
 use crate::operator::PROBE_PERIOD;
 use crate::pool::SYSTEM;
@@ -9,7 +10,8 @@ fn ends_if_an_operator_is_active_in_another_namespace() {
     run_test("elsewhere", async |world| {
         let active = world.operator().pod("active").start().await;
         world.until_holder("active").await;
-        // A person has the right to list all Leases, which the operator's own account does not have.
+        // A person may list the Leases in all namespaces, so this operator finds the active one. The operator's own
+        // ServiceAccount does not have this right.
         let by_hand = world.operator().pod("by-hand").environment("KUBECONFIG", world.cluster().kubeconfig());
         let by_hand = by_hand.arguments(&["--namespace", &world.namespace]).spawn();
         assert!(!by_hand.ended().await.success());
@@ -18,7 +20,8 @@ fn ends_if_an_operator_is_active_in_another_namespace() {
         assert!(log.contains("another operator is active: active_") && log.contains(&lease), "{log}");
         assert_eq!(active.readiness(), "ok: leader\n");
 
-        // The Lease of a killed operator stays held, but nobody renews it.
+        // After a kill, the Lease still names the killed operator as its holder, but nobody renews it. So another
+        // operator may run.
         active.kill();
         let by_hand = world.operator().pod("by-hand").environment("KUBECONFIG", world.cluster().kubeconfig());
         let by_hand = by_hand.arguments(&["--namespace", &world.namespace]).start().await;

@@ -1,4 +1,5 @@
-//! A user runs helm for releases that osdpl manages, or has installed releases whose names are in the catalogue.
+//! A user upgrades releases of osdpl with plain helm, or has installed releases whose names are in the catalogue. The
+//! operator reports these releases, and changes them only when the user asks for it.
 
 use std::path::Path;
 
@@ -60,14 +61,14 @@ fn foreign_upgrade_stays_until_spec_change_or_repair() {
         until_foreign(world, 4).await;
         let is_reported = |cloud: &osdpl_core::api::OpenStackDeployment| {
             let message = cloud.child("memcached").message;
-            message.starts_with("revision 4 was not made by osdpl (helm: \"Rollback to 1\" by hand at 2").then_some(())
+            message.starts_with("osdpl did not make revision 4 (helm: \"Rollback to 1\" by hand at 2").then_some(())
         };
         world.until("the operator reports the manual rollback with its time", is_reported).await;
         assert_eq!(world.helm_runs().len(), 4);
         world.annotate(REPAIR, json!("memcached")).await;
         let repaired = world.until_ready().await;
         assert_eq!(repaired.child("memcached").revision, Some(5));
-        assert_eq!(repaired.annotations().get(REPAIR), None, "the operator removes the annotation after the repair");
+        assert_eq!(repaired.annotations().get(REPAIR), None, "the repair must remove the annotation");
         assert_eq!(world.helm_values("memcached")["conf"]["memcached"]["memory"], 256);
     });
 }

@@ -16,7 +16,7 @@ use crate::world::{World, run_test};
 
 const SMALL: [&str; 2] = ["mariadb", "memcached"];
 
-/// The record of a release that is not installed.
+/// The name of the forged record, according to which the release horizon is installed.
 const FORGED: &str = "sh.helm.release.v1.horizon.v1";
 
 /// A ConfigMap that helm would delete if it uninstalled the forged release.
@@ -85,14 +85,14 @@ fn ignores_records_in_other_namespaces() {
         let mut spec = cloud_with_debug();
         world.apply(&spec).await;
         let cloud = world.until_ready().await;
-        assert_eq!(cloud.status().children.keys().collect::<Vec<_>>(), SMALL, "the status lists no cloned release");
+        assert_eq!(cloud.status().children.keys().collect::<Vec<_>>(), SMALL, "the status must list no cloned release");
         spec["deletionPolicy"] = json!("Purge");
         world.apply(&spec).await;
         world.delete().await;
         world.until_gone().await;
-        assert_eq!(uninstalled(world).len(), SMALL.len(), "the operator uninstalls only the releases of the cloud");
+        assert_eq!(uninstalled(world).len(), SMALL.len(), "the operator must uninstall only the releases of the cloud");
         let left = clone.list(&ListParams::default().labels("owner=helm")).await.unwrap().items.len();
-        assert_eq!(left, SMALL.len(), "the cloned records stay");
+        assert_eq!(left, SMALL.len(), "the deletion of the cloud must not delete the cloned records");
     });
 }
 
@@ -138,7 +138,7 @@ fn forged_release_is_not_uninstalled_without_approval() {
         let patch = Patch::Merge(json!({"metadata": {"labels": labels}}));
         secrets.patch(FORGED, &PatchParams::default(), &patch).await.unwrap();
         world.until_gone().await;
-        assert!(secrets.get_opt(FORGED).await.unwrap().is_some(), "the operator keeps the forged release");
+        assert!(secrets.get_opt(FORGED).await.unwrap().is_some(), "the operator must keep the forged release");
     });
 }
 
@@ -177,17 +177,17 @@ fn forged_uninstall_of_a_selected_release_is_not_continued() {
         let record = forge_unfinished_uninstall(world).await;
         world.until_reason(reason::APPROVAL).await;
 
-        // The spec selects the release, but osdpl has not installed it.
+        // The spec selects rabbitmq, for which the forged record exists, but osdpl has not installed rabbitmq.
         let mut spec = services(&["mariadb", "memcached", "rabbitmq"]);
         spec["approval"] = json!("Automatic");
         world.apply(&spec).await;
         let is_foreign = |cloud: &OpenStackDeployment| {
             cloud.child("rabbitmq").message.contains("exists that osdpl did not install").then(|| cloud.status())
         };
-        let status = world.until("rabbitmq is not osdpl's", is_foreign).await;
+        let status = world.until("the status says that osdpl did not install rabbitmq", is_foreign).await;
         assert_eq!(status.owned_releases, SMALL.map(|release| format!("{}/{release}", world.namespace)));
 
-        // The deletion waits for a decision about the record.
+        // The deletion of the cloud must wait until a person decides about the forged record.
         world.delete().await;
         let waits = |cloud: &OpenStackDeployment| {
             let is_last = cloud.status().children.keys().eq(["rabbitmq"]);

@@ -93,12 +93,12 @@ exec {helm} "$@"
         runs.filter(|run| matches!(run.verb(), "upgrade" | "uninstall")).collect()
     }
 
-    /// Returns the helm processes that started while another one held the lock of their release, and forgets them. Only
-    /// for tests that explain why this must happen.
+    /// Returns the helm processes that started while another helm process held the lock of their release, and deletes
+    /// this list. Only a test in which such an overlap is correct may call this function.
     pub fn take_overlaps(&self) -> Vec<String> {
         let path = self.log.with_extension("log.overlaps");
         let overlaps = std::fs::read_to_string(&path).unwrap_or_default();
-        // Ignore an error: without an overlap, there is no file.
+        // Ignore errors: if no helm processes overlapped, there is no file.
         drop(std::fs::remove_file(path));
         overlaps.lines().map(str::to_owned).collect()
     }
@@ -106,7 +106,10 @@ exec {helm} "$@"
     /// Checks that no two helm processes changed the same release at the same time, not even those of two operators.
     pub fn check_no_overlap(&self) {
         let overlaps = std::fs::read_to_string(self.log.with_extension("log.overlaps")).unwrap_or_default();
-        assert!(overlaps.is_empty(), "helm started while another helm process ran for the same release: {overlaps}");
+        assert!(
+            overlaps.is_empty(),
+            "two helm processes must not run for the same release at the same time: {overlaps}"
+        );
     }
 }
 

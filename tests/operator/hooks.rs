@@ -58,7 +58,7 @@ fn names_failing_hook_with_scrubbed_log_and_recovers() {
             })
             .await;
         let child = cloud.child("keystone");
-        assert_eq!(child.status, "pending-install", "helm still waits for the failing hook");
+        assert_eq!(child.status, "pending-install", "helm must still wait for the failing hook");
         assert!(child.message.contains(JOB) && child.message.contains("[redacted]"), "{}", child.message);
         assert!(cloud.status().message.contains(JOB), "{}", cloud.status().message);
         let degraded = cloud.condition("Degraded").unwrap();

@@ -1,6 +1,6 @@
-//! Hostile tenants, and states of the cluster that nobody planned: forged records, cloned namespaces, bombs and floods,
-//! frozen operators, removed definitions. Each test shows that osdpl runs nothing that nobody approved, keeps the data,
-//! uses bounded memory, and says what to do.
+//! Tests attacks by tenants and unexpected states of the cluster: forged records, cloned namespaces, inputs that need
+//! huge amounts of time or memory, frozen operators, removed CRDs. Each test shows that osdpl changes nothing without
+//! approval, keeps the data, uses bounded memory, and names the remedy.
 //!
 //! Long tests are ignored; `make faults` runs them.
 

@@ -93,7 +93,7 @@ fn deletion_waits_until_nova_has_no_instances() {
         until_waiting(world, "Nova has instances, such as web-name").await;
         operator.kill();
         server.set_behaviour("nova-api", Behaviour::Unavailable);
-        // The operator asks Nova for instances even if users turn off its probes.
+        // The operator must ask Nova for instances even if the user disables its probes.
         let without_probes = world.setup_with_fake_apis(&server).catalog(&catalogue).arguments(&["--probes", "false"]);
         let _operator = without_probes.start().await;
         until_waiting(world, "osdpl can't query Nova for instances").await;

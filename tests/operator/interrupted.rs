@@ -124,8 +124,8 @@ fn restarts_helm_after_it_was_killed() {
             .await;
         assert_eq!(record_status(world, "rabbitmq", 1).await.as_deref(), Some("failed"));
 
-        // Helm exits when its operator is killed. Helm may leave its record pending or mark the record as failed. The
-        // next operator must recover in both cases.
+        // When the operator is killed, its helm process ends, too, and leaves a pending or failed record. The next
+        // operator must recover in both cases.
         until_hook(world, "rabbitmq", "rabbitmq-cluster-wait").await;
         operator.kill();
         world.cluster().remove_rule("rabbitmq-cluster-wait").await.unwrap();
@@ -158,7 +158,7 @@ fn stops_a_pass_that_waits_for_a_frozen_api_server() {
         world.apply(&services(&["rabbitmq"])).await;
         until_hook(world, "rabbitmq", "rabbitmq-cluster-wait").await;
         world.cluster().freeze(Component::Apiserver).await.unwrap();
-        // When helm ends, the operator starts a pass. This pass waits for the frozen API server.
+        // Kill helm. The operator then starts a pass, which waits for the frozen API server.
         world.helm_runs().last().unwrap().signal(Signal::KILL);
         let failed = async {
             while operator.metric("osdpl_reconcile_failures_total", "") == 0 {
@@ -175,7 +175,7 @@ fn stops_a_pass_that_waits_for_a_frozen_api_server() {
         };
         with_timeout("another pass fails", next_failed).await;
         let older_age = operator.last_reconcile_age();
-        assert!(older_age > frozen_age, "failed passes are not complete: {frozen_age}, {older_age}");
+        assert!(older_age > frozen_age, "a failed pass must not count as complete: {frozen_age}, {older_age}");
         assert!(world.operator_log().contains("the API server did not respond in time"), "{}", world.operator_log());
         let thawed = Instant::now();
         world.cluster().thaw(Component::Apiserver).await.unwrap();

@@ -16,13 +16,14 @@ use crate::world::{World, now, run_test, with_timeout};
 /// The hook Job of rabbitmq at which helm waits in these tests.
 pub const HOOK: &str = "rabbitmq-cluster-wait";
 
-/// The longest time from the last renewal of a holder that has failed until another operator takes the Lease.
+/// The maximum time from the last renewal by a failed holder until another operator takes the Lease.
 const TAKEOVER: SignedDuration = SignedDuration::from_secs(20);
 
-/// The time for which the new holder writes nothing, see `TAKEOVER_GRACE` in `src/operator/lease/decide.rs`.
+/// The time for which a new holder writes nothing after it took the Lease, see `TAKEOVER_GRACE` in
+/// `src/operator/lease/decide.rs`.
 const GRACE: SignedDuration = SignedDuration::from_secs(2);
 
-/// The most writes of the status while helm waits for a hook and nothing happens.
+/// The maximum number of writes of the status while helm waits for a hook and nothing changes.
 const IDLE_WRITES: usize = 2;
 
 impl World {
@@ -46,8 +47,8 @@ impl World {
         self.lease_writes_since(since).len()
     }
 
-    /// Returns the successful writes of the operators' Lease after `since`. A standby whose write came too late got the
-    /// response "conflict".
+    /// Returns the successful writes of the operators' Lease after `since`. Ignores a standby's write that failed with
+    /// a conflict, because another operator was faster.
     fn lease_writes_since(&self, since: Timestamp) -> Vec<AuditEntry> {
         let is_lease = |entry: &AuditEntry| {
             let object = (entry.resource.as_str(), entry.namespace.as_str(), entry.name.as_str());
@@ -79,12 +80,15 @@ impl World {
         let (duration, successor) = (taken.received.duration_since(renewed), &taken.user_agent);
         println!("{successor} took the Lease {duration:#} after its last renewal");
         assert!(duration <= TAKEOVER, "{successor} took the Lease {duration:#} after its last renewal");
-        // The helm processes of the failed operator have ended, or are paused. So this includes the writes of helm.
+        // The helm processes of the failed operator have ended or are paused, so they must not write, either.
         let writes = self.writes_since(taken.received);
         let (early, later): (Vec<_>, Vec<_>) =
             writes.into_iter().partition(|entry| entry.received < taken.received + GRACE);
-        assert_eq!(early, [], "nobody writes before the end of the grace period");
-        assert!(later.iter().any(|entry| entry.user_agent == *successor), "the new holder has written something");
+        assert_eq!(early, [], "nobody must write before the end of the grace period");
+        assert!(
+            later.iter().any(|entry| entry.user_agent == *successor),
+            "call this function after the first write of the new holder"
+        );
         taken.received
     }
 }
@@ -129,7 +133,7 @@ fn standby_writes_nothing_until_the_active_operator_stops() {
         }
         assert_eq!(world.helm_runs().len(), 1, "the standby must not start helm");
         assert_eq!(world.writes_of("second", began), []);
-        assert!(!world.writes_of("first", began).is_empty(), "the audit log names the operators");
+        assert!(!world.writes_of("first", began).is_empty(), "the audit log must contain the active operator's writes");
         let written = world.status_writes_since(hanging);
         println!("{written} writes of the status while helm waits for the hook");
         assert!(written <= IDLE_WRITES, "{written} writes of the status while helm waits for the hook");

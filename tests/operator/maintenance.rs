@@ -25,8 +25,8 @@ impl World {
         self.operator().arguments(&arguments).start().await
     }
 
-    /// Creates a cloud that is paused, so that the operator installs no releases. The fake APIs respond instead of the
-    /// cloud's services.
+    /// Creates a paused cloud, so the operator installs no releases. The fake APIs respond in place of the cloud's
+    /// services.
     async fn apply_without_releases(&self, nodes: Value) {
         let mut spec = self.paused_spec().await;
         spec["nodes"] = nodes;

@@ -47,7 +47,8 @@ fn ready_message(cloud: &OpenStackDeployment) -> String {
 #[test]
 fn ignores_a_resource_in_another_namespace() {
     run_test("outside", async |world| {
-        // The other resource is older, but does not block the resource in the operator's namespace.
+        // The resource in the other namespace is older. Normally the oldest resource takes precedence. But the operator
+        // has no rights there, so the other resource must not block the resource of the test.
         let (tenant, clouds) = create_elsewhere(world, &[]).await;
         let _operator = world.operator().start().await;
         let message = until_ignored(&clouds, "").await;
@@ -93,7 +94,7 @@ fn refuses_only_the_release_in_another_namespace() {
             .await;
         assert!(message.contains("spec.services.memcached.releases.memcached.namespace: "), "{message}");
         assert!(message.contains(&format!("add {elsewhere} to `namespaces`")), "{message}");
-        assert_eq!(world.helm_runs().len(), 1, "helm runs only for mariadb");
+        assert_eq!(world.helm_runs().len(), 1, "helm must run only for mariadb");
         assert!(operator.stop().await.success());
 
         // Grant the operator rights in memcached's namespace. The cloud must then become Ready.
@@ -137,7 +138,7 @@ fn deleted_namespace_does_not_block_the_deletion() {
         world.apply(&spec).await;
         world.until_ready().await;
 
-        // The operator's rights in the namespace are deleted with it.
+        // Kubernetes deletes the operator's RoleBinding together with the namespace.
         let namespaces: Api<Namespace> = Api::all(world.client.clone());
         drop(namespaces.delete(&elsewhere, &DeleteParams::default()).await.unwrap());
         let gone = await_condition(namespaces, &elsewhere, |found: Option<&Namespace>| found.is_none());

@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use crate::cloud::{NAME, StatusAccess, services};
 use crate::world::{World, now, run_test, with_timeout};
 
-/// The nodes that a test adds to those of the control plane, because the nodes of every control plane already have the
-/// labels of all roles.
+/// The nodes that a test adds to the control plane. A test needs its own nodes, because the nodes of every control
+/// plane already have the labels of all roles.
 pub struct Nodes<'a> {
     world: &'a World,
     api: Api<Node>,
@@ -268,7 +268,7 @@ fn removes_labels_after_approval_and_in_batches() {
         assert_eq!(
             labelled(world.writes_since(since)),
             [names[1].clone()].into(),
-            "only the new role's label is written"
+            "the operator must write only the label of the new role"
         );
 
         world.osdpl(&["approve"]);
@@ -288,8 +288,12 @@ fn removes_labels_after_approval_and_in_batches() {
         world.apply(&spec).await;
         let cloud = world.until_ready().await;
         assert!(cloud.status().message.contains("1 of 2 nodes left"), "{}", cloud.status().message);
-        assert_eq!(cloud.status().approval, None, "the rest of the removal needs no further approval");
-        assert_eq!(labelled(world.writes_since(since)), BTreeSet::new(), "the pause applies after a restart, too");
+        assert_eq!(cloud.status().approval, None, "the rest of the removal must need no further approval");
+        assert_eq!(
+            labelled(world.writes_since(since)),
+            BTreeSet::new(),
+            "a restarted operator must respect the pause between batches"
+        );
 
         spec["nodes"]["rollout"] = rollout(0);
         world.apply(&spec).await;

@@ -167,11 +167,12 @@ impl<'a> Setup<'a> {
         if let Some((name, uid)) = pod {
             command.env("POD_NAME", name).env("POD_UID", uid);
         }
-        // The operator's chart sets these variables.
+        // Set the variables that the operator's chart sets.
         command.env("OSDPL_METRICS_LISTEN", metrics_address.to_string());
         command.env("POD_NAMESPACE", SYSTEM.0).env("OSDPL_NAMESPACES", world.permitted()).envs(environment);
         let temporary = folder.join("temporary");
-        // The search for visible secrets reads these folders.
+        // Create the home and the working directory in the test's folder, where the search for visible secrets reads
+        // them.
         let (home, work) = (folder.join("operator-home"), folder.join("operator-work"));
         for folder in [&temporary, &home, &work] {
             std::fs::create_dir_all(folder).unwrap();
@@ -207,8 +208,8 @@ impl Operator {
         append(&self.folder.join("operator.process"), &[read("cmdline"), read("environ")].concat());
     }
 
-    /// Writes the metrics into a file, for the check of visible secrets. The file lacks them if the process has ended or
-    /// is frozen. Also records the process again: while the kernel starts a program, it shows no environment yet.
+    /// Writes the metrics into a file, for the check of visible secrets; not if the process has ended or is frozen.
+    /// Also records the process again, because `/proc` shows no environment while the kernel starts a program.
     fn record_metrics(&self) {
         self.record_process();
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid())).unwrap_or_default();
@@ -223,12 +224,12 @@ impl Operator {
         self.child.try_wait().unwrap().is_some()
     }
 
-    /// Checks the liveness probe as a kubelet does, and returns whether it succeeded. Before the operator listens, a
-    /// kubelet does not count its failures. If the operator does not listen any more, waits until it has ended.
+    /// Checks the liveness probe as a kubelet does, and returns whether it succeeded. Failures before the operator
+    /// listens for the first time do not count. If the operator no longer listens, waits until it has ended.
     ///
     /// # Panics
-    /// If the probe fails, for which a kubelet would restart the operator and so end helm. Also if the operator no
-    /// longer listens, but does not end.
+    /// If the probe fails, because a kubelet would then restart the operator, which ends helm. Also panics if the
+    /// operator no longer listens, but does not end.
     pub async fn check_liveness(&self) -> bool {
         let Ok(stream) = TcpStream::connect(self.address) else {
             if self.has_listened.load(Ordering::Relaxed) {
@@ -239,7 +240,7 @@ impl Operator {
         self.has_listened.store(true, Ordering::Relaxed);
         let began = Instant::now();
         let answer = request(stream, self.address, "/livez");
-        // The kernel closes the connection at once if the operator ends now.
+        // An empty response means that the operator has just ended, because the kernel then closes the connection.
         let has_ended = answer.is_empty() && began.elapsed() < SILENCE;
         let is_live = answer.starts_with("HTTP/1.1 200");
         assert!(has_ended || is_live, "the liveness probe failed: {answer}");
@@ -287,7 +288,7 @@ impl Operator {
     pub fn metrics(&self) -> String {
         let with_probes = get(self.address, "/metrics");
         let Some(metrics) = get(self.metrics_address, "/metrics") else { return with_probes.unwrap() };
-        assert_eq!(with_probes, None, "only the port for metrics serves them");
+        assert_eq!(with_probes, None, "the port of the probes must not serve metrics");
         metrics
     }
 
@@ -326,7 +327,7 @@ impl Operator {
         for pid in [self.pid(), child] {
             let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
             let limit = limits.lines().find_map(|line| line.strip_prefix("Max core file size")).unwrap();
-            // With the limit 0, the kernel would still pipe a core dump to a program.
+            // The limit must be 1: with the limit 0, the kernel would still pipe a core dump to a program.
             assert_eq!(limit.split_whitespace().collect::<Vec<_>>(), ["1", "1", "bytes"], "process {pid}");
         }
     }

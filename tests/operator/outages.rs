@@ -1,8 +1,8 @@
 //! Outages around the operator: the API server, DNS, the network or the clock fails. The cloud converges afterwards.
 //!
-//! Each test runs the operator in a pod ([`Pod`]) that is restarted as a kubelet would do it, and bounds the number of
-//! helm runs and of writes. [`run_test`](crate::world::run_test) checks that no two helm processes worked on one release
-//! at once, and that no operator panicked or leaked a secret. The long tests run with `make faults`.
+//! Each test runs the operator in a pod ([`Pod`]) that restarts as under a kubelet, and checks that the numbers of helm
+//! runs and of writes stay small. [`run_test`](crate::world::run_test) checks that no two helm processes worked on one
+//! release at once, and that no operator panicked or leaked a secret. The long tests run with `make faults`.
 
 mod api_server;
 mod clock;
@@ -48,7 +48,8 @@ impl<'a, F: Fn() -> Setup<'a>> Pod<'a, F> {
             never = &mut kubelet => match never {},
             result = scenario => result,
         };
-        // The scenario may end before a probe finds that the operator serves no probes any more.
+        // The scenario may end before a probe can detect that the operator does not respond any more. So wait for one
+        // more successful probe.
         let last = async {
             let probes = self.probes.get();
             while self.probes.get() == probes {
@@ -74,7 +75,7 @@ impl<'a, F: Fn() -> Setup<'a>> Pod<'a, F> {
         }
     }
 
-    /// Waits until the operator has ended this often.
+    /// Waits until the operator's process has ended `restarts` times.
     pub async fn until_restarts(&self, restarts: usize) {
         let ended = async {
             while self.restarts.get() < restarts {
@@ -84,8 +85,9 @@ impl<'a, F: Fn() -> Setup<'a>> Pod<'a, F> {
         with_timeout(&format!("the operator has ended {restarts} times"), ended).await;
     }
 
-    /// Checks that each operator has started helm at most once for each release: `releases` is their number, and
-    /// `changes` that of changes of the spec. Also bounds the writes of the status since `since`.
+    /// Checks that each operator process has started helm at most once for each release, and that the status was not
+    /// written too often since `since`. `releases` and `changes` are the numbers of releases and of changes of the
+    /// spec.
     fn check_bounds(&self, since: Timestamp, releases: usize, changes: usize) {
         let (runs, operators) = (self.world.helm_runs(), self.restarts.get() + 1);
         let writes = self.world.status_writes_since(since);

@@ -64,7 +64,7 @@ async fn check_split(world: &World) {
     assert_eq!(
         sets(world, "l3-agent").await,
         [daemon_set("neutron-l3-agent-default", 3)],
-        "a component without overrides keeps one DaemonSet for all nodes"
+        "a component without overrides must keep one DaemonSet for all nodes"
     );
 }
 
@@ -127,7 +127,7 @@ fn node_overrides_split_daemon_sets_after_approval() {
                 (rollout.phase == RolloutPhase::AwaitingApproval).then_some(rollout)
             })
             .await;
-        assert_eq!((rollout.updated, rollout.total), (2, 3), "only the pod on node-1 is outdated");
+        assert_eq!((rollout.updated, rollout.total), (2, 3), "only the pod on node-1 must be outdated");
         assert_eq!(cloud.child("nova").revision, Some(3));
         check_config(world).await;
 

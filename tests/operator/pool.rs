@@ -40,7 +40,7 @@ const MAX_PLANES: usize = 8;
 /// The label of every namespace that a test creates; the pool deletes these namespaces.
 pub const TEST_LABEL: &str = "osdpl.dev/test";
 
-/// The group and kind of cluster-scoped objects that charts install.
+/// The group and kind of the cluster-scoped objects that charts install, and that the pool deletes after a test.
 const CLUSTER_SCOPED: [(&str, &str); 4] = [
     ("rbac.authorization.k8s.io", "ClusterRole"),
     ("rbac.authorization.k8s.io", "ClusterRoleBinding"),
@@ -191,7 +191,7 @@ pub fn install_chart(cluster: &Cluster, settings: &[String]) {
     install_chart_from(&chart, cluster, settings);
 }
 
-/// Does the same with the operator's chart in this folder.
+/// Installs or upgrades the operator's chart in the folder `chart`, like [`install_chart`].
 pub fn install_chart_from(chart: &Path, cluster: &Cluster, settings: &[String]) {
     let mut helm = Command::new(cluster.helm(4).unwrap());
     helm.args(["upgrade", "--install", SYSTEM.1, "--create-namespace", "--namespace", SYSTEM.0]).arg(chart);

@@ -49,7 +49,8 @@ fn runs(world: &World) -> Vec<String> {
     world.helm_runs().iter().map(|run| format!("{} {}", run.verb(), run.release())).collect()
 }
 
-/// Removes two labels from all of helm's records. An older version of the operator did not set these labels.
+/// Removes two labels from all of helm's records, as if an older version of the operator had written them: it did not
+/// set these labels.
 async fn remove_labels(world: &World) {
     let secrets = world.api::<Secret>();
     for record in secrets.list_metadata(&ListParams::default().labels("owner=helm")).await.unwrap() {
@@ -97,7 +98,7 @@ fn refuses_to_move_an_installed_release() {
         world.apply(&spec).await;
         world.until_ready().await;
 
-        // Without the label `osdpl.dev/release`, the operator finds memcached's release by the name of its chart.
+        // Without the label `osdpl.dev/release`, the operator must find memcached's release by the name of its chart.
         let _operator = restart_without_labels(world, operator).await;
         let elsewhere = format!("{}-elsewhere", world.namespace);
         let message = refusal(world, &json!({"namespace": elsewhere})).await;

@@ -128,7 +128,8 @@ fn cloud_keeps_the_objects_of_a_detached_cloud_with_its_name() {
         // to mariadb of the first cloud.
         let mut other = services(&["memcached", "rabbitmq"]);
         other["services"]["memcached"]["external"] = json!({"host": "192.0.2.8"});
-        // The second cloud wants one of the labels, too, and may remove its own labels without approval.
+        // The second cloud sets one of the first cloud's labels on the same node, too. It may remove its own labels
+        // without approval.
         let gateway = json!({"names": [node.clone()]});
         let rollout = json!({"approval": "Automatic", "batchSize": "100%", "pauseSeconds": 0});
         other["nodes"] = json!({"roles": {"gateway": gateway}, "rollout": rollout});
@@ -180,7 +181,7 @@ fn promoted_cloud_gets_no_data_of_another_namespace() {
 
         world.delete().await;
         world.until_gone().await;
-        // The older cloud's mariadb has left its CRDs behind.
+        // The older cloud's mariadb has left its CRDs behind. The younger cloud needs an approval to take them over.
         let waits = |cloud: &OpenStackDeployment| cloud.reason() == reason::APPROVAL;
         let cloud = until(client, &second, "the younger cloud waits for the approval to take over CRDs", waits).await;
         let approval = json!({"metadata": {"annotations": {APPROVE: cloud.status().approval}}});

@@ -1,5 +1,6 @@
 //! A soak test: a cloud lives for an hour in which pods die, nodes come and go, keys rotate, and people edit objects
-//! and the spec. The operator writes only because of these changes, and its memory and open files do not grow.
+//! and the spec. The operator must write only because of these changes. Its memory and its number of open files must
+//! not grow.
 
 mod changes;
 mod figures;
@@ -23,11 +24,11 @@ use figures::Figures;
 /// The environment variable with the duration of the test in minutes.
 const MINUTES: &str = "MINUTES";
 
-/// The time after the changes of each minute in which the operator must write nothing, at least.
+/// The minimum pause after the changes of a round. The operator must write nothing in this pause.
 const PAUSE: Duration = Duration::from_secs(15);
 
-/// The number of rounds before the figures count: twice each change, and three revisions of the releases, because helm
-/// keeps so many.
+/// The number of rounds before the test measures memory and open files. By then, each change was made twice, and the
+/// changed releases have three revisions, the maximum that helm keeps.
 const WARM_UP: usize = 2 * changes::KINDS;
 
 /// The label of nodes that get the role of compute nodes.
@@ -85,7 +86,7 @@ fn writes_only_with_a_cause_and_does_not_grow() {
             let next = Instant::now() + Duration::from_mins(1);
             soak.round(round).await;
             tokio::time::sleep_until(next.max(Instant::now() + PAUSE)).await;
-            // On a slow machine, a round takes longer than a minute. Then the test takes longer, too.
+            // On a slow machine, a round takes longer than a minute. So also wait until enough pods have died.
             let is_complete = died(&soak) as u64 >= minutes();
             if is_complete && Instant::now() >= end && (round + 1) % changes::KINDS == 0 {
                 break;

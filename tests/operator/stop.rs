@@ -1,4 +1,5 @@
-//! The operator ends soon after SIGTERM, whatever the API server and its other clients do.
+//! The operator must end soon after SIGTERM, even if the API server does not respond, or a client of the operator has
+//! sent only half a request.
 
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
@@ -11,7 +12,8 @@ use crate::cloud::services;
 use crate::proxy::{Answer, Proxy, Request};
 use crate::world::{run_test, with_timeout};
 
-/// Makes the API server never respond to requests that `is_selected` selects. Returns a signal of the first one.
+/// Makes the API server never respond to requests that `is_selected` selects. Returns a notification of the first such
+/// request.
 fn stall(proxy: &Proxy, is_selected: fn(&Request) -> bool) -> Arc<Notify> {
     let stalled = Arc::<Notify>::default();
     let first = Arc::clone(&stalled);

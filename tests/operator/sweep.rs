@@ -3,15 +3,17 @@
 //!
 //! A proxy counts the writes of the operator and helm in a phase: install, upgrade or deletion. A phase ends when the
 //! operator has nothing left to do. At write *n* the proxy waits until the API server has done the write, withholds the
-//! response, and lets nothing pass any more. Then the test kills all processes. To kill *before* write *n* has the same
-//! effect as to kill after write *n* − 1, so this covers both.
-//! Releases are installed in parallel, so the order of writes differs between runs: *n* is a count, and each run prints
-//! the write that it hit. The number of writes differs, too. So a sweep increases *n* until *n* is greater than the
-//! number of writes without a kill, and several runs in succession have fewer writes than their *n*.
+//! response, and lets nothing pass any more. Then the test kills all processes. A kill *before* write *n* would have
+//! the same effect as a kill after write *n* − 1, so the test covers both.
 //!
-//! The phases of a run share a namespace, to save time: each has its own kill, and begins only when the cloud has
-//! converged after the last one. Each run has a new namespace. One cloud is upgraded and its deletion retains the data
-//! (`Retain`); for the other deletion policies, a sweep kills only during the deletion.
+//! The operator installs releases in parallel, so the order of writes differs between runs. So *n* does not identify a
+//! write, and each run prints the write after which it killed. The number of writes differs, too. So a sweep increases
+//! *n* until *n* is greater than the number of writes without a kill, and several runs in succession have fewer writes
+//! than their *n*.
+//!
+//! Each run has a new namespace. To save time, all phases of a run use this namespace. Each phase has its own kill, and
+//! begins when the cloud has converged after the kill before. With the deletion policy `Retain`, a sweep kills in every
+//! phase; with the other policies, only during the deletion.
 
 mod cycle;
 mod keys;
@@ -43,7 +45,7 @@ const PLANES_PER_PROCESSOR: usize = 3;
 /// phase ends.
 const MISSES: usize = 3;
 
-/// The sweep may miss one of this number of writes, because the number of writes differs between runs.
+/// A sweep may miss one in this number of writes, because the number of writes differs between runs.
 const TOLERANCE: usize = 12;
 
 /// A kill point that no run reaches.
@@ -65,9 +67,9 @@ struct Cloud {
 }
 
 impl Cloud {
-    /// Three releases: a database, a cache, and Keystone with hook Jobs before and after its objects, key Secrets and a
-    /// hook before its deletion. Keystone's broker is outside of the cluster. Switches off what only repeats other
-    /// Jobs.
+    /// Returns a cloud with three releases: a database, a cache and Keystone. Keystone has hook Jobs before and after
+    /// its objects, a pre-delete hook, and Secrets with keys. Its broker is outside of the cluster. Jobs that only
+    /// repeat what other Jobs do are disabled.
     fn keystone() -> Self {
         let mut spec = services(&["keystone", "mariadb", "memcached"]);
         let credentials = json!({"admin": {"name": EXTERNAL, "key": "admin"}});
@@ -87,14 +89,14 @@ impl Cloud {
         Self { keys: &KEYS, ..cloud }
     }
 
-    /// Three releases that install quickly: the broker has a hook Job.
+    /// Returns a cloud with three releases that install quickly. One of them, the broker, has a hook Job.
     fn small() -> Self {
         Self::new(services(&["mariadb", "memcached", "rabbitmq"]), |spec| {
             with_values(spec, "rabbitmq", json!({"conf": {"rabbitmq": {"heartbeat": 30}}}))
         })
     }
 
-    /// Every stand-in chart, except for the network backend that the cloud does not use.
+    /// Returns a cloud with every stand-in chart, except for the network backend that the cloud does not use.
     fn full() -> Self {
         let ceph = json!({"mode": "external", "secret": {"name": crate::ceph::SECRET}, "objectStore": {}});
         let spec = json!({
@@ -106,7 +108,7 @@ impl Cloud {
             let names = ["keystone", "glance", "nova", "neutron"].into_iter();
             names.fold(spec, |spec, name| with_values(spec, name, debug(name)))
         };
-        // No program listens in simulated pods.
+        // Disable the probes of service APIs, because no program listens in simulated pods.
         let arguments = vec!["--probes".to_owned(), "false".to_owned()];
         Self { releases: 20, keys: &KEYS, arguments, ..Self::new(spec, upgrade) }
     }
@@ -119,7 +121,7 @@ impl Cloud {
         Self { spec, upgraded, policy, swept: &Phase::ALL, releases: 3, keys: &[], arguments: Vec::new() }
     }
 
-    /// The same cloud with this deletion policy. A sweep kills only during its deletion.
+    /// Returns the same cloud with this deletion policy. A sweep of the result kills only during the deletion.
     fn deleted_with(mut self, policy: DeletionPolicy) -> Self {
         for spec in [&mut self.spec, &mut self.upgraded] {
             spec["deletionPolicy"] = json!(policy);
@@ -148,9 +150,9 @@ struct Log(Mutex<Run>);
 
 #[derive(Clone, Default)]
 struct Run {
-    /// The phase that runs, its kill point and the write that was hit, as text.
+    /// The current phase, its kill point, and the write after which the test killed the processes, as text.
     now: String,
-    /// For each phase that has passed: whether its kill point was hit, and the number of its writes.
+    /// The phases that have passed, each with whether the test killed the processes in it, and its number of writes.
     passed: Vec<(Phase, bool, usize)>,
 }
 
@@ -208,7 +210,7 @@ impl Sweep {
         self.runs += 1;
         let points = match samples {
             Some(samples) if self.runs > samples => [None; 3],
-            // The middles of sections of equal length.
+            // Divide the writes into sections of equal length, and kill in the middle of each section.
             Some(samples) => self.reference.map(|writes| Some((writes * (2 * self.runs - 1)).div_ceil(2 * samples))),
             None => self.misses.map(|misses| (misses < MISSES).then_some(self.runs)),
         };
@@ -236,18 +238,18 @@ impl Sweep {
         for (kills, writes) in self.kills.iter().zip(self.reference) {
             let points = samples.unwrap_or(writes);
             let least = points - points / TOLERANCE;
-            assert!(*kills >= least, "kills in each phase: {:?}, of {:?} writes", self.kills, self.reference);
+            assert!(*kills >= least, "too few kills: {:?} in the phases, of {:?} writes", self.kills, self.reference);
         }
     }
 }
 
-/// Returns the kill points of these phases, and none for the others.
+/// Returns the kill points without those of phases that are not in `phases`.
 fn only(phases: &[Phase], points: Points) -> Points {
     Phase::ALL.map(|phase| points[phase as usize].filter(|_| phases.contains(&phase)))
 }
 
-/// Runs a cloud without a kill, and then with kills at each write of the phases that it sweeps, or at this number of
-/// writes of each.
+/// Runs a cloud without a kill. Then runs it with a kill at each write of its swept phases or, if `samples` is set, at
+/// only this number of writes of each phase.
 fn sweep(name: &str, cloud: &Cloud, samples: Option<usize>) {
     let started = Instant::now();
     let (undisturbed, failure) = run(name, cloud, only(cloud.swept, [Some(NEVER); 3]));
@@ -324,7 +326,8 @@ fn a_short_run_does_not_end_a_sweep() {
         (Run { passed, ..Run::default() }, None)
     };
     let mut sweep = Sweep { reference: [5; 3], ..Sweep::default() };
-    // Runs 2 and 7 to 9 have fewer writes than their kill points, run 6 has one more than the reference.
+    // The kill point of run n is write n. So runs 2 and 7 to 9 have fewer writes than their kill points. Run 6 has one
+    // write more than the reference.
     for writes in [5, 1, 5, 5, 5, 6, 5, 5, 5] {
         let points = sweep.next(&Phase::ALL, None).expect("the sweep continues");
         sweep.note(points, run(writes, points));
@@ -332,5 +335,8 @@ fn a_short_run_does_not_end_a_sweep() {
     assert_eq!((sweep.next(&Phase::ALL, None), sweep.kills), (None, [5; 3]));
     sweep.check(None);
     let ended = Sweep { reference: [98, 60, 74], kills: [98, 60, 67], ..Sweep::default() };
-    assert!(catch_unwind(AssertUnwindSafe(|| ended.check(None))).is_err(), "seven writes without a kill");
+    assert!(
+        catch_unwind(AssertUnwindSafe(|| ended.check(None))).is_err(),
+        "the check must fail if seven writes had no kill"
+    );
 }

@@ -1,4 +1,4 @@
-//! Resources that the operator can't read affect only themselves.
+//! Tests a resource that the operator can't read. Such a resource must not affect other resources.
 
 use axum::http::Request;
 use kube::api::{Patch, PatchParams};

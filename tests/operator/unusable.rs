@@ -66,7 +66,7 @@ fn names_a_release_whose_record_is_too_large() {
         until_too_large(world).await;
         world.apply(&small).await;
         world.until_ready().await;
-        assert_eq!(world.helm_runs().len(), 2, "the operator does not retry with the same values");
+        assert_eq!(world.helm_runs().len(), 2, "the operator must not retry with the same values");
     });
 }
 
@@ -82,13 +82,16 @@ fn keeps_the_old_revision_if_the_next_record_is_too_large() {
         world.apply(&large).await;
         until_too_large(world).await;
         let newest = "sh.helm.release.v1.memcached.v2";
-        assert!(world.api::<Secret>().get_opt(newest).await.unwrap().is_none(), "helm can't store the record");
-        assert_eq!(world.helm_runs().len(), 2, "the operator does not retry with the same values");
+        assert!(
+            world.api::<Secret>().get_opt(newest).await.unwrap().is_none(),
+            "helm must not be able to store the record"
+        );
+        assert_eq!(world.helm_runs().len(), 2, "the operator must not retry with the same values");
         world.apply(&small).await;
         let child = world.until_ready().await.child("memcached");
         assert_eq!((child.revision, child.status.as_str()), (Some(1), "deployed"), "{child:?}");
-        assert_eq!(world.pods().await, before, "no pod of the old revision was replaced");
-        assert_eq!(world.helm_runs().len(), 2, "the old revision already has the values of the spec");
+        assert_eq!(world.pods().await, before, "no pod of the old revision must be replaced");
+        assert_eq!(world.helm_runs().len(), 2, "helm must not run if the old revision has the values of the spec");
         let values = json!({"conf": {"memcached": {"memory": 300}}});
         world.apply(&with_values(small, "memcached", values)).await;
         let is_upgraded = |cloud: &OpenStackDeployment| {
@@ -147,7 +150,11 @@ fn replaces_no_damaged_credentials() {
         let message = until_message(world, "mariadb", &named).await;
         assert!(message.contains("restore the Secret from a backup"), "{message}");
         let kept = secrets.get(&name).await.unwrap();
-        assert_eq!(kept.resource_version(), damaged.resource_version(), "the operator does not write the Secret");
+        assert_eq!(
+            kept.resource_version(),
+            damaged.resource_version(),
+            "the operator must not write the damaged Secret"
+        );
         patch(serde_json::to_value(&good["root"]).unwrap()).await;
         world.until_ready().await;
         assert_eq!(secrets.get(&name).await.unwrap().data.unwrap(), good);

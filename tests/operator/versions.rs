@@ -68,8 +68,9 @@ struct Kept {
     owned: Vec<String>,
     /// The deployed OpenStack release.
     deployed: Option<String>,
-    /// The digests of pulled charts, and of the approved additions to the catalogue.
+    /// The digests of pulled charts.
     charts: BTreeMap<String, String>,
+    /// The digests of the approved additions to the catalogue.
     catalog: BTreeMap<String, String>,
     /// The uid of each claim, and of each Secret that a deletion of the cloud retains.
     retained: BTreeMap<String, Option<String>>,
@@ -122,7 +123,7 @@ impl World {
         let is_changed = |pod: &String| pod.starts_with("memcached-");
         before.pods.retain(|(pod, _)| !is_changed(pod));
         before.pods.extend(self.pods().await.into_iter().filter(|(pod, _)| is_changed(pod)));
-        assert_eq!(self.kept().await, *before, "a change of the spec upgrades only memcached");
+        assert_eq!(self.kept().await, *before, "the change of the spec must upgrade only memcached");
     }
 }
 
@@ -164,7 +165,7 @@ fn updates_to_this_version_and_back_change_no_release() {
         world.check_kept("the newer operator", (&new, &this), &kept).await;
         world.change(&mut spec, 400, &mut kept).await;
 
-        // The update is taken back. Like a rollback by helm, the chart with the permissions and the CRDs comes first.
+        // Go back to the older version. As in a rollback by helm, its chart with the permissions and CRDs comes first.
         previous.install(world);
         let old = previous.start(world).await;
         world.check_kept("both operators, the newer one active", (&new, &this), &kept).await;

@@ -89,7 +89,7 @@ async fn rollout_is_incomplete_while_old_pods_serve() {
     let api = world.api::<Deployment>();
     api.patch("api", &PatchParams::default(), &Patch::Merge(broken)).await.unwrap();
     let rolling = world.workload("api", |api| api.updated == 1 && api.outdated_pods == 1 && api.ready == 1).await;
-    assert!(health::is_available(&rolling), "the component is available, because its old pod is still ready");
+    assert!(health::is_available(&rolling), "the component must be available while its old pod is ready");
     assert_eq!(component_verdict(&rolling), ComponentHealth::Progressing);
 }
 

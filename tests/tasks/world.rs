@@ -38,7 +38,7 @@ static CLUSTER: LazyLock<(Runtime, Cluster)> = LazyLock::new(|| {
         let cluster = runtime.block_on(Cluster::start(options)).unwrap();
         (runtime, cluster)
     };
-    // Start it on a new thread, because `block_on` panics on a thread of a test's runtime.
+    // Start the control plane on a new thread, because `block_on` panics on a thread of a test's runtime.
     std::thread::spawn(start).join().unwrap()
 });
 

@@ -217,8 +217,8 @@ fn reports_networks_that_overlap_the_cluster() {
     assert_eq!(
         findings_of(input, &cluster_info),
         [
-            "warning spec.features.network.tunnelNetwork: 10.96.10.0/24 overlaps 10.96.0.0/12 of Services (ServiceCIDR kubernetes): pods of the cloud can reach only one of \
-             the two; choose another range"
+            "warning spec.features.network.tunnelNetwork: 10.96.10.0/24 overlaps 10.96.0.0/12 of Services (ServiceCIDR kubernetes), so pods of the cloud can reach only one of \
+             the two networks; choose another range"
         ]
     );
     assert_eq!(

@@ -8,7 +8,8 @@ fn addition(preset: &str) -> String {
     format!("---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: edge\ndata:\n  presets.edge.yaml: |\n{preset}")
 }
 
-/// Returns [`VALID`] with `spec.catalog` and with `spec` after the list of presets, which ends with `[core`.
+/// Returns [`VALID`] with a `spec.catalog` that names the `ConfigMap` edge. The text in `spec` continues the list of
+/// presets after `[core`, and must contain its closing bracket.
 fn naming_edge(spec: &str) -> String {
     VALID.replace("[core]", &format!("[core{spec}, catalog: [{{name: edge}}]"))
 }
@@ -145,7 +146,7 @@ fn only_named_config_maps_add_to_the_catalogue() {
     assert!(code == 0 && stdout.contains(note), "{stdout}");
     let elsewhere = map.replace("  name: edge\n", "  name: edge\n  namespace: other\n");
     let (_, stdout, _) = validate(&[], &format!("{}{elsewhere}", naming_edge("]")));
-    assert!(stdout.contains(note), "a ConfigMap of another namespace does not count: {stdout}");
+    assert!(stdout.contains(note), "a ConfigMap of another namespace must not count: {stdout}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Detects the Ceph that an existing cloud uses. It only reads from the cluster.
+//! Detects the Ceph that an existing cloud uses, without changes in the cluster.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

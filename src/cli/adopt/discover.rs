@@ -1,4 +1,5 @@
-//! Reads an existing cloud: helm's records, the given charts, and the other tools that own releases. It writes nothing.
+//! Reads an existing cloud, without changes in the cluster: helm's records, the given charts, and the other tools that
+//! own releases.
 
 use std::collections::BTreeMap;
 

@@ -118,7 +118,7 @@ fn secret_texts(described: &Description) -> Vec<String> {
     described.secrets.values().flat_map(BTreeMap::values).flat_map(texts).collect()
 }
 
-/// Returns the values of a release that would change. It compares merged values: the chart's defaults with the
+/// Returns the values of a release that would change. Compares merged values, which are the chart's defaults with the
 /// overrides.
 fn changed_values(desired: &DesiredRelease, compared: &Comparison, scrubber: &Scrubber) -> Vec<Change> {
     let redactor = Redactor::new(desired, scrubber, [&compared.before, &compared.after]);

@@ -82,7 +82,7 @@ impl DescriptionFile<'_> {
     }
 }
 
-/// Removes empty maps and nulls from a spec. It keeps them in `values` and `features`, where an empty map or null has a
+/// Removes empty maps and nulls from a spec, but not from `values` and `features`, where an empty map or null has a
 /// meaning.
 fn without_empty(spec: Value) -> Value {
     let Value::Object(map) = spec else { return spec };

@@ -48,9 +48,9 @@ impl Arguments {
 }
 
 /// Returns the requested releases that osdpl can adopt, and the number of requested releases that it can't adopt. If
-/// `requested` is `None`, it checks all releases of the cloud.
+/// `requested` is `None`, checks all releases of the cloud.
 ///
-/// It prints why a release can't be adopted, and the releases that osdpl already manages.
+/// Prints why a release can't be adopted, and the releases that osdpl already manages.
 ///
 /// # Errors
 /// If the user named a release that osdpl can't adopt. The error names all such releases, and the command writes

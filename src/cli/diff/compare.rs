@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn describes_releases_that_are_not_desired() {
-        assert_eq!(outcome(&Step::Ready), None, "a release that is uninstalled already is not reported");
+        assert_eq!(outcome(&Step::Ready), None, "an uninstalled release must not be reported");
         let unmanage = Step::Do(Action::Unmanage, Reason::Unmanaged);
         assert_eq!(outcome(&unmanage).unwrap(), "would be unmanaged, and keeps running as it is");
         let broken = Step::Wait(Wait::Undecodable("no gzip: hunter2".into()));

@@ -230,7 +230,7 @@ mod tests {
             "a (openstack/x) would be unmanaged, and keeps running as it is\n2 unmanaged, 2 as desired.\n"
         );
         let uncertain = DiffReport { uncertain: true, ..report(vec![]) };
-        assert!(!uncertain.is_complete(), "a comparison without the chart of a release is incomplete");
+        assert!(!uncertain.is_complete(), "a comparison without a release's chart must count as incomplete");
         let unrendered =
             ReleaseDiff { unrendered: Some("no chart x".into()), ..release(Outcome::Changed { chart: None }, vec![]) };
         let incomplete = report(vec![("a", unrendered)]);

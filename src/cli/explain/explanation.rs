@@ -232,7 +232,7 @@ impl Chart {
         Self { name, has_default, known: !matches!(key, KeyState::No(_)), description, default: None, outline: None }
     }
 
-    /// Reads the key and its default from the chart's files. The catalogue's key tree does not contain long defaults.
+    /// Reads the key and its default from the chart's files, because the catalogue's key tree lacks long defaults.
     pub(crate) fn read(self, chart: &charts::Chart, catalog: &Catalog, path: &Path) -> anyhow::Result<Self> {
         let defaults = chart.default_values()?;
         let tree: KeyTree = serde_json::from_str(&keys::to_json(&defaults, &chart.reads()?)?)?;

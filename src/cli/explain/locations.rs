@@ -60,8 +60,9 @@ impl LocationFinder<'_> {
     fn file(&self, file: &str, field: &str, release: &str, keys: &[String]) -> anyhow::Result<ValueLocation> {
         let tree = yaml::parse::<LocatedNode>(file, &self.files.get(file).map(Text::as_written).unwrap_or_default())?;
         let fragment = tree.nearest(parent_field(field).split(['.', '[']).map(|part| part.trim_end_matches(']')));
-        // The fragment contains the values at one of three places: at its top level, if it belongs to one release;
-        // below `releases` and the name of the release; or below `every`, if it sets values for all releases.
+        // The fragment contains the values at one of three places. A fragment for one release has them at its top
+        // level. Other fragments have them below `releases` and the name of the release, or, for all releases, below
+        // `every`.
         let bodies = [&[][..], &["releases", release], &["every"]];
         let keys_below = || keys.iter().map(String::as_str);
         let found = bodies.into_iter().find_map(|body| fragment.find(body.iter().copied().chain(keys_below())));
@@ -80,8 +81,8 @@ impl LocationFinder<'_> {
     }
 }
 
-/// Returns the field that contains `values` and `unset`: `releases.nova` for `releases.nova.values`. For a field that
-/// does not end with `.values`, it returns the same field.
+/// Returns the field that contains `values` and `unset`: `releases.nova` for `releases.nova.values`. Returns a field
+/// that does not end with `.values` unchanged.
 fn parent_field(field: &str) -> &str {
     field.strip_suffix(".values").unwrap_or(field)
 }
@@ -97,8 +98,8 @@ fn keys(path: &Path, unset: Option<usize>) -> Vec<String> {
     }
 }
 
-/// Returns the field of the layer that sets a value. If the layer removes the value, it returns the entry of the
-/// layer's list `unset`, such as `releases.nova.unset[0]`.
+/// Returns the field of the layer that sets a value. If the layer removes the value, returns the entry of the layer's
+/// list `unset`, such as `releases.nova.unset[0]`.
 fn with_unset(field: &str, unset: Option<usize>) -> String {
     match (unset, field.strip_suffix(".values")) {
         (Some(index), Some(parent)) => format!("{parent}.unset[{index}]"),

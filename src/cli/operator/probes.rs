@@ -36,8 +36,8 @@ impl Probes {
         self.enabled.then(|| Probing { reach: http_config.clone(), period })
     }
 
-    /// Returns the settings of the HTTP client with which the active operator calls the APIs of OpenStack services. It
-    /// reads the certificates from the file of `--probe-ca`.
+    /// Returns the settings of the HTTP client with which the active operator calls the APIs of OpenStack services.
+    /// Reads the certificates from the file of `--probe-ca`.
     #[allow(clippy::disallowed_methods, reason = "the command line reads the file that its user names")]
     pub(crate) fn http_config(&self, leadership: Leadership) -> anyhow::Result<HttpConfig> {
         let read =

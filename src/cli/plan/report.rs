@@ -179,7 +179,7 @@ impl PlanReport {
                 |hash| format!("changes wait for approval as {hash}"),
             );
             self.notes.push(format!(
-                "the operator reports that {message}: the operator uses another catalogue or other charts than this plan; select the same with --catalog and --charts"
+                "the operator reports that {message}, so it uses another catalogue or other charts than this plan; pass the operator's catalogue and charts with --catalog and --charts"
             ));
         }
     }

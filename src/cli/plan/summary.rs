@@ -35,7 +35,8 @@ impl PlanReport {
         text
     }
 
-    /// Returns the releases, rollouts, nodes and other objects whose changes wait for approval, and adds notes about active rollouts.
+    /// Returns the releases, rollouts, nodes and other objects whose changes wait for approval. Adds notes about active
+    /// rollouts.
     pub(super) fn awaiting_approval(
         &mut self,
         preview: &Preview,

@@ -28,7 +28,7 @@ fn describes_services() {
     );
     let after = page.lines().find(|line| line.starts_with("| installed after ")).unwrap_or_default();
     assert!(after.ends_with("| `store/server` of store |"), "{page}");
-    assert!(!page.contains("namespace"), "unset fields are not shown:\n{page}");
+    assert!(!page.contains("namespace"), "the page must not show unset fields:\n{page}");
     let store = reference().describe(Kind::Services, "store").unwrap().page;
     assert!(
         store.contains("(`spec.services.store.external`): pods find it as Service store, port 3306 (sql)."),

@@ -44,7 +44,7 @@ impl<'a> Charts<'a> {
         Ok(Self { store, is_local, spec: &cloud.spec, catalog: &cloud.catalog })
     }
 
-    /// Returns the chart of a release. If the user gave charts, it checks the chart against the lock and copies it into
+    /// Returns the chart of a release. If the user gave charts, checks the chart against the lock, and copies it into
     /// the folder.
     pub(crate) async fn of(&self, name: &str, folder: &Folder) -> anyhow::Result<PreparedChart> {
         let request = chart_of_release(&self.store, self.spec, self.catalog, name)

@@ -48,8 +48,8 @@ impl Arguments {
     }
 }
 
-/// Returns the namespace and its UID. Before install.sh does anything, it compares this UID with the UID of the
-/// namespace in the selected cluster. So it does not run in another cluster.
+/// Returns the namespace and its UID. At its start, install.sh compares this UID with the UID of the namespace in the
+/// selected cluster, and stops if they differ. So install.sh changes nothing in another cluster.
 async fn identify_cluster(client: &Client, namespace: String) -> anyhow::Result<ClusterIdentity> {
     let found = Api::<Namespace>::all(client.clone()).get_metadata(&namespace).await;
     let found = found.map_err(readable).with_context(|| {

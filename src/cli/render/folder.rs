@@ -33,7 +33,7 @@ impl Folder {
                 if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
                     create_folder(parent)?;
                 }
-                // `create` fails if another process created the folder after the check above.
+                // Use `create`, which fails if another process has created the folder since the check above.
                 DirBuilder::new().mode(0o700).create(path).with_context(|| format!("creating {}", path.display()))?;
             }
             Err(error) => return Err(error).with_context(|| format!("inspecting {}", path.display())),
@@ -150,7 +150,7 @@ mod tests {
         folder.write("install.sh", b"x", true).unwrap();
         folder.write("install.sh", b"y", true).unwrap();
         assert_eq!((mode(&path), mode(&file), mode(&path.join("install.sh"))), (0o700, 0o600, 0o700));
-        assert!(!target.exists(), "osdpl replaces a link, and does not write to the link's target");
+        assert!(!target.exists(), "osdpl must replace a link, and not write to its target");
         assert_eq!(mode(&folder.below("charts").unwrap().path), 0o700);
     }
 

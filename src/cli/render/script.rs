@@ -73,11 +73,11 @@ impl ClusterIdentity {
 /// Removes the files of an earlier run that this run does not overwrite, because they may contain credentials. Returns
 /// the removed releases.
 ///
-/// Then it writes a temporary install.sh that installs nothing, but lists the selected releases. If this run fails, the
+/// Then writes a temporary install.sh that installs nothing, but lists the selected releases. If this run fails, the
 /// next run reads this list, and so finds the files that this run wrote.
 ///
 /// # Errors
-/// If the run would overwrite a file that osdpl has not written. In this case, it removes no file.
+/// If the run would overwrite a file that osdpl has not written. In this case, the function removes no file.
 pub(crate) fn clear(folder: &Folder, selected: &[&str], with_manifests: bool) -> anyhow::Result<Vec<String>> {
     let text = folder.read(NAME)?.filter(|text| text.starts_with(BEGIN));
     let recorded: Vec<&str> = text.iter().flat_map(|text| releases(text)).collect();
@@ -285,7 +285,11 @@ mod tests {
                 write(name, "x: 1\n");
             }
             assert_eq!(clear(&["keystone"]), Ok(vec!["nova".to_owned()]));
-            assert_eq!(files.map(|name| folder.has(name)), remaining, "osdpl keeps manifests that it did not write");
+            assert_eq!(
+                files.map(|name| folder.has(name)),
+                remaining,
+                "osdpl must keep manifests that it did not write"
+            );
         }
         let error = clear(&["nova"]).unwrap_err();
         assert!(error.contains("nova.manifest.yaml exists and was not written by"), "{error}");

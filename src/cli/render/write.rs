@@ -11,8 +11,8 @@ use osdpl_core::difference;
 use osdpl_values::yaml;
 
 impl Arguments {
-    /// Writes the values, the manifests and install.sh. It prepares charts and manifests first. If this preparation
-    /// fails, it has written no secret yet.
+    /// Writes the values, the manifests and install.sh. Prepares charts and manifests first, so that no secret is
+    /// written if this preparation fails.
     pub(super) async fn write(
         &self,
         folder: &Folder,

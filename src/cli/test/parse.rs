@@ -54,9 +54,8 @@ const EXPECTED: [(&str, FieldType); 11] = [
 
 /// Parses one case of a file that can't be parsed as a whole: the lines from `begin` to before `end`.
 ///
-/// First it parses these lines alone as a [`Case`], so that the word `y` in a field for strings is a string. If that
-/// fails, it converts `parsed`, the value of the case from parsing the whole file without a type. In `parsed`, `y` is a
-/// boolean.
+/// First parses these lines alone as a [`Case`], so that the word `y` in a field for strings is a string. If that
+/// fails, converts `parsed`, which is the case as an untyped value of the whole file. In `parsed`, `y` is a boolean.
 ///
 /// # Errors
 /// If the case is invalid. The error describes the first problem.

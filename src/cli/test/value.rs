@@ -83,9 +83,9 @@ impl CheckedValue<'_> {
             Found::Given(_) if secret.iter().any(|secret| secret.covers(self.path)) => "a secret".to_owned(),
             Found::Given(_) => get(&redact(values, secret), self.path).map(ToString::to_string).unwrap_or_default(),
             Found::Default(value) => format!("{value} (the default of chart {chart})"),
-            Found::Unlisted => format!("the default of chart {chart}, which is not completely known here"),
+            Found::Unlisted => format!("the default of chart {chart}, of which the catalogue contains only a part"),
             Found::Nothing => "nothing".to_owned(),
-            Found::Unknown => "nothing (the chart's own default is not known here)".to_owned(),
+            Found::Unknown => "nothing (the catalogue does not contain the chart's defaults)".to_owned(),
         }
     }
 }

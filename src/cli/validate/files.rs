@@ -66,7 +66,7 @@ impl Inputs {
         self.documents.extend(documents.map(|document| Document { is_named, ..document }));
     }
 
-    /// Reads the manifests of a folder and its subfolders. It adds subfolders that can't be read to `unreadable`.
+    /// Reads the manifests of a folder and its subfolders. Adds subfolders that can't be read to `unreadable`.
     ///
     /// # Errors
     /// If the folder itself can't be listed.

@@ -11,8 +11,8 @@ use osdpl_core::observed::{ObservedCronJob, ObservedJob, ReleaseKey, Workload};
 use osdpl_core::plan::{Step, Wait};
 use osdpl_operator::controller::Preview;
 
-/// The explanation why objects are not ready. It has lines of text, the chains to the root causes, and the objects that
-/// the user should inspect.
+/// The explanation why objects are not ready: lines of text, the chains to the root causes, and the objects that the
+/// user should inspect.
 pub(crate) struct Explanation {
     lines: Vec<String>,
     chains: Vec<Chain>,
@@ -227,7 +227,7 @@ fn is_cron(affected: &AffectedObject) -> bool {
 }
 
 /// Returns a line about an object that waits for the root cause, such as `nova/compute waits for it, through
-/// neutron/ovs-agent`. In the output, a line with the root cause precedes this line.
+/// neutron/ovs-agent`. "It" is the root cause, which the line before names.
 fn describe_wait(chain: &Chain) -> Option<String> {
     let [affected, between @ .., _] = chain.links.as_slice() else { return None };
     let through: Vec<_> = between.iter().map(|link| link.label.as_str()).collect();

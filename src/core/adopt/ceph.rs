@@ -14,7 +14,7 @@ use osdpl_values::{Path, get};
 pub struct CephUse {
     /// The Ceph user of the service, without the prefix `client.`.
     pub user: String,
-    /// The Ceph pool in which the service stores its data; for Manila, the name of the CephFS file system.
+    /// The Ceph pool in which the service stores its data; for Manila, the name of the file system in Ceph.
     pub pool: String,
     /// The namespace and name of the Secret with the user's key; `None` for Nova if it uses Cinder's user and key.
     pub keyring: Option<(String, String)>,
@@ -211,7 +211,7 @@ impl CephUses {
         let (namespace, map) = &self.configuration;
         let mut missing = Vec::new();
         if !has_monitors {
-            missing.push(format!("ConfigMap {namespace}/{map} has no ceph.conf with mon_host"));
+            missing.push(format!("ConfigMap {namespace}/{map} does not exist, or its ceph.conf does not set mon_host"));
         }
         if !has_fsid {
             missing.push("the fsid of the cloud's Ceph is unknown (`ceph fsid` prints it)".to_owned());
@@ -219,7 +219,9 @@ impl CephUses {
         for (consumer, own) in self.consumers.iter().filter(|(consumer, _)| !state.keys.contains_key(consumer)) {
             if let Some((namespace, secret)) = &own.keyring {
                 let (service, user) = (consumer.name(), &own.user);
-                missing.push(format!("Secret {namespace}/{secret} has no key of {service}'s user {user}"));
+                missing.push(format!(
+                    "Secret {namespace}/{secret} does not contain the Ceph key of {service}'s user {user}"
+                ));
             }
         }
         missing
@@ -363,11 +365,12 @@ mod tests {
     #[test]
     fn reports_everything_that_is_missing() {
         let messages = storage(&cloud(), &CephState::default()).err().unwrap();
-        let missing = |secret: &str, user: &str| format!("Secret openstack/{secret} has no key of {user}");
+        let missing =
+            |secret: &str, user: &str| format!("Secret openstack/{secret} does not contain the Ceph key of {user}");
         assert_eq!(
             messages,
             [
-                "ConfigMap openstack/ceph-etc has no ceph.conf with mon_host".to_owned(),
+                "ConfigMap openstack/ceph-etc does not exist, or its ceph.conf does not set mon_host".to_owned(),
                 "the fsid of the cloud's Ceph is unknown (`ceph fsid` prints it)".to_owned(),
                 missing("images-rbd-keyring", "glance's user glance"),
                 missing("their-keyring", "cinder's user cinder"),

@@ -71,7 +71,7 @@ fn other_chart(release: &DesiredRelease, source: &RevisionSource) -> Option<Stri
     }
     let other = release.fingerprint.as_ref().is_some_and(|fingerprint| *fingerprint != source.fingerprint);
     other.then(|| {
-        format!("the chart, which has other templates or defaults under the same version {}", recorded.version)
+        format!("the content of the chart: the version stays {}, but templates or defaults differ", recorded.version)
     })
 }
 
@@ -133,7 +133,7 @@ mod tests {
         let newer = result(json!({}), json!({}), |release| release.version = Some("2.0.0".into()));
         assert_eq!(newer, "it would change the chart's version from 1.2.3 to 2.0.0");
         let forked = result(json!({}), json!({}), |release| release.fingerprint = Some("other".into()));
-        assert!(forked.starts_with("it would change the chart, which has other templates or defaults"), "{forked}");
+        assert!(forked.starts_with("it would change the content of the chart: the version stays"), "{forked}");
         let unknown = result(json!({}), json!({}), |release| (release.version, release.fingerprint) = (None, None));
         assert_eq!(
             unknown, "nothing would change",

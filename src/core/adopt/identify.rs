@@ -64,7 +64,7 @@ pub fn identify_releases<'a>(found: &'a [InstalledRelease], catalog: &Catalog) -
         }
         let why = names.first().map_or_else(
             || format!("the catalogue has no release of chart {chart}"),
-            |name| format!("the catalogue's releases of chart {chart} (such as {name}) have other names, or correspond to other running releases"),
+            |name| format!("no release of the catalogue is left for it: the releases of chart {chart}, such as {name}, have other names, or other running releases already match them"),
         );
         known.unknown.insert(one.key.clone(), why);
     }

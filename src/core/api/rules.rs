@@ -46,7 +46,7 @@ const fn rule(at: &'static str, holds: &'static str, message: &'static str) -> R
 /// The rule is as short as possible, because the API server limits the estimated cost of a CRD's rules. The API server
 /// counts the cost of this rule once for every path of every release.
 const PATHS: &str = r#"self.all(path, (path + '.').matches('^(("[^"]+"|[^."][^.]*)[.])+$'))"#;
-const PATHS_MESSAGE: &str = "must hold paths of keys separated by single dots, such as conf.nova.DEFAULT.debug; a key that holds dots stands in \
+const PATHS_MESSAGE: &str = "must contain paths whose keys are separated by single dots, such as conf.nova.DEFAULT.debug; write a key that contains dots in \
      double quotes: labels.\"example.org/zone\"";
 const SUBDOMAIN: &str = "self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')";
 const LABEL: &str = "self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')";

@@ -27,7 +27,7 @@ use super::choice::{Approval, DeletionPolicy, DriftPolicy};
     shortname = "osdpl",
     category = "openstack",
     namespaced,
-    doc = "One OpenStack cloud, run from the upstream OpenStack-Helm charts. Only the oldest one in a cluster is reconciled.",
+    doc = "One OpenStack cloud, run from the upstream OpenStack-Helm charts. The operator reconciles only the oldest one in a cluster.",
     // The operator's chart contains the CRD. If helm deleted the CRD when a person uninstalls the chart, Kubernetes
     // would delete every cloud.
     annotation("helm.sh/resource-policy", "keep"),

@@ -140,7 +140,7 @@ pub struct LabelRemovalStatus {
     /// operator deletes the entries when it has removed all of these labels.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub nodes: BTreeMap<String, String>,
-    /// The target hash that a person approved, and with it this removal; empty if the spec approved it.
+    /// The target hash with which a person approved this removal; empty if the spec approved the removal.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub hash: String,
     /// When the operator last removed labels from a batch of nodes.

@@ -210,7 +210,7 @@ fn pinned(base: &Files, text: &str, before: &[AddedFile]) -> Result<BTreeMap<Str
     let pins = read(text).map_err(|error| format!("line {}: {}; correct it", error.line, error.message))?;
     match pins.keys().find(|chart| known.contains(*chart)) {
         Some(chart) => Err(format!(
-            "chart {chart} is already in the lock and can't be pinned here; remove it, and set `version` of its release in the spec"
+            "the chart lock already pins chart {chart}; remove this entry, and set `version` of the chart's release in the spec"
         )),
         None => Ok(pins),
     }
@@ -321,7 +321,7 @@ mod tests {
             (("small.yaml", "preset: small\n"), "key \"small.yaml\" is not a catalogue file; write services.NAME.yaml"),
             (
                 ("lock.yaml", "charts: {front: {version: 9.9.9}}\n"),
-                "key \"lock.yaml\": chart front is already in the lock",
+                "key \"lock.yaml\": the chart lock already pins chart front",
             ),
             (("lock.yaml", "chart: {}\n"), "key \"lock.yaml\": line 1: unknown field `chart`"),
             (
@@ -367,7 +367,7 @@ mod tests {
         let ring = BACK.replace("front/api", "back/api");
         let (catalog, refused) = extended(&[addition("a", &[("services.back.yaml", &ring)])]);
         assert!(
-            refused[0].starts_with("ConfigMap openstack/a: releases need each other in a circle: back → back"),
+            refused[0].starts_with("ConfigMap openstack/a: releases need each other in a cycle: back → back"),
             "{refused:?}"
         );
         assert!(catalog.added.is_empty());

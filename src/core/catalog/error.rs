@@ -51,7 +51,7 @@ pub enum Error {
     },
     /// Releases need each other in a cycle, such as `nova → neutron → nova`.
     #[error(
-        "releases need each other in a circle: {0}; remove one of these releases from `needs` or `awaits`; the pods of the charts still wait for each other"
+        "releases need each other in a cycle: {0}; remove one of these releases from `needs` or `awaits`; the pods of the charts still wait for each other"
     )]
     Cycle(String),
     /// Any other error, with the problem and the remedy as text.

@@ -76,12 +76,12 @@ fn reports_every_error_with_its_location() {
         (
             "values/services/front.yaml",
             with("    needs: [{component: store/server}]", "    awaits: [{component: front/api}]"),
-            "releases need each other in a circle: front → front; remove one",
+            "releases need each other in a cycle: front → front; remove one",
         ),
         (
             "values/services/front.yaml",
             with("store/server", "front/api"),
-            "releases need each other in a circle: front → front; remove one",
+            "releases need each other in a cycle: front → front; remove one",
         ),
         (
             "values/services/front.yaml",

@@ -50,7 +50,7 @@ pub enum NotReady {
     #[error("{0}")]
     Rook(String),
     /// osdpl can't write an object for the charts, because an object with this name exists that osdpl did not create.
-    #[error("{0} was not created by osdpl, which needs to write it; delete or rename it")]
+    #[error("osdpl must write {0}, but osdpl did not create the existing object; delete or rename the object")]
     Occupied(String),
     /// The spec declares a Ceph cluster that does not contain the cloud's data.
     #[error(

@@ -69,7 +69,7 @@ pub(super) fn finding(
             Level::Warning,
             "spec.storageClass",
             format!(
-                "{}, because the class of a claim can't change; {wanted} applies only to releases without claims",
+                "{}, because Kubernetes can't change the StorageClass of a claim; only releases without claims use {wanted}",
                 lines.join("; ")
             ),
         )

@@ -76,7 +76,7 @@ pub(super) fn check_names(images: &Images) -> Vec<Finding> {
             Level::Warning,
             format!("spec.images.digests[{image}]"),
             format!(
-                "pins nothing: {image:?} is not an image name as charts use it; write it with its registry and tag, such as quay.io/airshipit/nova:2026.1-ubuntu_noble, or remove the entry"
+                "has no effect: {image:?} is not an image name as charts use it; write it with its registry and tag, such as quay.io/airshipit/nova:2026.1-ubuntu_noble, or remove the entry"
             ),
         )
     };
@@ -115,7 +115,7 @@ pub(super) fn unused_digests(images: &Images, desired: &Desired, facts: &Facts) 
             Level::Warning,
             format!("spec.images.digests[{image}]"),
             format!(
-                "pins nothing: no release has the image {image}{}; write the name as in the chart, with the tag and the upstream registry instead of the mirror, or remove the entry",
+                "has no effect: no release has the image {image}{}; write the name as in the chart, with the tag and the upstream registry instead of the mirror, or remove the entry",
                 near(image)
             ),
         )

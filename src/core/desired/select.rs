@@ -173,7 +173,10 @@ pub(super) fn holds(
         when.evaluate_condition(scope).unwrap_or_else(|error| {
             let field = field.to_string();
             let mistake = if is_added(&field) { "correct the expression" } else { "report this bug of the catalogue" };
-            findings.push(refused(field, format!("{error}; set the field that the expression needs, or {mistake}")));
+            findings.push(refused(
+                field,
+                format!("{error}; set the field of the spec that the expression reads; if it is set, {mistake}"),
+            ));
             false
         })
     })

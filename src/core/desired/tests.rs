@@ -194,7 +194,7 @@ fn rejects_wrong_specs_with_a_remedy() {
         ),
         (
             json!({"features": {"colour": {"nmae": "red"}}}),
-            "spec.features.colour.nmae: is unknown, did you mean \"name\"?; there are code, name",
+            "spec.features.colour.nmae: is an unknown field, did you mean \"name\"?; the known fields are code, name",
         ),
         (
             json!({"features": {"colour": {"code": "red"}}}),

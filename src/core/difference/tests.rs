@@ -206,8 +206,8 @@ fn reports_changed_upgrade_hooks_only() {
         object(kind, "batch", json!({"metadata": metadata, "spec": {"template": {"image": image}}}))
     };
     let hook_changes = |kind: &str, events: &str| compared(&hook(kind, events, "a"), &hook(kind, events, "b"));
-    assert_eq!(hook_changes("Job", "post-install,post-upgrade")[0], "Job runs again, changed");
-    assert_eq!(hook_changes("Job", "Pre-Upgrade")[0], "Job runs again, changed");
+    assert_eq!(hook_changes("Job", "post-install,post-upgrade")[0], "Job changes and runs again");
+    assert_eq!(hook_changes("Job", "Pre-Upgrade")[0], "Job changes and runs again");
     assert_eq!(hook_changes("ConfigMap", "pre-upgrade")[0], "ConfigMap changes", "a ConfigMap does not run");
     assert_eq!(
         [hook_changes("Job", "pre-delete"), hook_changes("Secret", "pre-install")],

@@ -12,7 +12,7 @@ use crate::api::{ComponentHealth, ComponentStatus};
 use crate::observed::{FinishedRun, ObservedCronJob, Run, RunState};
 use crate::release;
 
-/// The kind of owner by which osdpl recognizes a Job that a CronJob created.
+/// The kind `CronJob`. If the owner of a Job has this kind, the Job is a run of that CronJob.
 pub const KIND: &str = "CronJob";
 
 /// The fields of a CronJob's `spec` that osdpl reads.
@@ -99,9 +99,10 @@ pub fn last(runs: &[(&str, &Run)]) -> Option<FinishedRun> {
 ///
 /// `runs` are the `CronJob`'s Jobs by name. `stuck` returns the reason why the pods of a Job cannot continue.
 ///
-/// The newest finished run decides, unless a later run makes no progress. So osdpl reports a failure until a later run
-/// succeeds. If Kubernetes keeps no Jobs (`failedJobsHistoryLimit: 0`), the times in the `CronJob`'s status decide: its
-/// last run failed if no success followed (Kubernetes: `pkg/controller/cronjob`, `syncCronJob`).
+/// The newest finished run decides, unless a later run is active and makes no progress. So osdpl reports a failure
+/// until a later run succeeds. If Kubernetes keeps no Jobs (`failedJobsHistoryLimit: 0`), the status of the `CronJob`
+/// decides: its last run failed if the schedule started a run after the last success (Kubernetes:
+/// `pkg/controller/cronjob`, `syncCronJob`).
 pub fn trouble<'a>(
     cron: &ObservedCronJob,
     mut runs: Vec<(&'a str, &Run)>,

@@ -10,8 +10,8 @@ use crate::catalog::{Component, WorkloadKind};
 use crate::observed::{Issue, OnDelete, Workload};
 use crate::release;
 
-/// The reason that Kubernetes gives in a Deployment's condition `Progressing` after a complete rollout of the newest
-/// pod template. The reason stays if pods fail later (`deploymentutil.NewRSAvailableReason`).
+/// The reason in a Deployment's condition `Progressing` after the newest pod template was rolled out completely. The
+/// reason stays even if pods fail later (`deploymentutil.NewRSAvailableReason`).
 const ROLLED_OUT: &str = "NewReplicaSetAvailable";
 
 /// The fields that osdpl reads in the `spec` of a Deployment, `StatefulSet` or `DaemonSet`.
@@ -155,8 +155,8 @@ fn on_delete(kind: WorkloadKind, metadata: &ObjectMeta, spec: &Spec, status: &St
     if kind != WorkloadKind::DaemonSet || spec.update_strategy.kind != "OnDelete" {
         return None;
     }
-    // Kubernetes counts the pods of the newest pod template with every strategy, including `OnDelete` (Kubernetes:
-    // `daemon.updateDaemonSetStatus`).
+    // With every strategy, including `OnDelete`, Kubernetes counts the nodes whose pod has the newest pod template
+    // (Kubernetes: `daemon.updateDaemonSetStatus`). So the difference is the number of nodes without such a pod.
     let stale = (status.desired_number_scheduled - status.updated_number_scheduled).max(0);
     Some(OnDelete { uid: metadata.uid.clone().unwrap_or_default(), stale })
 }
@@ -166,8 +166,8 @@ fn rolled_out(status: &Status) -> bool {
     progressing.is_some_and(|condition| condition.status == "True" && condition.reason == ROLLED_OUT)
 }
 
-/// Returns the component of a workload, from the labels of the workload or of its pods, because upstream omits the
-/// labels of some workloads. If both have no labels, the component has the names of the release and the workload.
+/// Returns the component of a workload, from the labels of the workload or of its pods: upstream sets the labels of
+/// some workloads only on the pods. Without labels, the component has the names of the release and the workload.
 pub(super) fn component(metadata: &ObjectMeta, template: &Template, release: &str, name: &str) -> Component {
     let of = |labels: Option<&BTreeMap<String, String>>| {
         let labels = labels?;

@@ -97,7 +97,7 @@ fn overlap(earlier: &Entry<'_>, later: &Entry<'_>, catalog: &Catalog) -> Vec<Fin
             Form::Conf => warning(
                 lost,
                 format!(
-                    "the values for {name} do not apply to {nodes}, because {OVERRIDES}[{winner}] selects them too: chart {chart} gives a node the values of only one entry; repeat these values there, or select different nodes"
+                    "the values for {name} do not apply to {nodes}, because {OVERRIDES}[{winner}] also selects these nodes: chart {chart} gives a node the values of only one entry; repeat the values in that entry, or select different nodes"
                 ),
             ),
             Form::Root if can_be_merged(&earlier.target, &later.target) => continue,

@@ -27,7 +27,7 @@ pub struct LabelRemoval {
     pub left: usize,
 }
 
-/// Who approved the removal of labels that the present target hash covers.
+/// Who approved the present target hash, which covers the removal of labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LabelApproval<'a> {
     /// Nobody.
@@ -59,7 +59,7 @@ pub fn losses(changes: &BTreeMap<String, LabelChange>) -> LabelLosses {
 /// of the approval. The annotation may stay longer than the labels, because the approval also applies to other changes.
 /// `approval` is the hash in that annotation.
 ///
-/// The result lacks nodes that got the labels back, so that a later removal of these labels needs another approval.
+/// The result leaves out nodes that got the labels back. So a later removal of these labels needs another approval.
 pub fn unfinished(
     pending: &LabelLosses,
     stored: Option<&LabelRemovalStatus>,
@@ -92,7 +92,7 @@ pub fn removal_target(pending: &LabelLosses, stored: Option<&LabelRemovalStatus>
 
 /// Returns the nodes from which the operator removes `pending` labels now.
 ///
-/// `stored` is the unfinished removal in the status. The operator removes only labels that it contains.
+/// `stored` is the unfinished removal in the status. The operator removes only labels that are part of this removal.
 pub fn next_batch(
     pending: &LabelLosses,
     stored: Option<&LabelRemovalStatus>,
@@ -105,8 +105,8 @@ pub fn next_batch(
         return LabelBatch::default();
     }
     let pause = SignedDuration::from_secs(settings.pause().into());
-    // If the last batch is in the future, somebody has set the clock back. Then do not wait, because the wait could
-    // take hours.
+    // If the time of the last batch is in the future, somebody has set the clock back. Then start the next batch at
+    // once, because the wait until that time could take hours.
     let last = stored.last_batch.as_ref().filter(|last| last.0 <= now);
     let until = last.and_then(|last| last.0.checked_add(pause).ok());
     if let Some(until) = until.filter(|until| *until > now) {

@@ -84,7 +84,8 @@ fn has_set(node: &Node, owner: &str, (key, value): (&String, &String)) -> bool {
     node.is_ours(owner, key, value) && node.labels.get(key) == Some(value)
 }
 
-/// Returns the end of a warning about a role without nodes: the nodes that keep the role's labels.
+/// Returns the end of a warning about a role that matches no node. The text names the nodes that keep the labels of the
+/// role.
 fn holders(name: &str, role: &RoleNodes, labels: &Labels, (nodes, owner): (&Inventory, &str)) -> String {
     let holds = |node: &Node| labels.iter().any(|label| has_set(node, owner, label));
     let left = |(name, node): &(&String, &Node)| !has_role(role, name, node) && holds(node);
@@ -130,9 +131,9 @@ fn absent(name: &str, role: &RoleNodes, labels: &Labels, (nodes, owner): (&Inven
 /// Returns the labels that the operator must own on a node for the cloud `owner`. Adds a warning for each label that
 /// the operator cannot set to the value that a role wants.
 ///
-/// The result lacks a label that another writer, or the operator for another cloud, has set to another value. If roles
-/// want different values for a label, the result contains the present value of the label, but only if the operator set
-/// this value and one of the roles wants it.
+/// The result leaves out a label to which another writer, or the operator for another cloud, has set another value. If
+/// roles want different values for a label, the result contains the present value of the label, but only if the
+/// operator set this value and one of the roles wants it.
 fn granted(name: &str, node: &Node, owner: &str, wanted: &LabelRoles<'_>, warnings: &mut Warnings) -> Labels {
     let mut granted = Labels::new();
     for (key, values) in wanted {
@@ -194,7 +195,8 @@ fn change(node: &Node, owner: &str, labels: Labels) -> Option<LabelChange> {
     let losses = node.ours(owner).filter(|(key, value)| labels.get(*key) != Some(*value));
     let losses = losses.filter(|(key, value)| !node.is_of_another(owner, key, value));
     let losses: Vec<_> = losses.filter(exists).map(pair).collect();
-    // If the annotation lists labels without a cloud, the change adds the cloud.
+    // If the annotation lists labels without a cloud (written by an older osdpl), the change assigns them to this
+    // cloud.
     let is_listed = !node.listed.contains_key("") && node.listed.get(owner).unwrap_or(&Labels::new()) == &labels;
     let is_known = gains.is_empty() && is_listed;
     (!is_known).then(|| LabelChange { uid: node.uid.clone(), owner: owner.to_owned(), labels, gains, losses })

@@ -264,7 +264,7 @@ fn warns_about_overrides_without_nodes_or_overlapping() {
     let named = |name: &str| json!({"nodes": [name]});
     let lost = |lost: u8, winner: u8| {
         format!(
-            "spec.nodes.overrides[{lost}]: the values for front do not apply to a, because spec.nodes.overrides[{winner}] selects them too: chart front gives a node the values of only one entry; repeat these values there, or select different nodes"
+            "spec.nodes.overrides[{lost}]: the values for front do not apply to a, because spec.nodes.overrides[{winner}] also selects these nodes: chart front gives a node the values of only one entry; repeat the values in that entry, or select different nodes"
         )
     };
     let none = "spec.nodes.overrides[1]: this entry and spec.nodes.overrides[0] both select a: chart store runs no pod of store on a node that two entries select; select different nodes";

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::ReleaseKey;
 use crate::api::CauseObject;
 
-/// The kind of objects that run periodically. No component waits for an object of this kind.
+/// The kind of objects that run on a schedule. No component waits for such an object.
 const PERIODIC: &str = "CronJob";
 
 /// A root cause: the object at the end of the chain that a component waits for.

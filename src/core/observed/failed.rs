@@ -27,7 +27,7 @@ pub struct Failed {
 /// on this change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RetryCondition {
-    /// Perhaps no change is needed: a hook failed, or the API server did not respond. So osdpl retries soon.
+    /// Perhaps nothing must change, because a hook failed or the API server did not respond. So osdpl retries soon.
     Time,
     /// The cluster must change: a person must, for example, delete an immutable object. No watch reports this change,
     /// so osdpl retries with long delays.

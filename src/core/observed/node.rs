@@ -52,8 +52,8 @@ impl Node {
         entries.collect::<Vec<_>>().join(",")
     }
 
-    /// Returns the labels that the operator set for a cloud, as (key, value). A label without a cloud belongs to the
-    /// cloud that asks.
+    /// Returns the labels that the operator set for a cloud, as (key, value). The result includes labels for which the
+    /// annotation names no cloud.
     pub fn ours<'a>(&'a self, owner: &str) -> impl Iterator<Item = (&'a String, &'a String)> + use<'a> {
         ["", owner].map(|owner| self.listed.get(owner)).into_iter().flatten().flatten()
     }

@@ -83,7 +83,8 @@ impl<T> Call<T> {
     /// Parses the body of the response to this request.
     ///
     /// # Errors
-    /// The body does not have the form that the request expects. The error is the parser's message.
+    /// Returns an error if the body does not have the form that the request expects. The text of the error is the
+    /// parser's message.
     pub fn read(&self, body: &[u8]) -> Result<T, String> {
         (self.read)(body)
     }

@@ -99,9 +99,10 @@ impl Hosts {
         self.without_node.iter().filter(|service| !service.is_up()).map(|service| service.host.as_str())
     }
 
-    /// Whether Nova still reports a host as up although the host has no node.
+    /// Whether Nova reports a host as up although the host has no node.
     ///
-    /// Nova reports a stopped nova-compute as down only after a minute (`service_down_time`).
+    /// The report may be outdated: Nova reports a stopped nova-compute as down only after a minute
+    /// (`service_down_time`).
     pub fn has_stale_hosts(&self) -> bool {
         self.without_node.iter().any(Service::is_up)
     }
@@ -149,9 +150,9 @@ pub enum Next {
 
 /// Decides what to do about hosts that Nova has not mapped to a cell.
 ///
-/// `known` is the last run that the operator started, and `ran` is when the discovery last succeeded. If any run is
-/// active (`running`), the operator waits: runs must not overlap (upstream's `CronJob` sets `concurrencyPolicy:
-/// Forbid`).
+/// `known` is the last run of the host discovery that the operator started. `ran` is the time at which the discovery
+/// last succeeded. While a run is active (`running`), the operator waits, because runs must not overlap (upstream's
+/// `CronJob` sets `concurrencyPolicy: Forbid`).
 pub fn next(
     known: Option<&Mapping>,
     unmapped: &BTreeMap<String, String>,

@@ -8,7 +8,8 @@ use super::{Api, Call, Error, HttpMethod};
 
 /// The microversion of all requests: 2.53 (OpenStack Pike).
 ///
-/// From this version on, Nova identifies services by UUID. The value `auto` of `block_migration` needs 2.25.
+/// osdpl needs this version, because from 2.53 on, Nova identifies services by UUID. The value `auto` of
+/// `block_migration` needs only 2.25.
 pub const VERSION: Version = Version { major: 2, minor: 53 };
 
 /// The HTTP header that requests a microversion.
@@ -49,7 +50,7 @@ impl Versions {
     /// Checks that Nova supports the microversion of all requests.
     ///
     /// # Errors
-    /// Nova is too old.
+    /// Returns an error if Nova does not support this microversion.
     pub fn check(&self) -> Result<(), Error> {
         let has = &self.version.version;
         let newest = has
@@ -65,7 +66,8 @@ impl Versions {
 
 /// Queries the API versions that Nova supports.
 ///
-/// Nova itself needs no token for this request, but the WSGI pipeline in upstream's chart (`conf.paste`) requires one.
+/// osdpl sends a token with this request, because the WSGI pipeline in upstream's chart (`conf.paste`) requires one.
+/// Nova itself would not need it.
 pub fn versions() -> Call<Versions> {
     Call::get(Api::Compute, "/v2.1/".into())
 }
@@ -118,8 +120,8 @@ pub fn services() -> Call<Services> {
 /// With upstream's charts, the host's name in Nova is the output of `hostname --fqdn` on the node
 /// (`pod.use_fqdn.compute`, on by default). So the function first searches for the host with the name of the node.
 ///
-/// If there is none, the function compares the names without their domains (the parts before the first dot), but only
-/// if at least one of the two names has no domain. In this case, it returns a host only if exactly one host matches.
+/// If there is no such host, the function compares the names without their domains (the parts before the first dot),
+/// but only if at least one of the two names has no domain. It then returns a host only if exactly one host matches.
 /// All comparisons ignore case, because kubelets convert names to lower case.
 pub fn find_service<'a>(services: &'a [Service], node: &str) -> Option<&'a Service> {
     let first = |name: &str| name.split('.').next().unwrap_or_default().to_lowercase();
@@ -154,7 +156,7 @@ fn change(id: &str, body: serde_json::Value) -> Call<()> {
 
 /// Deletes a nova-compute service and its mapping to a cell.
 ///
-/// Nova refuses with 409 while the host has instances.
+/// While the host has instances, Nova refuses the request with HTTP 409.
 pub fn delete_service(id: &str) -> Call<()> {
     Call::act(Api::Compute, HttpMethod::Delete, format!("/v2.1/os-services/{}", encode(id)), None)
 }
@@ -278,7 +280,7 @@ pub fn server(id: &str) -> Call<ServerResponse> {
     Call::get(Api::Compute, format!("/v2.1/servers/{}", encode(id)))
 }
 
-/// A hypervisor. Nova lists only the hypervisors of hosts that are mapped to a cell.
+/// A hypervisor. Nova lists a hypervisor only after its host is mapped to a cell.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Hypervisor {
     /// The hypervisor's UUID.

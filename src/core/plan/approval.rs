@@ -9,7 +9,7 @@ use crate::desired::DesiredRelease;
 use crate::observed::{Observed, ObservedRelease, Workload};
 use crate::release::{NO_INSTANCES, NO_SPLIT};
 
-/// The components that run on the hosts of instances, as (application, component).
+/// The components that run on the nodes of instances (virtual machines), as (application, component).
 const HOSTS: [(&str, &str); 2] = [("libvirt", "libvirt"), ("nova", "compute")];
 
 impl Context<'_> {
@@ -45,8 +45,8 @@ impl Context<'_> {
     /// approves the upgrade.
     pub(super) fn change_step(&self, name: &str, release: &DesiredRelease, record: &ObservedRelease) -> Step {
         let is_catalog_change = record.catalog.as_deref() != Some(release.catalog.as_str());
-        // `NO_INSTANCES` means that running instances depend on no setting of this release, so new settings cannot
-        // break running instances.
+        // With `NO_INSTANCES`, running instances depend on no setting of this release, so new settings cannot break
+        // instances.
         let affects_instances = record.instances.as_deref().is_some_and(|digest| digest != NO_INSTANCES)
             && record.instances != release.instances;
         let restarts = self.restarts(release, record);

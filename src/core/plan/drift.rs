@@ -9,7 +9,7 @@ use crate::observed::{ReleaseKey, Repaired, RetryCondition};
 
 /// The time without a drift repair after which osdpl counts the repairs in a row from 0 again.
 ///
-/// This time is twice the longest delay between repairs.
+/// It is twice the longest delay between repairs, so that this delay alone never resets the count.
 const SETTLED: SignedDuration = SignedDuration::from_hours(2);
 
 /// What osdpl does about the drift of a release.

@@ -35,7 +35,7 @@ impl fmt::Display for Reason {
             }
             Self::Crds(names) => write!(
                 formatter,
-                "its chart changes or takes over CRDs that the cluster already has, which affects all objects of these kinds: {}",
+                "its chart changes CRDs that already exist in the cluster, which affects all objects of these CRDs: {}",
                 names.join(", ")
             ),
             Self::Retry(1) => formatter.write_str("the last attempt failed"),
@@ -48,8 +48,8 @@ impl fmt::Display for Reason {
                  has osdpl's labels (to keep the release, remove these labels from the record)",
             ),
             Self::Unfinished => formatter.write_str("an earlier uninstall did not finish"),
-            Self::Unmanaged => formatter.write_str("the spec does not manage it any more"),
-            Self::Matches => formatter.write_str("it already equals the desired state"),
+            Self::Unmanaged => formatter.write_str("the spec sets managed: false for it"),
+            Self::Matches => formatter.write_str("its newest revision already equals the desired state"),
             Self::AdoptRequested => formatter.write_str("its adoption was requested"),
             Self::Adopted => formatter.write_str("it was adopted and differs from the desired state"),
             Self::Abandoned(status) => {
@@ -116,14 +116,14 @@ impl fmt::Display for Wait {
             }
             Self::Foreign { revision, description, since } => write!(
                 formatter,
-                "revision {revision} was not made by osdpl ({}); change the spec to overwrite this revision, or annotate the OpenStackDeployment with {}=<release>",
+                "osdpl did not make revision {revision} ({}); to overwrite it, change the spec, or annotate the OpenStackDeployment with {}=<release>",
                 by_hand(description, *since),
                 crate::api::REPAIR
             ),
             Self::Unmanaged(result) => unmanaged(result.as_ref(), formatter),
             Self::Undecodable(problem) => write!(formatter, "its release record can't be read: {problem}"),
             Self::Terminating(namespace) => {
-                write!(formatter, "namespace {namespace} is being deleted: no Job starts in it any more")
+                write!(formatter, "namespace {namespace} is being deleted, so Kubernetes creates no objects in it")
             }
         }
     }

@@ -120,8 +120,8 @@ pub fn jobs_to_delete(release: &DesiredRelease, record: &ObservedRelease) -> Opt
 
 /// Whether osdpl made the newest revision with the desired images.
 ///
-/// If someone else made the newest revision, its images label is a copy from an earlier revision and does not describe
-/// its own images.
+/// The label with the digest of the images counts only if osdpl made the revision. Otherwise helm copied the label from
+/// an earlier revision.
 fn has_images(release: &DesiredRelease, record: &ObservedRelease) -> bool {
     let ours = record.attempt.as_ref().is_some_and(|attempt| attempt.revision == record.revision);
     ours && record.images.as_deref() == Some(release.images.as_str())

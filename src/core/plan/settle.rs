@@ -10,8 +10,8 @@ use crate::observed::{DaemonSetGroup, Observed, ObservedRelease, ReleaseKey, Wor
 
 /// Whether a component of the release `key` is available, so that releases that need the component can start.
 pub fn component_available(component: &Component, key: &ReleaseKey, observed: &Observed) -> bool {
-    // If the spec sets values for single nodes, a component has several DaemonSets, and some of them may select no
-    // node. Ignore DaemonSets without nodes.
+    // A component has several DaemonSets if the spec sets values for single nodes. Some of them may select no node, so
+    // ignore DaemonSets without nodes.
     let own =
         workloads(key, observed).filter(|workload| workload.component == *component && !health::has_no_nodes(workload));
     let mut own = own.peekable();
@@ -70,7 +70,7 @@ fn is_idle(workload: &Workload) -> bool {
 
 /// Whether the workload is ready enough for its release to be ready.
 ///
-/// This includes a degraded workload, which lacks only pods on nodes that are down: in a large cluster, some nodes
+/// A degraded workload is ready enough. It lacks only pods on nodes that are down, and in a large cluster, some nodes
 /// usually are down.
 fn is_ready(workload: &Workload) -> bool {
     matches!(health::assess(workload).status, ComponentHealth::Ready | ComponentHealth::Degraded)

@@ -6,7 +6,7 @@ use crate::desired::DesiredRelease;
 use crate::observed::{Liveness, Observed, ObservedRelease, ReleaseKey, RunningHelm};
 use crate::release::Status;
 
-/// How long a pending record must stay unchanged until osdpl considers it abandoned. This applies only if osdpl does
+/// The time without a change after which osdpl considers a pending record abandoned. This applies only if osdpl does
 /// not know whether the helm process of the record still runs.
 ///
 /// With upstream's charts, a running helm process never leaves its record unchanged for this long.
@@ -56,7 +56,7 @@ pub fn classify<'a>(
         return State::Undecodable(problem);
     }
     let Some(attempt) = &record.attempt else {
-        // Without an attempt label, someone else made the newest revision. osdpl may have made an earlier revision.
+        // A record without an attempt label comes from someone else, but osdpl may have made an earlier revision.
         return if record.is_ours() { State::Foreign(record) } else { State::Unmanaged(record) };
     };
     // When someone else upgrades or rolls back, helm copies osdpl's labels from an earlier revision. So osdpl made this

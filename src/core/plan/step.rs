@@ -43,8 +43,8 @@ pub enum Step {
 pub enum Action {
     /// Delete these Jobs, then run `helm upgrade --install`.
     Upgrade {
-        /// The names of the Jobs to delete. Plain Jobs are immutable. Hook Jobs of the previous revision are complete,
-        /// so new pods that wait for these Jobs would start too early.
+        /// The names of the Jobs to delete. helm cannot change plain Jobs, because they are immutable. Hook Jobs of the
+        /// previous revision are already complete, so new pods that wait for these Jobs would start too early.
         delete_jobs: Vec<String>,
     },
     /// Run `helm uninstall`.
@@ -96,7 +96,8 @@ pub enum Reason {
     Drift,
     /// The release is no longer desired.
     NotDesired,
-    /// The release is no longer desired, and the status does not name it as a release of the cloud.
+    /// The release is no longer desired. Its uninstall needs approval, because the status does not list it as a release
+    /// of the cloud.
     NotOwned,
     /// helm began to uninstall the release and did not finish.
     Unfinished,
@@ -158,7 +159,7 @@ pub enum Wait {
     },
     /// The release cannot be upgraded: its chart, an input or the spec is missing or wrong.
     Blocked {
-        /// The reason for the condition in the status, such as `Failed`.
+        /// The reason that the condition in the status shows, such as `Failed`.
         reason: String,
         /// The problem, with its location, its cause and the remedy.
         message: String,
@@ -326,7 +327,7 @@ impl Context<'_> {
         Step::Wait(Wait::Helm { verb: child.verb, queued: false, hook })
     }
 
-    /// Whether osdpl could start another operation if it stopped helm now. If not, osdpl lets helm run.
+    /// Whether osdpl could start another operation on the release after it stopped helm. If not, osdpl lets helm run.
     fn has_replacement(&self, name: &str, key: &ReleaseKey, wanted: Option<&DesiredRelease>) -> bool {
         let state = self.observed.releases.get(key).map_or(State::Absent, State::Failed);
         let next = match wanted {
@@ -356,7 +357,7 @@ impl Context<'_> {
 
 pub(super) fn locked_wait(record: &ObservedRelease, until: Option<Timestamp>) -> Wait {
     let who = match until {
-        None => "another operator process that is still running".to_owned(),
+        None => "another operator process, which may still run helm".to_owned(),
         Some(until) => format!("a helm process that osdpl did not start (its lock expires at {until:.0})"),
     };
     Wait::Locked { until, message: format!("revision {} is {}, held by {who}", record.revision, record.status) }

@@ -98,7 +98,7 @@ fn maps_each_state_to_its_step() {
         ),
         (
             with_attempt(3, Liveness::Alive),
-            "revision 3 is pending-upgrade, held by another operator process that is still running",
+            "revision 3 is pending-upgrade, held by another operator process, which may still run helm",
         ),
         (
             with_attempt(2, Liveness::Us),
@@ -109,7 +109,7 @@ fn maps_each_state_to_its_step() {
         (uninstalling(None), "its release record is being read"),
         (
             changed(|s| s.attempt.as_mut().unwrap().revision = 2),
-            "revision 3 was not made by osdpl (helm upgrade or rollback by hand at 2027-01-15T08:00:00Z); change the spec to overwrite this revision, or annotate the OpenStackDeployment with osdpl.dev/repair=<release>",
+            "osdpl did not make revision 3 (helm upgrade or rollback by hand at 2027-01-15T08:00:00Z); to overwrite it, change the spec, or annotate the OpenStackDeployment with osdpl.dev/repair=<release>",
         ),
         (
             changed(|s| {
@@ -382,7 +382,7 @@ fn paused_blocked_and_terminating_releases_wait() {
     let terminating = fixture().with(|fixture| _ = fixture.observed.terminating.insert("openstack".into()));
     assert_eq!(
         terminating.describe_step("store"),
-        "namespace openstack is being deleted: no Job starts in it any more"
+        "namespace openstack is being deleted, so Kubernetes creates no objects in it"
     );
 }
 

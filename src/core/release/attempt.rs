@@ -8,15 +8,14 @@ const LABEL_VALUE_MAX: usize = 63;
 
 /// The maximum length of the name of an operator process in an attempt label.
 ///
-/// A label value has at most 63 characters. The longest number and the longest revision need 23 of them: "-4294967295"
-/// and "-v4294967295".
+/// A label value has at most 63 characters. The rest of an attempt label needs up to 23 of them: "-4294967295" for the
+/// number of the attempt, and "-v4294967295" for the revision.
 pub const INSTANCE_MAX: usize = 40;
 
 /// Identifies one attempt of osdpl to make a revision. As a label value: `<instance>-<number>-v<revision>`.
 ///
-/// An attempt contains the number of the revision, because helm copies labels: an upgrade by someone else copies
-/// osdpl's labels, and a rollback restores old labels of osdpl. So the label proves that osdpl made a revision only if
-/// it contains the number of that revision.
+/// The label proves that osdpl made a revision only if it contains the number of that revision. Otherwise helm copied
+/// the label: an upgrade by someone else copies osdpl's labels, and a rollback restores old labels of osdpl.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Attempt {
     instance: String,
@@ -31,7 +30,7 @@ impl Attempt {
     /// ends. `number` counts the attempts of that process.
     ///
     /// # Errors
-    /// `instance` does not fit into a label.
+    /// Returns an error if `instance` does not fit into a label.
     pub fn new(instance: &str, number: u32, revision: u32) -> Result<Self, BadAttempt> {
         let bad = |why| BadAttempt { text: instance.to_owned(), why };
         if instance.len() > INSTANCE_MAX {

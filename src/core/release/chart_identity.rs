@@ -4,7 +4,7 @@ use std::fmt;
 
 use osdpl_values::digest;
 
-/// The number of hexadecimal digits of each part of the label.
+/// The number of hexadecimal digits of each of the two digests in the label.
 const DIGITS: usize = 16;
 
 /// The chart of a revision: a digest of the request for the chart, and a digest of the chart's content.

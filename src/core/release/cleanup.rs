@@ -61,8 +61,8 @@ pub fn pending_cleanup(history: &[PastRevision]) -> Option<Cleanup> {
         .map(|past| past.revision)
         .filter(|revision| (below + 1..newest.revision).contains(revision))
         .collect();
-    // If the newest revision failed, keep the objects of the deployed revision: the next helm upgrade compares with
-    // that revision and removes its obsolete objects itself.
+    // If the newest revision failed, keep the objects of the deployed revision: the next helm upgrade itself removes
+    // those of them that are obsolete.
     let base = base.filter(|_| newest.status == Status::Failed);
     let kept = base.into_iter().chain([newest]).map(|past| past.revision).collect();
     (!revisions.is_empty()).then_some(Cleanup { revisions, kept, newest: newest.revision })
@@ -115,7 +115,7 @@ pub fn find_orphans<'a>(failed: &'a Objects, kept: &[Objects], release: &Release
 /// `objects` are the objects and hooks of a revision of the release `theirs`. `object` is from a manifest of the
 /// release `ours`.
 ///
-/// For a `namespaced` kind, an object without a namespace is in the namespace of its release. For other kinds, the
+/// If the kind is `namespaced`, an object without a namespace is in the namespace of its release. For other kinds, the
 /// function ignores a namespace in the manifest.
 pub fn has_object(
     objects: &Objects,

@@ -26,8 +26,8 @@ pub(super) const UNPACKED_MAX: u64 = 16 << 20;
 
 /// The maximum number of lists, maps and their items in a payload.
 ///
-/// An item takes two bytes of JSON, but tens of bytes in memory. The payloads of upstream's charts have some ten
-/// thousand items.
+/// The limit bounds the memory: an item takes two bytes of JSON, but tens of bytes in memory. The payloads of
+/// upstream's charts have some ten thousand items.
 const ITEMS_MAX: usize = 250_000;
 
 /// The first bytes of gzip data (with the method deflate).
@@ -68,7 +68,7 @@ pub enum DecodeError {
 /// `payload` is the value of `data.release` of the record's Secret, without the base64 encoding that Kubernetes adds.
 ///
 /// # Errors
-/// The payload is not a release record.
+/// Returns an error if the payload is not a release record.
 pub fn decode(payload: &[u8]) -> Result<Record, DecodeError> {
     let wire: Wire = json(payload)?;
     Ok(Record {
@@ -88,7 +88,7 @@ pub fn decode(payload: &[u8]) -> Result<Record, DecodeError> {
 /// Decodes only the values that helm was given for the revision. The values contain secrets.
 ///
 /// # Errors
-/// The payload is not a release record.
+/// Returns an error if the payload is not a release record.
 pub fn decode_values(payload: &[u8]) -> Result<Values, DecodeError> {
     let wire: ValuesWire = json(payload)?;
     Ok(wire.config.unwrap_or_default())
@@ -97,7 +97,7 @@ pub fn decode_values(payload: &[u8]) -> Result<Values, DecodeError> {
 /// Decodes only the status and the hooks of a record, which the operator polls while helm runs.
 ///
 /// # Errors
-/// The payload is not a release record.
+/// Returns an error if the payload is not a release record.
 pub fn decode_hooks(payload: &[u8]) -> Result<(Status, Vec<Hook>), DecodeError> {
     let wire: HooksWire = json(payload)?;
     let status = wire.info.status.parse().map_err(|error| DecodeError::NoRelease(format!("info.status: {error}")))?;
@@ -107,7 +107,7 @@ pub fn decode_hooks(payload: &[u8]) -> Result<(Status, Vec<Hook>), DecodeError> 
 /// Decodes the objects of a revision without their contents: the objects of its manifest and the objects of its hooks.
 ///
 /// # Errors
-/// The payload is not a release record.
+/// Returns an error if the payload is not a release record.
 pub fn decode_objects(payload: &[u8]) -> Result<Objects, DecodeError> {
     let wire: ManifestWire = json(payload)?;
     let mut budget = Budget::new();
@@ -124,7 +124,7 @@ pub fn decode_objects(payload: &[u8]) -> Result<Objects, DecodeError> {
 /// The fields contain secrets.
 ///
 /// # Errors
-/// The payload is not a release record.
+/// Returns an error if the payload is not a release record.
 pub fn decode_contents(payload: &[u8]) -> Result<Vec<Map<String, Value>>, DecodeError> {
     let wire: ManifestWire = json(payload)?;
     let hooks = wire.hooks.unwrap_or_default();

@@ -32,7 +32,7 @@ pub(super) fn paths() -> MutexGuard<'static, Paths> {
 const SKIPPED: [&str; 5] = ["apiVersion", "kind", "metadata", "status", "stringData"];
 
 /// The maximum size in memory of the objects and field paths of one record, in bytes. The records of upstream's charts
-/// need less than a tenth.
+/// need less than a tenth of it.
 pub(super) const SUMMARY_MAX: usize = 16 << 20;
 
 /// The approximate size of a field or an object in memory, in addition to its text.
@@ -43,9 +43,9 @@ const REPLICAS: &str = "spec.replicas";
 
 /// Returns the fields that a manifest sets in an object, except for metadata.
 ///
-/// The result does not contain fields with a null, empty, false or zero value, because the API server may drop them.
-/// But it contains `spec.replicas` even if it is zero, and the keys of `data` even if they are empty. If the budget is
-/// used up, fields are missing.
+/// The result leaves out fields with a null, empty, false or zero value, because the API server may drop them. Two
+/// kinds of fields are always in the result: `spec.replicas`, even if it is zero, and the keys of `data`, even if their
+/// values are empty. If the budget is used up, fields are missing.
 pub(super) fn fields(object: &Map<String, Value>, paths: &mut Paths, budget: &mut Budget) -> Vec<Field> {
     let mut found = BTreeMap::new();
     for (name, value) in object {

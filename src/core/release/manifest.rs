@@ -46,8 +46,8 @@ const OBJECTS_MAX: usize = 10_000;
 
 /// Returns every object in a manifest, in the manifest's order, without its contents.
 ///
-/// If one document is unreadable, the function returns an error. If it skipped that document instead, a comparison of
-/// revisions would report the objects of the document as removed.
+/// An unreadable document is an error. If the function skipped it, a comparison of revisions would report the objects
+/// of the document as removed.
 pub(super) fn objects(text: &str, budget: &mut Budget) -> Result<Vec<Object>, String> {
     let mut paths = paths();
     let found = parse(text, &mut |object| summarize(&object, &mut paths, budget))?;
@@ -63,7 +63,8 @@ pub(super) fn objects(text: &str, budget: &mut Budget) -> Result<Vec<Object>, St
 /// Returns every object in a manifest, in the manifest's order, with all fields. The fields contain secrets.
 ///
 /// # Errors
-/// A document is not YAML. The error names the template and the line of the document and does not quote the text.
+/// Returns an error if a document is not YAML. The error names the template and the line of the document and does not
+/// quote the text.
 pub fn parse_objects(text: &str) -> Result<Vec<Map<String, Value>>, String> {
     parse(text, &mut Some)
 }

@@ -77,7 +77,7 @@ pub struct RecordMeta {
     pub origin: RevisionOrigin,
     /// The digest of the revision's inputs, from [`INPUTS_LABEL`]; meaningful only for [`RevisionOrigin::Ours`].
     pub inputs: Option<String>,
-    /// The digest of the inputs of the revision that come from the catalogue, from [`CATALOG_LABEL`]; meaningful only
+    /// The digest of those inputs of the revision that come from the catalogue, from [`CATALOG_LABEL`]; meaningful only
     /// for [`RevisionOrigin::Ours`].
     pub catalog: Option<String>,
     /// The release's name in the catalogue, from [`RELEASE_LABEL`]. The name is right even if someone else made the
@@ -88,12 +88,12 @@ pub struct RecordMeta {
     /// The digest of the settings that running instances depend on, from [`INSTANCES_LABEL`]; meaningful only for
     /// [`RevisionOrigin::Ours`].
     pub instances: Option<String>,
-    /// The digest of how values for some nodes split the release's `DaemonSets`, from [`SPLIT_LABEL`]; meaningful only
-    /// for [`RevisionOrigin::Ours`].
+    /// The digest of the split: how the chart divides the nodes among several `DaemonSets`, because some nodes have
+    /// other values. From [`SPLIT_LABEL`]; meaningful only for [`RevisionOrigin::Ours`].
     pub split: Option<String>,
     /// The chart of the revision, from [`CHART_LABEL`]; meaningful only for [`RevisionOrigin::Ours`].
     pub chart: Option<ChartIdentity>,
-    /// Whether osdpl has removed the objects that this failed revision left behind, from [`CLEANED_UP_LABEL`].
+    /// Whether osdpl has removed the objects that only this failed revision had, from [`CLEANED_UP_LABEL`].
     pub cleaned_up: bool,
     /// When helm created the record, by the API server's clock.
     pub created: Option<Timestamp>,
@@ -125,7 +125,7 @@ impl RecordMeta {
     /// agree with the labels.
     ///
     /// # Errors
-    /// Returns the name of the Secret, and the label that is missing or wrong.
+    /// Returns an error if a label is missing or wrong, or if the name of the Secret does not agree with the labels.
     pub fn read(metadata: &ObjectMeta) -> Result<Self, MalformedRecord> {
         let namespace = metadata.namespace.as_deref().unwrap_or_default();
         let secret = metadata.name.as_deref().unwrap_or_default();
@@ -213,8 +213,8 @@ impl<'a> Labels<'a> {
 
     /// Returns who made a revision, from its attempt label.
     ///
-    /// An attempt label that osdpl cannot have written is an error. If osdpl treated such a record as someone else's,
-    /// it could unlock the record while the helm process still runs.
+    /// An attempt label with an invalid value is an error. If osdpl treated the revision as someone else's, it could
+    /// unlock the record while the helm process still runs.
     fn origin(&self, revision: u32) -> Result<RevisionOrigin, String> {
         match self.get(ATTEMPT_LABEL).map(str::parse::<Attempt>) {
             None => Ok(RevisionOrigin::Foreign),

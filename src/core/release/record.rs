@@ -63,8 +63,8 @@ pub struct Chart {
     pub app_version: String,
 }
 
-/// A hook: an object that helm creates at an event such as `post-upgrade`. If the object is a Job or Pod, helm waits
-/// until it completes.
+/// A hook: an object that helm creates at an event such as `post-upgrade`. If a hook is a Job or Pod, helm waits until
+/// the hook completes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Hook {
@@ -158,8 +158,8 @@ pub struct LastRun {
 
 /// The progress of a hook (helm: `HookPhase`).
 ///
-/// helm records the end of a hook only when the next hook starts or the operation ends. Until then, the phase of an
-/// ended hook is still `Running`.
+/// helm records the end of a hook only when the next hook starts or the operation ends. So a hook that has ended may
+/// still have the phase `Running`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
 pub enum Phase {
     /// helm waits for the hook's object.

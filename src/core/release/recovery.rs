@@ -41,8 +41,8 @@ pub fn next_recovery_step(status: Status, hooks: &[Hook], exists: impl Fn(&Hook)
 fn recover_install(hooks: &[Hook], exists: impl Fn(&Hook) -> bool) -> Recovery {
     let before: Vec<(&Hook, bool)> =
         hooks.iter().filter(|hook| hook.runs_at(Event::PreInstall)).map(|hook| (hook, exists(hook))).collect();
-    // A pre-install hook is satisfied if it succeeded, or if its object exists and need not complete. The record tells
-    // whether a hook succeeded, even if helm has deleted its object since.
+    // A pre-install hook is satisfied if it succeeded. If helm does not wait until its object completes, it is enough
+    // that the object exists. The record tells whether a hook succeeded, even if helm has deleted its object since.
     let satisfied = |(hook, exists): &(&Hook, bool)| hook.phase() == Phase::Succeeded || (*exists && !hook.completes());
     if before.iter().all(satisfied) {
         return Recovery::RewriteFailed;

@@ -27,7 +27,7 @@ type Fields<'a> = BTreeMap<String, &'a RawValue>;
 /// alive and writes the record too, the PUT fails.
 ///
 /// # Errors
-/// The payload is not a release record.
+/// Returns an error if the payload is not a release record.
 fn mark_payload_failed(payload: &[u8], description: &str) -> Result<Vec<u8>, DecodeError> {
     let text = unpacked(payload)?;
     let mut record = fields(&text, "the record")?;
@@ -46,7 +46,7 @@ fn mark_payload_failed(payload: &[u8], description: &str) -> Result<Vec<u8>, Dec
 /// The Secret's name and `resourceVersion` are unchanged.
 ///
 /// # Errors
-/// The Secret does not contain a record.
+/// Returns an error if the Secret does not contain a record.
 pub fn mark_secret_failed(mut secret: Secret, description: &str) -> Result<Secret, DecodeError> {
     let data = secret.data.get_or_insert_default();
     let payload = data

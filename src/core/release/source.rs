@@ -53,7 +53,7 @@ struct Template {
 /// Decodes values and chart of a revision from `data.release` of the record's Secret.
 ///
 /// # Errors
-/// The payload is not a release record.
+/// Returns an error if the payload is not a release record.
 pub fn decode_source(payload: &[u8]) -> Result<RevisionSource, DecodeError> {
     let wire: Wire = json(payload)?;
     let chart = wire.chart.unwrap_or_default();
@@ -101,7 +101,7 @@ pub fn chart_fingerprint<'a>(
     text
 }
 
-/// Removes nulls. A null default means the same as no default, and a record may lack it.
+/// Removes nulls, because a null default means the same as no default, and a record may lack the null.
 fn without_nulls(values: &mut Values) {
     values.retain(|_, value| !value.is_null());
     values.values_mut().filter_map(Value::as_object_mut).for_each(without_nulls);

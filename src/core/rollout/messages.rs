@@ -9,7 +9,7 @@ impl fmt::Display for State {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let list = |nodes: &[String]| format_names(nodes.iter().map(String::as_str), nodes.len());
         match self {
-            Self::Unobserved => formatter.write_str("its pods are being inspected"),
+            Self::Unobserved => formatter.write_str("osdpl has not read all of its pods yet"),
             Self::Approval { nodes, batch } => write!(
                 formatter,
                 "its new pod template restarts pods on {}, {batch} at a time: waits for approval \
@@ -28,10 +28,10 @@ impl fmt::Display for State {
                 )
             }
             Self::Pause(until) => write!(formatter, "next batch at {until:.0}"),
-            Self::Joining => formatter.write_str("a node was added"),
+            Self::Joining => formatter.write_str("a pod starts on a node that joined the cluster"),
             Self::Misplaced(pods) => write!(
                 formatter,
-                "{pods} of its pods run on nodes that its DaemonSet does not select, because the nodes lack a label or have a taint that the pods do not tolerate: the rollout waits until these pods are deleted or their nodes are selected again"
+                "{pods} of its pods run on nodes that its DaemonSet does not select, because the nodes lack a label or have a taint that the pods do not tolerate: delete these pods, or label their nodes again, so that the rollout continues"
             ),
             Self::WaitsForComponent(other) => write!(formatter, "waits for its turn: {other} is rolled out first"),
             Self::WaitsForRelease(release) => write!(formatter, "waits until release {release} is in sync"),

@@ -89,8 +89,7 @@ impl Part<'_> {
             || self.before.is_some_and(known)
     }
 
-    /// Returns the previous status if its rollout is complete, because a complete rollout stays in the status; `None`
-    /// otherwise.
+    /// Returns the previous status if the rollout is complete; otherwise `None`. The status keeps a complete rollout.
     pub(super) fn completed(&self) -> Option<RolloutStatus> {
         let status = self.before.filter(|status| status.phase == RolloutPhase::Complete)?;
         Some(RolloutStatus { approved_inputs: String::new(), ..status.clone() })
@@ -144,12 +143,12 @@ pub(super) fn is_changing(step: &Step) -> bool {
 
 /// Whether the values of a release select the update strategy `OnDelete` for its `DaemonSets`.
 ///
-/// With `OnDelete`, Kubernetes does not replace outdated pods.
+/// With `OnDelete`, Kubernetes does not replace outdated pods, so osdpl evicts them.
 pub(super) fn uses_on_delete(release: &DesiredRelease) -> bool {
     get(&release.values, &strategy()).is_some_and(|strategy| strategy == "OnDelete")
 }
 
-/// Whether osdpl rolls out a component of a release, according to the desired values.
+/// Whether osdpl replaces the pods of a component batch by batch, according to the desired values of its release.
 pub(super) fn is_rolled_out(release: &DesiredRelease, component: &Component) -> bool {
     uses_on_delete(release) && release.components.get(component) == Some(&WorkloadKind::DaemonSet)
 }

@@ -11,7 +11,7 @@ use crate::observed::{DaemonPod, PodState, RolloutPods, Workload};
 const START_TIMEOUT: SignedDuration = SignedDuration::from_mins(15);
 
 /// The message for a node that became `NotReady` when osdpl replaced its pod.
-const NODE_LOST: &str = "the node is NotReady since its pod was replaced";
+const NODE_LOST: &str = "the node became NotReady when its pod was replaced";
 
 /// The numbers of a component's pods, and the pods and nodes on which the next step of the rollout depends.
 #[derive(Debug, Default)]
@@ -35,8 +35,8 @@ pub(super) struct PodCounts {
     pub(super) batch: BTreeMap<String, String>,
     /// The number of nodes that should have a pod but have none. The number includes pods that are not scheduled yet.
     pub(super) missing: i32,
-    /// The number of pods on nodes that their `DaemonSet` does not select. If osdpl evicted such a pod, Kubernetes
-    /// would not create another pod there.
+    /// The number of pods on nodes that their `DaemonSet` does not select. osdpl does not evict such a pod, because
+    /// Kubernetes would not create a new pod on that node.
     pub(super) misplaced: i32,
     /// The first node whose pod has the newest pod template and is unhealthy, and the reason.
     pub(super) unhealthy: Option<(String, String)>,
@@ -72,8 +72,9 @@ impl PodCounts {
         let nodes_with_pod: BTreeSet<&str> = own().map(|pod| pod.node.as_str()).collect();
         let exists = |node: &String| input.nodes.is_none_or(|nodes| nodes.contains_key(node));
         let empty = batch.iter().filter(|node| exists(node) && !nodes_with_pod.contains(node.as_str()));
-        // The number of nodes minus the number of pods can be too low: a pod on a node that its `DaemonSet` does not
-        // select hides a missing pod. So also count the nodes of the previous batch that have no pod.
+        // The number of nodes minus the number of pods can be too low: if a pod runs on a node that its `DaemonSet`
+        // does not select, it makes up for a missing pod. So also count the nodes of the previous batch that have no
+        // pod.
         let by_count = counts.total.saturating_sub(count(own().count()));
         counts.missing += by_count.max(count(empty.count()));
         let on_lost_nodes = own().filter(|pod| is_lost(input, &pod.node)).count();
@@ -131,7 +132,8 @@ impl PodCounts {
 
     /// Whether the watch on pods and the status of the `DaemonSets` agree on the number of new pods.
     ///
-    /// Two watches report pods and `DaemonSets`, so one may lag behind the other.
+    /// If they disagree, the rollout must wait: separate watches report pods and `DaemonSets`, and one lags behind the
+    /// other.
     pub(super) fn is_consistent(&self) -> bool {
         self.total - self.stale_count == self.fresh
     }

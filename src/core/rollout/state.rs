@@ -160,7 +160,7 @@ fn in_flight(part: &Part<'_>) -> State {
 /// Returns the state of the rollout if a pause or helm prevents evictions; `None` if osdpl may evict pods of the
 /// component.
 ///
-/// If osdpl replaced a pod just before helm changes the pod template, it would have to replace the pod twice.
+/// helm prevents evictions because it may change the pod template, and osdpl would have to replace each pod twice.
 fn blocking_state(input: &Input<'_>, part: &Part<'_>) -> Option<State> {
     let step = |name: &str| input.plan.decisions.get(name).map(|decision| &decision.step);
     if input.policy.paused || part.wanted.paused || step(part.release) == Some(&Step::Wait(Wait::Paused)) {

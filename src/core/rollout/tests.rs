@@ -158,7 +158,7 @@ fn lost_node_with_replaced_pod_stops_rollout() {
         cloud.nodes.get_mut("n1").unwrap().missing = true;
         assert_eq!(cloud.pass().evict, []);
         assert_eq!(cloud.phase("nova/compute"), Some(RolloutPhase::Stopped));
-        let why = "stopped at n1: the node is NotReady since its pod was replaced";
+        let why = "stopped at n1: the node became NotReady when its pod was replaced";
         assert!(cloud.status["nova/compute"].message.starts_with(why), "{:?}", cloud.status);
     }
 }

@@ -70,7 +70,8 @@ fn value(behind: &str) -> &str {
     if ["{{", "{%", "$(", "${"].iter().any(|start| line.starts_with(start)) || is_call(line) {
         return &line[..0];
     }
-    // In JSON without blanks, other fields follow a value such as `null` or a number.
+    // In JSON without blanks, other fields follow a value directly. Do not include them in a value such as `null` or a
+    // number.
     let scalar = line.split([',', '}', ']']).next().unwrap_or_default();
     let is_number = scalar.len() <= 5 && scalar.chars().all(|letter| letter.is_ascii_digit());
     if scalar.len() < line.len() && (is_number || NOTHING.contains(&scalar)) {
@@ -83,8 +84,8 @@ fn value(behind: &str) -> &str {
 /// Returns the text before the closing quote. The opening quote has `escaped` backslashes before it, as in JSON within
 /// JSON.
 ///
-/// The closing quote has as many backslashes, if those of the text do not count, which are doubled at each level of
-/// JSON. The backslashes before other quotes have another remainder.
+/// Each backslash of the text itself is written as 2 × (`escaped` + 1) backslashes. So a quote closes the text if the
+/// number of backslashes before it is `escaped` plus a multiple of that number.
 fn in_double_quotes(text: &str, escaped: usize) -> &str {
     let is_closing = |at: &usize| {
         let backslashes = at - text[..*at].trim_end_matches('\\').len();

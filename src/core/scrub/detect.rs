@@ -131,7 +131,7 @@ fn has_login(text: &str) -> bool {
 
 /// The maximum number of digits of a port.
 ///
-/// The scrubber never removes numbers with so few digits, because ports occur in every address.
+/// The scrubber keeps all numbers with so few digits, because ports occur in every address.
 const LONGEST_PORT: usize = 5;
 
 /// Returns the texts to remove if a value is secret: its strings and long numbers, and the secrets that its strings

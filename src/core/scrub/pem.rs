@@ -2,8 +2,8 @@
 
 use super::{SHORTEST_LINE, end_of_break};
 
-/// The minimum length in bytes of a long word in base64. Long words before the last line of a key count as part of the
-/// key, even if there is other text between them. Programs write PEM in lines of 64 or more letters.
+/// The minimum length in bytes of a word in base64 that certainly belongs to a key, if the last line of a key follows.
+/// Other text may be between the two. Programs write PEM in lines of 64 or more letters.
 const LONG: usize = 40;
 
 /// The headers of encrypted keys, which precede the lines in base64.
@@ -16,7 +16,7 @@ pub(super) fn private_keys(text: &str) -> Vec<(usize, usize)> {
     for (at, begin) in text.match_indices("PRIVATE KEY-----") {
         let start = at + begin.len();
         if let Some(end) = end_of_key(&text[..at]) {
-            // `end` precedes `done` if the loop has found the whole key.
+            // If `end` precedes `done`, the loop has already found the whole key.
             if done < end {
                 rest_of_key(text, done, end, &mut found);
             }
@@ -53,7 +53,7 @@ fn rest_of_key(text: &str, start: usize, end: usize, found: &mut Vec<(usize, usi
     if is_key || last.split_whitespace().any(is_long) {
         add(word);
     }
-    // A log may have a prefix before each line, such as the time.
+    // A log may have a prefix before each line, such as the time. Count the words of this prefix in the last line.
     let prefix = last.split_whitespace().count();
     let body =
         lines.iter().rev().map(|line| last_word(line)).take_while(|(before, word)| is_body(before, word, prefix));
@@ -97,7 +97,8 @@ fn is_body(before: &str, word: &str, prefix: usize) -> bool {
         || !word.is_empty() && before.ends_with(['"', '\''])
 }
 
-/// Whether a word in base64 is too long for a name or a path. Lines of keys contain letters of both cases and digits.
+/// Whether a word in base64 is long and mixed enough to be part of a key, and not a name or a path: it contains letters
+/// of both cases and digits.
 fn is_long(word: &str) -> bool {
     let has = |is: fn(&u8) -> bool| word.bytes().any(|letter| is(&letter));
     word.len() >= LONG && has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase) && has(u8::is_ascii_digit)

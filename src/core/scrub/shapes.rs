@@ -6,7 +6,7 @@ use super::pem;
 /// The beginning and the minimum length of tokens: Keystone's Fernet tokens, JSON Web Tokens, and keys of Ceph.
 const TOKENS: [(&str, usize); 6] = [("gAAAAA", 60), ("eyJ", 40), ("AQA", 40), ("AQB", 40), ("AQC", 40), ("AQD", 40)];
 
-/// The words before a secret in the HTTP header `Authorization`. In lower case, they also occur in sentences.
+/// The words before a secret in the HTTP header `Authorization`. In lower case, these words also occur in sentences.
 const SCHEMES: [&str; 4] = ["Bearer ", "Basic ", "bearer ", "basic "];
 
 /// The minimum length of a secret after [`SCHEMES`], and of an unquoted secret after `password: `.

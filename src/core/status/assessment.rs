@@ -120,7 +120,8 @@ fn paused(report: &Report<'_>, _: &Health) -> Check {
 
 fn broken(report: &Report<'_>, _: &Health) -> Check {
     let (_, reason, message) = broken_release(report)?;
-    // The missing inputs may come from objects that wait for approval, such as users of Ceph.
+    // The inputs may be missing because the objects that provide them, such as users of Ceph, wait for approval. Then
+    // the cloud waits for approval and has not failed.
     let waits = reason == reason::INPUTS && !report.awaiting_objects.is_empty();
     match labels::progress(report).filter(|_| waits) {
         Some((phase, line)) => Some((phase, reason::APPROVAL, format!("{line}; {message}"))),
@@ -218,7 +219,7 @@ fn in_progress(report: &Report<'_>, _: &Health) -> Check {
 
 /// Returns the problem of the first release with a stuck workload.
 ///
-/// helm may be waiting for that workload. Then the problem says more than "helm is running".
+/// helm may be waiting for that workload. In this case, the problem says more than the message that helm is running.
 fn stuck(report: &Report<'_>) -> Option<String> {
     report.plan.decisions.iter().find_map(|(name, Decision { key, .. })| {
         let workloads = &report.observed.workloads;

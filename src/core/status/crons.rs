@@ -52,8 +52,8 @@ pub(super) fn tests(before: &BTreeMap<String, TestStatus>, report: &Report<'_>) 
 
 fn test_status(before: Option<&TestStatus>, cron: &ObservedCronJob, results: String) -> TestStatus {
     let known = before.cloned().unwrap_or_default();
-    // Kubernetes may have deleted the Job of the reported result, while the Job of an older run still exists. The
-    // result of the older run must not replace the reported result.
+    // Kubernetes may delete the Job of the reported result before the Job of an older run. The result of the older run
+    // must not replace the reported result.
     let is_older = |run: &&FinishedRun| known.time.as_ref().is_some_and(|time| run.at.is_some_and(|at| at < time.0));
     let Some(run) = cron.last.as_ref().filter(|run| !is_older(run)) else {
         return TestStatus { results, ..known };

@@ -30,8 +30,8 @@ pub(super) fn report_drift(
     let found = report.observed.drifted(&decision.key).iter();
     let found = found.filter(|drifted| !is_deleted_by_upgrade(drifted, name, decision, report));
     let found = found.map(|drifted| entry(drifted, known, now));
-    // While helm runs, skip drift that the previous status does not contain. It may be no drift: helm changes objects
-    // before the record contains the changes.
+    // While helm runs, report only drift that the previous status contains. Other differences may be no drift, because
+    // helm changes objects before the record contains the changes.
     let helm_runs = report.observed.running.contains_key(&decision.key);
     let found: Vec<_> = found.filter(|entry| !helm_runs || known.contains(entry)).collect();
     if policy == DriftPolicy::Ignore || found.is_empty() {

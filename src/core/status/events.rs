@@ -163,8 +163,8 @@ pub(super) fn ready_changed(before: &OpenStackDeploymentStatus, now: &OpenStackD
 /// Returns one event for each field with new warnings. A warning is new if the previous message of the condition Ready
 /// did not contain it.
 ///
-/// That message contains a limited number of warnings. The function ignores warnings beyond the limit, because they
-/// would be new in every pass.
+/// That message contains only a limited number of warnings. The function ignores all other warnings, because the
+/// previous message never contains them, so that they would be new in every pass.
 fn new_warnings(before: &OpenStackDeploymentStatus, report: &Report<'_>) -> Vec<Event> {
     let known = ready(before).map_or("", |condition| condition.message.as_str());
     let warnings = spec_warnings(report).into_iter().take(WARNINGS);
@@ -182,8 +182,8 @@ fn new_warnings(before: &OpenStackDeploymentStatus, report: &Report<'_>) -> Vec<
     new_by_field.into_iter().map(warning).collect()
 }
 
-/// Returns an event for each service that osdpl adds because another service requires it. The event comes when the
-/// service's first release appears in the status.
+/// Returns an event for each service that osdpl adds because another service requires it. osdpl sends the event when
+/// the service's first release appears in the status.
 fn added_services<'a>(
     before: &'a OpenStackDeploymentStatus,
     now: &'a OpenStackDeploymentStatus,

@@ -50,7 +50,7 @@ pub fn failing_status(
 
 /// Returns the warnings about the spec at the end of Ready's previous message.
 ///
-/// These warnings still apply. If the new message did not contain them, the first pass that succeeds would report them
+/// The new message repeats these warnings, which still apply. Otherwise the first pass that succeeds would report them
 /// as new.
 fn warnings(before: &OpenStackDeploymentStatus) -> &str {
     let ready = before.conditions.iter().find(|condition| condition.type_ == condition::READY);

@@ -128,8 +128,9 @@ fn foreign_revision_names_operation_and_time() {
     let message =
         |description: &str, since| Wait::Foreign { revision: 4, description: description.into(), since }.to_string();
     let rollback = message("Rollback to 1", Some(NOW));
-    let expected =
-        format!("revision 4 was not made by osdpl (helm: \"Rollback to 1\" by hand at {NOW:.0}); change the spec");
+    let expected = format!(
+        "osdpl did not make revision 4 (helm: \"Rollback to 1\" by hand at {NOW:.0}); to overwrite it, change the spec"
+    );
     assert!(rollback.starts_with(&expected), "{rollback}");
     assert!(message("", None).contains("(helm upgrade or rollback by hand)"));
 }

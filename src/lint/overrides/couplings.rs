@@ -16,7 +16,7 @@ struct CoupledValue {
     release: String,
     path: Path,
     value: Value,
-    /// The location of the value if the user or an addition sets it.
+    /// The location of the value; `None` if neither the user nor an addition sets the value.
     location: Option<Location>,
     /// A description of the layer that sets the value.
     source: String,

@@ -97,9 +97,10 @@ impl LayerCheck<'_> {
 
     /// Whether to report a warning.
     ///
-    /// The result is false for a value without effect that may have an effect elsewhere. A value of an addition to the
-    /// catalogue may have an effect in other clouds. A value in an entry of `spec.nodes.overrides` may have an effect
-    /// if another entry sets another value: if both entries match a node, the values of only one entry may apply.
+    /// A value without effect in this release may have an effect elsewhere. Then the result is false. A value of an
+    /// addition to the catalogue may have an effect in other clouds. A value in an entry of `spec.nodes.overrides` may
+    /// have an effect if another entry sets another value: if both entries match a node, the values of only one entry
+    /// may apply.
     fn should_report(&self, warning: &Warning, path: &Path) -> bool {
         let own = get(&self.layer.values, path);
         let agrees =
@@ -107,10 +108,10 @@ impl LayerCheck<'_> {
         !warning.is_without_effect() || self.location.addition().is_none() && self.node_layers.iter().all(agrees)
     }
 
-    /// Whether the value at a path is intended for the release, because its chart or a lower layer knows the path.
+    /// Whether the value at a path is intended for the release, because its chart or a lower layer contains the path.
     ///
-    /// `spec.common` sets values for every release, but only some charts use these values. So the chart or a lower
-    /// layer must know the whole path. For other layers, the first key of the path is enough.
+    /// `spec.common` sets values for every release, but only some charts use these values. So for `spec.common`, the
+    /// chart or a lower layer must contain the whole path. For other layers, the first key of the path is enough.
     fn is_for_release(&self, path: &Path) -> bool {
         let Release { chart_keys, cloud, .. } = self.release;
         if self.location.addition().is_none() && self.location.field.starts_with("spec.common") {
@@ -161,7 +162,7 @@ impl LayerCheck<'_> {
             && self.release.cloud.spec.presets.iter().any(|name| name == preset)
         {
             let message = format!(
-                "repeats a value of the preset {preset} of this spec, and will hide changes of the preset; remove this value"
+                "repeats a value of the preset {preset} of this spec, so later changes of the preset have no effect; remove this value"
             );
             return Some(Warning { kind: "preset-repeated", message });
         }

@@ -71,7 +71,7 @@ fn reports_values_without_effect() {
         (
             json!({"conf": {"workers": 4}}),
             format!(
-                "preset-repeated {OWN}.conf.workers: repeats a value of the preset small of this spec, and will hide changes of the preset; remove this value"
+                "preset-repeated {OWN}.conf.workers: repeats a value of the preset small of this spec, so later changes of the preset have no effect; remove this value"
             ),
         ),
     ];

@@ -25,7 +25,7 @@ pub(super) fn check_type(
     let source = if replaced.is_some() { "the layers below give" } else { "the chart has" };
     let is_file = path.keys().first().is_some_and(|key| key == "conf");
     if before == KeyType::Number && !is_file && is_word(value) {
-        // The value may come from a Secret, so the message omits it.
+        // The message leaves out the value, which may come from a Secret.
         let message = format!("is a string where {source} a number; write a number");
         return Some(Warning { kind: TYPE_CHANGED, message });
     }
@@ -55,7 +55,7 @@ pub(super) fn check_type(
 
 /// Reports a null that removes a map of the chart with all its keys.
 ///
-/// The function ignores sections of configuration files.
+/// The function accepts such a null for a section of a configuration file (below `conf`).
 pub(super) fn check_removed_map(path: &Path, chart_keys: &KeyTree) -> Option<Warning> {
     let keys = path.keys();
     let map = chart_keys.find(keys).filter(|tree| matches!(tree, KeyTree::Map(_)))?;
@@ -75,8 +75,8 @@ fn default_keys(map: Option<&KeyTree>) -> Vec<String> {
     map.iter().filter(|(_, tree)| tree.has_default()).map(|(key, _)| key.to_string()).collect()
 }
 
-/// Whether the value is a string that does not start with a number. `25%` is valid for numbers of pods, and an empty
-/// string means no value.
+/// Whether the value is a non-empty string that does not start with a number. Other strings may be right in place of a
+/// number: `25%` is a number of pods, and an empty string means no value.
 fn is_word(value: &Value) -> bool {
     value.as_str().is_some_and(|text| {
         !text.is_empty() && !text.trim_start_matches('-').starts_with(|first: char| first.is_ascii_digit())

@@ -1,4 +1,5 @@
-//! Combines the warnings of several releases about the same location into one finding, or drops these warnings.
+//! Combines the warnings of several releases about the same location into one finding. Drops warnings about a value
+//! without effect if the value has an effect in another release.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -16,13 +16,14 @@ use osdpl_values::expr::network::{self, IpNet, overlap};
 
 /// The keys that features use for lists of permitted clients.
 ///
-/// Networks below these keys may overlap, because nobody assigns addresses from them.
+/// Networks below these keys may overlap, because such a list only names addresses and assigns none.
 const ALLOWED: [&str; 4] = ["networkPolicies", "clients", "nodes", "allowed"];
 
 /// Checks that a text is a network with a prefix length, such as `10.244.0.0/16`.
 ///
 /// # Errors
-/// If the text is not such a network. The message contains the problem and an example of a valid network.
+/// Returns an error if the text is not such a network. The message contains the problem and an example of a valid
+/// network.
 pub fn check_network(text: &str) -> Result<(), String> {
     if network::parse(text).is_some() {
         return Ok(());
@@ -189,7 +190,7 @@ fn overlaps(features: &Values, written: &Values, cluster_info: &ClusterInfo) -> 
         let overlapped = of_cluster.iter().find(|(other, _)| overlap(network, other));
         found.extend(overlapped.map(|(_, range)| {
             let message = format!(
-                "{text} overlaps {}: pods of the cloud can reach only one of the two; choose another range",
+                "{text} overlaps {}, so pods of the cloud can reach only one of the two networks; choose another range",
                 describe(range, cluster_info)
             );
             Finding::warning("address", field.clone(), message)

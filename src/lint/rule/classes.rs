@@ -62,7 +62,7 @@ fn requested(cloud: &Cloud<'_>) -> BTreeMap<String, Request> {
 
 /// Whether a release uses the StorageClass `class` of `spec.storageClass`.
 ///
-/// The function ignores a class that the user's own values set, because [`requested`] adds such a class separately.
+/// A class that the user's own values set does not count, because [`requested`] adds this class separately.
 fn is_used(cloud: &Cloud<'_>, class: &str) -> bool {
     cloud.values.iter().any(|(release, values)| {
         let mut uses =

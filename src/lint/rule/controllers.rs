@@ -60,7 +60,7 @@ struct Servers {
 /// Returns the node labels for which the operator must count nodes to check a spec: the node selectors of charts, and
 /// the labels of roles.
 ///
-/// osdpl does not check pods that select nodes by another label.
+/// osdpl does not check pods that select their nodes by any other label.
 pub fn node_labels(spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> BTreeSet<(String, String)> {
     let keys = catalog
         .cross_checks

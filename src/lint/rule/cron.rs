@@ -10,7 +10,7 @@ use osdpl_values::{Path, leaves_with_key};
 /// The five fields of a schedule: name, lowest number, highest number, and words that users may write instead of
 /// numbers.
 ///
-/// The standard parser of robfig/cron, which Kubernetes uses, has the same limits and words.
+/// The limits and words are those of the standard parser of robfig/cron, which Kubernetes uses.
 const FIELDS: [(&str, u32, u32, &[&str]); 5] = [
     ("minute", 0, 59, &[]),
     ("hour", 0, 23, &[]),

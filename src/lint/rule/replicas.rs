@@ -53,8 +53,8 @@ fn invalid_counts(cloud: &Cloud<'_>, release: &str, values: &Values) -> Vec<Coun
 
 /// Whether a value is a valid number of pods.
 ///
-/// Null is valid, because it removes the chart's default. A string that contains a whole number is valid, because
-/// charts render the string as it is.
+/// Null is valid, because it removes the chart's default. A string of a whole number is valid, because charts render
+/// the string without quotes.
 fn is_count(value: &Value) -> bool {
     match value {
         Value::Null => true,

@@ -13,8 +13,8 @@ const MAX_WARNINGS: usize = 8;
 
 /// The name of the rule about values.
 ///
-/// An addition to the catalogue may correct values that violate this rule, even if the spec uses no name from the
-/// addition.
+/// If a spec violates this rule, a missing addition to the catalogue may be the cause even if the spec uses no name
+/// from the addition, because additions may change values.
 const VALUES: &str = "values";
 
 /// Returns the spec in an `AdmissionReview`.
@@ -32,7 +32,7 @@ fn is_validated(request: &Value) -> bool {
 
 /// Returns the fields of presets that can't be combined with an earlier preset of the spec.
 ///
-/// No addition to the catalogue can make such presets compatible.
+/// The webhook refuses such presets even if additions are missing, because no addition can make them compatible.
 fn excluded_presets(presets: &Value, catalog: &Catalog) -> Vec<String> {
     let presets: Vec<String> = serde_json::from_value(presets.clone()).unwrap_or_default();
     let later = find_excluded_presets(&presets, catalog).into_iter().map(|(later, ..)| later);

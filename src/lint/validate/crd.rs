@@ -24,7 +24,7 @@ const RELEASE: &str = "openstackRelease";
 pub(super) struct ValidFields {
     /// The parsed fields of the spec; the other fields are unset.
     pub(super) spec: OpenStackDeploymentSpec,
-    /// Whether all fields of the spec could be parsed, except for fields in [`INDEPENDENT`]. Otherwise findings about
+    /// Whether all fields of the spec could be parsed, except for fields in [`INDEPENDENT`]. If false, findings about
     /// the parsed fields may be wrong.
     pub(super) is_complete: bool,
 }
@@ -41,7 +41,7 @@ impl Schemas {
     /// Builds the schemas for a catalogue.
     ///
     /// # Errors
-    /// If the schema of a feature is not valid.
+    /// Returns an error if the schema of a feature is not valid.
     pub fn new(catalog: &Catalog) -> Result<Self, SchemaError> {
         let mut deployment = serde_json::to_value(api::crd(catalog)?)?;
         let mut maintenance = serde_json::to_value(api::maintenance_crd()?)?;
@@ -75,8 +75,8 @@ impl Schemas {
         let is_reported = |found: &[Finding], field: &str| found.iter().any(|known| known.field() == field);
         let nulls: Vec<Finding> = nulls.into_iter().filter(|null| !is_reported(&found, null.field())).collect();
         found.extend(nulls);
-        // If the object violates the schema, drop the errors of CEL rules that are only a consequence: errors because a
-        // rule can't be evaluated, and errors about a field that another finding reports.
+        // If the object violates the schema, drop errors of CEL rules that only follow from this violation: errors
+        // because a rule can't be evaluated, and errors about a field that another finding reports.
         let violates_schema = found.iter().any(|finding| finding.rule == "schema");
         let errors = Validator::new().validate(schema, &object, None).err().into_iter().flatten();
         let failed = errors.filter(|error| error.kind == ErrorKind::ValidationFailure || !violates_schema);
@@ -140,7 +140,7 @@ fn check_version(kind: Kind, object: &Value) -> Option<Finding> {
 /// Parses the spec of an `OpenStackDeployment`.
 ///
 /// # Errors
-/// If a field of the spec does not have the type that the schema requires.
+/// Returns an error if a field of the spec does not have the type that the schema requires.
 pub fn read_spec(object: &Value) -> Result<OpenStackDeploymentSpec, serde_json::Error> {
     parse_spec(normalized_spec(object).into())
 }
@@ -181,7 +181,7 @@ mod tests {
         Schemas::new(&Catalog::load(&osdpl_core::testing::files(&[])).unwrap()).unwrap()
     }
 
-    /// Returns the names of the fields that [`Schemas::parse_valid_fields`] parses, and `is_complete`.
+    /// Returns the names of the fields that [`Schemas::parse_valid_fields`] parses, and whether these are all fields.
     fn parsed_fields(spec: &Value) -> Option<(Vec<String>, bool)> {
         let parsed = schemas().parse_valid_fields(&json!({"spec": spec}))?;
         let spec = serde_json::to_value(parsed.spec).unwrap();

@@ -16,7 +16,7 @@ pub struct Document {
     pub file: String,
     /// The number of lines in the file before the document begins.
     pub before: u64,
-    /// Whether the text looks like an osdpl resource.
+    /// Whether the text looks like an osdpl resource, even if the text is not valid YAML.
     pub is_ours: bool,
     /// Whether the user named the file itself as an argument, and not a folder that contains it.
     pub is_named: bool,
@@ -77,7 +77,7 @@ pub fn split_documents(file: &str, text: &str) -> Vec<Document> {
     found
 }
 
-/// If text follows the marker on its line, returns an invalid document. kubectl refuses such text, and other tools
+/// Returns an invalid document if text follows the marker on its line: kubectl refuses such text, and other tools
 /// ignore it.
 fn text_after_marker(file: &str, before: u64, text: &str) -> Option<Document> {
     let text = text.trim();

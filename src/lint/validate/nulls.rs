@@ -9,8 +9,8 @@ use osdpl_core::finding::Finding;
 
 /// Removes each key whose null the API server drops or refuses, and returns a finding about each removed key.
 ///
-/// Nulls in free-form values stay, because helm reads such a null as "remove the chart's default". Nulls in lists stay,
-/// because the schema check reports them.
+/// The function keeps two kinds of nulls: nulls in free-form values, because helm reads such a null as "remove the
+/// chart's default", and nulls in lists, because the schema check reports them.
 pub(super) fn remove_nulls(schema: &Value, object: &mut Value) -> Vec<Finding> {
     let mut found = Vec::new();
     if let Some(spec) = object.get_mut("spec") {

@@ -141,7 +141,8 @@ impl MaintenanceController {
         let services = self.openstack.call(access, &nova::services()).await?.services;
         let own = services.iter().find(|service| snapshot.status.compute.as_ref() == Some(&service.id));
         let Some(service) = own.or_else(|| nova::find_service(&services, &snapshot.spec.node)).cloned() else {
-            // If Nova lists no compute service for a node that is being returned, there is nothing to enable.
+            // If Nova lists no compute service for a node that is being returned, there is nothing to enable. So do not
+            // report the compute host as unknown.
             return Ok(Compute::unlisted(&snapshot.spec.node, &services, is_compute && !snapshot.is_returning()));
         };
         let mut host =

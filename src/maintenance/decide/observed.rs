@@ -71,7 +71,7 @@ impl Compute {
         let hosts: Vec<_> = services.iter().take(NAMED).map(|service| service.host.as_str()).collect();
         let more = if services.len() > NAMED { ", …" } else { "" };
         Self::Unknown(format!(
-            "nova has none or several nova-compute services for node {node}, although one should run there; its hosts are: {}{more} (the name of a host must be the node's name or its first label)",
+            "Nova must have exactly one nova-compute service for node {node}, but has none or several; the hosts in Nova are: {}{more} (the name of a host must be the node's name or its first label)",
             if hosts.is_empty() { "none".to_owned() } else { hosts.join(", ") }
         ))
     }

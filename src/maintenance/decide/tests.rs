@@ -129,12 +129,12 @@ fn executes_steps_according_to_observed_state() {
     assert_eq!((moving.action, moving.requeue), (None, Some(RequeueDelay::Soon)));
     assert_eq!(moving.status.phase, Some(MaintenancePhase::Emptying));
     fixture.host().servers.clear();
-    assert_eq!(fixture.step().action, None, "waits for a second query of Nova to confirm that the host is empty");
+    assert_eq!(fixture.step().action, None, "must wait until Nova confirms that the host is empty");
     assert_eq!(fixture.step().action, Some(Action::Cordon));
     fixture.observed.node = Some(cordoned_node());
     let ready = fixture.step();
     assert_eq!((ready.action, ready.requeue, ready.status.phase), (None, None, Some(MaintenancePhase::ReadyToDrain)));
-    assert_eq!(ready.requeue_at, Some("2026-11-21T12:01:00Z".parse().unwrap()), "nova is queried again");
+    assert_eq!(ready.requeue_at, Some("2026-11-21T12:01:00Z".parse().unwrap()), "must query Nova again after a minute");
     fixture.deleting = true;
     assert_eq!(fixture.step().action, Some(Action::Uncordon));
     fixture.observed.node = Some(ObservedNode::default());
@@ -227,7 +227,7 @@ fn counts_failed_migrations_until_retry() {
     assert_eq!(
         fixture.step().action,
         Some(Action::Migrate(vec!["a".into()])),
-        "a migration that failed before the maintenance is ignored"
+        "must ignore a migration that failed before the maintenance"
     );
     fixture.migration(8, "a", "error");
     let blocked = fixture.step();

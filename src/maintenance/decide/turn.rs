@@ -7,7 +7,8 @@ use osdpl_core::api::{InstancePolicy, NodeMaintenanceSpec};
 use osdpl_core::maintenance::NO_CLOUD;
 
 /// The message of a maintenance while the operator has not read the cloud's settings for maintenance.
-pub(crate) const UNREAD: &str = "the cloud's OpenStackDeployment has not been read yet, or is refused (see its status)";
+pub(crate) const UNREAD: &str =
+    "the operator has not read the cloud's OpenStackDeployment yet, or refuses it (see its status)";
 
 /// Returns the time at which the window of a maintenance begins; `None` if the spec sets no begin.
 pub(super) fn window_start(spec: &NodeMaintenanceSpec) -> Option<Timestamp> {

@@ -88,7 +88,7 @@ impl fmt::Display for LockState {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Pinned => formatter.write_str("as locked"),
-            Self::VersionOnly => formatter.write_str("the locked version, without a digest in the lock"),
+            Self::VersionOnly => formatter.write_str("the locked version; the lock has no digest for it"),
             Self::Unpinned { locked: Some(version) } => write!(formatter, "not the locked version {version}"),
             Self::Unpinned { locked: None } => formatter.write_str("not in the lock"),
         }

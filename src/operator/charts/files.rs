@@ -120,7 +120,7 @@ impl ChartFiles {
             Expected::Locked(_) => (
                 "the lock has",
                 format!(
-                    "use the locked chart, or lock this content with `osdpl charts lock --charts {location} {name}` if you trust the content"
+                    "use the chart with the locked digest; or, if you trust the new content, lock it with `osdpl charts lock --charts {location} {name}`"
                 ),
             ),
             Expected::FirstPull(_) => {

@@ -32,8 +32,8 @@ impl Cluster {
         }
         let payload =
             secret.data.as_ref().and_then(|data| data.get(release::SECRET_KEY)).map(|bytes| bytes.0.as_slice());
-        let payload =
-            payload.ok_or_else(|| Error::Object(format!("release record {name} is empty; delete the Secret")))?;
+        let payload = payload
+            .ok_or_else(|| Error::Object(format!("Secret {name} contains no release record; delete the Secret")))?;
         let malformed = |error: release::DecodeError| Error::Object(format!("release record {name}: {error}"));
         let (status, hooks) = release::decode_hooks(payload).map_err(malformed)?;
         let mut existing = Vec::new();
@@ -139,7 +139,7 @@ mod tests {
             assert_eq!(requests, [Method::GET]);
         }
         let same = unlock("7", "h1.2.3-1-v3").await.0.unwrap_err().to_string();
-        assert!(same.contains("is empty; delete the Secret"), "{same}");
+        assert!(same.contains("contains no release record; delete the Secret"), "{same}");
     }
 
     #[tokio::test]

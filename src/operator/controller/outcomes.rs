@@ -35,7 +35,7 @@ impl Context {
             match record {
                 Ok(record) => memory.process_outcome(&outcome, record, &observation),
                 Err(error) => {
-                    tracing::warn!(release = %outcome.release, %error, "can't read the newest release record; retrying");
+                    tracing::warn!(release = %outcome.release, %error, "can't read the newest record of the release after helm has ended; retrying");
                     memory.unread.push(outcome);
                 }
             }
@@ -44,7 +44,7 @@ impl Context {
             match self.cluster.newest_record(&key).await {
                 Ok(record) => memory.update_record(&key, record, super::now()),
                 Err(error) => {
-                    tracing::warn!(release = %key, %error, "can't read the newest release record; retrying");
+                    tracing::warn!(release = %key, %error, "can't read the newest record of the release after helm has ended; retrying");
                 }
             }
         }

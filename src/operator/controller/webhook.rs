@@ -48,7 +48,9 @@ impl Context {
         if rule::names_networks(spec) {
             match self.cluster.service_networks().await {
                 Ok(networks) => services = networks,
-                Err(error) => tracing::info!(%error, "the webhook can't check for overlaps with networks of Services"),
+                Err(error) => {
+                    tracing::info!(%error, "the webhook can't read the networks of Services, so it does not compare them with the networks of the spec");
+                }
             }
         }
         osdpl_decide::cluster_info(spec, catalog, observed.nodes(), observed.storage_classes(), &changes, services)

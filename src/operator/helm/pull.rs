@@ -135,7 +135,7 @@ fn classify(stderr: &[u8]) -> PullFailure {
     let last = text.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or("helm printed no error");
     let why: String = last.trim_start_matches("Error: ").chars().take(MAX_LENGTH).collect();
     if let Some((address, _)) = why.split_once(PROXY_ERROR) {
-        return PullFailure::Unreachable(format!("it sends helm to an address without encryption ({address})"));
+        return PullFailure::Unreachable(format!("the repository sends helm to an unencrypted address ({address})"));
     }
     let has = |phrases: &[&str]| phrases.iter().any(|phrase| why.contains(phrase));
     if has(&["no space left on device", "disk quota exceeded"]) {

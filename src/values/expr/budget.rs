@@ -12,7 +12,7 @@ use super::failure::Failure;
 pub struct Work {
     /// One step for each evaluation of a part of an expression, and for each 32 bytes that a function reads.
     pub steps: usize,
-    /// The size of all values that the evaluation creates or copies, even if it drops them at once.
+    /// The size of all values that the evaluation creates or copies, including values that it drops at once.
     pub bytes: usize,
 }
 
@@ -28,7 +28,7 @@ impl Work {
     }
 }
 
-/// Counts the work of all evaluations that share a scope, and remembers the most work of one evaluation.
+/// Counts the work of all evaluations that share a scope, and remembers the largest work of a single evaluation.
 #[derive(Debug, Default)]
 pub(super) struct Total {
     steps: AtomicUsize,

@@ -1,8 +1,8 @@
 //! Evaluates the syntax tree of an expression on JSON values.
 //!
-//! The crate cel could evaluate its trees itself. But cel's evaluation has no limit, and it copies the result of a
-//! `map` or `filter` for each item. The evaluation here borrows the variables, and counts each step and each byte that
-//! it creates (`budget.rs`). The tests in `same.rs` compare its results with those of cel.
+//! osdpl does not use the evaluation of the crate cel, because it has no limit and copies the result of a `map` or
+//! `filter` for each item. The evaluation here borrows the variables, and counts each step and each byte that it
+//! creates (`budget.rs`). The tests in `same.rs` compare its results with those of cel.
 
 use std::borrow::Cow;
 
@@ -203,8 +203,8 @@ impl<'a> Evaluation<'a> {
         self.value(tree, locals)?.as_bool().ok_or(Failure::Operands)
     }
 
-    /// Evaluates `||` (`decisive` is true) or `&&` (`decisive` is false). If one operand equals `decisive`, this is the
-    /// result, even if the other operand fails.
+    /// Evaluates `||` (`decisive` is true) or `&&` (`decisive` is false). If one operand equals `decisive`, the result
+    /// is `decisive`, even if the evaluation of the other operand fails.
     fn logical<'v>(
         &mut self,
         one: &'v IdedExpr,
@@ -287,7 +287,8 @@ impl<'a> Evaluation<'a> {
         Ok(joined)
     }
 
-    /// Evaluates `all`, `exists`, `exists_one`, `map` or `filter`, which cel's parser expands to a fold of a list.
+    /// Evaluates `all`, `exists`, `exists_one`, `map` or `filter`. cel's parser expands each of these calls to a fold
+    /// of a list.
     fn comprehension<'v>(&mut self, fold: &'v ComprehensionExpr, locals: Option<&'v Local<'v>>) -> Result<Value>
     where
         'a: 'v,

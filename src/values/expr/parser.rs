@@ -21,7 +21,7 @@ const MAX_DEPTH: usize = 32;
 /// Parses an expression.
 ///
 /// # Errors
-/// If the expression is not valid CEL, or is too large.
+/// Returns an error if the expression is not valid CEL, or is too large.
 pub(super) fn parse(source: &str) -> Result<IdedExpr, Error> {
     if source.len() > MAX_LENGTH || count_operators(source) > MAX_OPERATORS || depth(source) > MAX_DEPTH {
         let problem = format!(

@@ -6,13 +6,13 @@ use regex::{Error, Regex, RegexBuilder};
 
 use super::budget::Work;
 
-/// The limits of the size of a compiled pattern, in bytes, each with the steps of a search for each byte of the text. A
-/// pattern gets the smallest limit that it fits into.
+/// The size limits of compiled patterns in bytes, each with its cost: the steps that a search counts for each byte of
+/// the text. A pattern gets the smallest limit that it fits into.
 ///
-/// The time of a search is in proportion to the size of the compiled pattern, multiplied by the length of the text. Even
-/// a short pattern can be large when compiled: `[ab]*a[ab]{2000}`. All patterns of the catalogue but one fit into 8 KiB.
-/// Patterns with classes of Unicode, such as `\d` and `\w`, are larger. A large pattern costs more steps than its size
-/// alone would, because it does not fit into the processor's caches.
+/// The time of a search is in proportion to the size of the compiled pattern, multiplied by the length of the text.
+/// Even a short pattern can be large when compiled: `[ab]*a[ab]{2000}`. All patterns of the catalogue but one fit into
+/// 8 KiB. Patterns with classes of Unicode, such as `\d` and `\w`, are larger. A large pattern costs more steps than
+/// its size alone would, because it does not fit into the processor's caches.
 const SIZES: [(usize, usize); 5] = [(2 << 10, 4), (8 << 10, 16), (32 << 10, 64), (64 << 10, 256), (256 << 10, 2048)];
 
 /// The cost of compiling a pattern, as the length in bytes of a text whose search takes the same time.
@@ -21,16 +21,16 @@ const COMPILED_AS: usize = 16;
 /// The maximum length of a pattern in bytes.
 const LONGEST: usize = 1000;
 
-/// The steps of compiling the shortest pattern.
+/// The steps to count for compiling the shortest pattern.
 const COMPILE: usize = 2000;
 
-/// The steps of compiling a class of Unicode, such as `\w`, which has hundreds of ranges.
+/// The steps to count for compiling a class of Unicode, such as `\w`, which has hundreds of ranges.
 const CLASS: usize = 1000;
 
 /// A compiled regular expression.
 pub(super) struct Pattern {
     regex: Regex,
-    /// The steps of a search, for each byte of the text.
+    /// The steps to count for a search, for each byte of the text.
     steps: usize,
 }
 
@@ -38,7 +38,7 @@ impl Pattern {
     /// Compiles a regular expression.
     ///
     /// # Errors
-    /// If the regular expression is invalid, or too large.
+    /// Returns an error if the regular expression is invalid, or too large.
     pub fn compile(pattern: &str) -> Result<Self, Error> {
         let mut result = Err(Error::CompiledTooBig(LONGEST));
         for (size, steps) in SIZES.into_iter().filter(|_| pattern.len() <= LONGEST) {
@@ -82,8 +82,8 @@ impl Default for Patterns<'_> {
 }
 
 impl<'a> Patterns<'a> {
-    /// Whether `text` matches the regular expression `pattern`; `None` if the search needs more steps than remain. An
-    /// invalid pattern matches nothing.
+    /// Whether `text` matches the regular expression `pattern`. Returns false if the pattern is invalid, and `None` if
+    /// the search needs more steps than remain.
     pub fn matches(&mut self, text: &str, pattern: &'a str) -> Option<bool> {
         if !self.compiled.contains_key(pattern) {
             self.count(Pattern::compile_steps(pattern))?;
@@ -103,8 +103,8 @@ impl<'a> Patterns<'a> {
     }
 }
 
-/// Whether `text` matches the regular expression `pattern`. An invalid pattern, and a pattern whose search would take
-/// too long, match nothing.
+/// Whether `text` matches the regular expression `pattern`. Returns false if the pattern is invalid, or if its search
+/// would take too long.
 pub fn matches(text: &str, pattern: &str) -> bool {
     Patterns::default().matches(text, pattern) == Some(true)
 }

@@ -60,8 +60,8 @@ impl Scope<'_> {
         self.total.used()
     }
 
-    /// Sets the counted work back to `used`, an earlier result of [`Scope::used`], so that a reused scope has the same
-    /// limit as a new one.
+    /// Sets the counted work back to `used`, an earlier result of [`Scope::used`]. So a reused scope has the same limit
+    /// as a new one.
     pub fn reset_used(&self, used: Work) {
         self.total.reset(used);
     }
@@ -76,7 +76,7 @@ impl Scope<'_> {
     }
 }
 
-/// Formats no values of variables for debug output, because values may be secrets.
+/// Formats the scope for debug output without the values of variables, which may be secrets.
 impl fmt::Debug for Scope<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("Scope(…)")

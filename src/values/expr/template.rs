@@ -11,8 +11,8 @@ use crate::{Path, Values, leaves};
 #[derive(Debug, Default)]
 pub struct Template(MapTemplate);
 
-/// The entries of a map, as a slice. A slice takes much less memory than a map. A map is not necessary, because osdpl
-/// never looks up an entry by key.
+/// The entries of a map, as a slice, which takes much less memory than a map. osdpl never looks up an entry by key, so
+/// it needs no map.
 #[derive(Debug, Default)]
 struct MapTemplate(Box<[(Box<str>, Node)]>);
 
@@ -35,7 +35,7 @@ impl MapTemplate {
 impl Node {
     /// Whether the node contains no expression.
     ///
-    /// A tree without expressions is one plain node, so that the evaluation copies it as a whole.
+    /// osdpl stores a tree without expressions as one plain node, so that the evaluation copies the tree as a whole.
     fn is_plain(&self) -> bool {
         matches!(self, Self::Plain(_))
     }
@@ -55,7 +55,8 @@ impl Template {
     /// Compiles every expression in `values`.
     ///
     /// # Errors
-    /// If an expression is invalid. The error is about the first such expression, and contains its path.
+    /// Returns an error if an expression is invalid. The error is about the first such expression, and contains its
+    /// path.
     pub fn compile(values: Values) -> Result<Self, (Path, Error)> {
         Ok(Self(compile_map(values, None)?))
     }
@@ -63,7 +64,7 @@ impl Template {
     /// Evaluates every expression; returns the resulting values, and the paths of values that are secret.
     ///
     /// # Errors
-    /// If an expression fails. The error is about the first such expression, and contains its path.
+    /// Returns an error if an expression fails. The error is about the first such expression, and contains its path.
     pub fn evaluate(&self, scope: &Scope) -> Result<(Values, Vec<Path>), (Path, Error)> {
         let mut evaluation = Evaluation { scope, secret: Vec::new(), list: None };
         let values = evaluation.map(&self.0, None)?;

@@ -12,7 +12,7 @@ use super::{Error, read};
 
 /// A node of the tree, with the location of its key.
 ///
-/// A node without a key has the location where the node starts. An alias has its own location, not the location of its
+/// If a node has no key, its location is where the node starts. An alias has its own location, not the location of its
 /// anchor.
 #[derive(Debug)]
 pub struct LocatedNode {
@@ -71,8 +71,8 @@ impl LocatedNode {
     /// the compiled program needs only one deserializer for the type.
     ///
     /// # Errors
-    /// The node does not have the shape of `T`. The error has the line and column of the key or item, or of the map
-    /// that lacks a key.
+    /// Returns an error if the node does not have the shape of `T`. The error has the line and column of the key or
+    /// item, or of the map that lacks a key.
     pub fn deserialize<T: DeserializeOwned>(&self, file: &str) -> Result<T, Error> {
         let mut json = String::new();
         let mut locations = vec![self.location];

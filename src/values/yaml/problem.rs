@@ -8,7 +8,7 @@ pub(super) const NODES: usize = 250_000;
 pub(super) const DEPTH: usize = 64;
 /// The messages for a document that exceeds a limit.
 ///
-/// They replace the messages of the YAML library, which tell programmers how to raise the limit.
+/// These messages replace those of the YAML library, which tell programmers how to raise the limit.
 const TOO_LARGE: &str =
     "it is too large: a document may have 250000 keys and values, including those of aliases; split it";
 const TOO_DEEP: &str = "it is nested too deeply: a document may have 64 levels";
@@ -62,8 +62,8 @@ pub fn redact_literals(message: &str) -> String {
             continue;
         };
         let after = &message[start + kind.len() + quote.len()..];
-        // The quoted value may itself contain the text that follows a value in serde's messages, so the last occurrence
-        // of that text ends the value.
+        // The quoted value may itself contain the text that follows a value in serde's messages. So the value ends at
+        // the last occurrence of that text.
         let end =
             [", expected ", ", there are no "].iter().filter_map(|end| after.rfind(&format!("{quote}{end}"))).max();
         let rest = end.map_or("", |end| &after[end + quote.len()..]);

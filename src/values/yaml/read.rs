@@ -24,7 +24,7 @@ pub struct Error {
 /// Duplicate keys are errors.
 ///
 /// # Errors
-/// If the text is not valid YAML, or not of the type `T`. The error contains the line and column.
+/// Returns an error if the text is not valid YAML, or not of the type `T`. The error contains the line and column.
 pub fn parse<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, Error> {
     // Drop comments, because the library would reject more than 32 comment lines in a row as an attack. Do not limit
     // the ratio of aliases to anchors, because in the catalogue many releases share the values of a few anchors. The

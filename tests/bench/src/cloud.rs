@@ -40,7 +40,7 @@ pub struct World {
     pub helm: PathBuf,
     /// The program `osdpl`.
     pub osdpl: PathBuf,
-    /// The charts for the operator: the same archives as for plain helm.
+    /// The folder of the chart archives, which the operator and plain helm both use.
     pub charts: PathBuf,
     /// The folder of the catalogue that the operator uses; `None` for the built-in catalogue.
     pub catalog: Option<PathBuf>,
@@ -218,8 +218,8 @@ impl<'a> Cloud<'a> {
         order
     }
 
-    /// Removes the namespace and the cluster-scoped objects of its charts. It does not use helm, so that the next run
-    /// need not wait for hooks.
+    /// Removes the namespace and the cluster-scoped objects of its charts, without helm: the next run must not wait for
+    /// hooks.
     pub async fn remove(self) -> anyhow::Result<()> {
         let client = &self.world.client;
         for resource in self.api().list(&ListParams::default()).await?.items {

@@ -40,7 +40,7 @@ impl Operator {
         if let Some(catalog) = &world.catalog {
             command.arg("--catalog").arg(catalog);
         }
-        // The Deployment of the operator's chart sets the same variables.
+        // Set the same variables as the Deployment of the operator's chart, because they affect the memory.
         command.env("MALLOC_ARENA_MAX", "2").env("MALLOC_TRIM_THRESHOLD_", "65536");
         command.env("KUBECONFIG", &world.operator_kubeconfig).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         let mut child = command.kill_on_drop(true).spawn()?;

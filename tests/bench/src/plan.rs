@@ -1,5 +1,5 @@
-//! Measures the computation of a pass: loading the catalogue, and selecting, resolving and planning a spec. It uses
-//! clouds of 60 and of 1 000 releases, and the sample.
+//! Measures how long the computation of a reconcile pass takes: loading the catalogue, and selecting, resolving and
+//! planning a spec. The specs are those of a cloud with 60 releases, a cloud with 1 000 releases, and the sample.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -94,7 +94,7 @@ pub fn median(mut durations: Vec<Duration>) -> Duration {
     durations.get(durations.len() / 2).copied().unwrap_or_default()
 }
 
-/// Runs one pass and measures its steps. Before the measurement, it resolves the spec once, because the first run also
+/// Computes one pass and measures its steps. Resolves the spec once before the measurement, because the first run also
 /// initializes data that later runs reuse.
 fn pass(files: &Files, spec: &OpenStackDeploymentSpec) -> anyhow::Result<Times> {
     let (catalog, load) = timed(|| Catalog::load(files));

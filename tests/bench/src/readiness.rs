@@ -1,4 +1,4 @@
-//! Checks whether the objects of charts are up, in the same way for every measurement.
+//! Checks whether the objects of charts are up. All measurements use this check, so that they are comparable.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -48,7 +48,7 @@ impl ReadinessWatch {
         Self { observed, changed, _watches: watches }
     }
 
-    /// Waits until every workload of a release is available. It does not wait for Jobs.
+    /// Waits until every workload of a release is available. Does not wait for Jobs.
     pub async fn available(&mut self, release: &str) -> anyhow::Result<()> {
         self.until(|object| !object.is_job && object.release == release).await
     }

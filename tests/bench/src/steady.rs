@@ -74,8 +74,8 @@ async fn change(cloud: &Cloud<'_>, operator: &Operator, number: u32) -> anyhow::
             if children.iter().any(|(_, words)| words.iter().any(|word| word == "upgrade")) {
                 return Ok(began.elapsed());
             }
-            // Poll for helm's process. Only root gets events about the children of other processes, and a wrapper
-            // around helm would slow down the operator.
+            // Poll until helm's process exists. The alternatives are worse: only root gets events about the children of
+            // other processes, and a wrapper around helm would slow down the operator.
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         bail!("no helm within a minute of a change of one key")

@@ -47,7 +47,7 @@ fn amphorae_wait_for_the_facts_of_a_job() {
     assert_eq!(
         value(&before, "pod.mounts.octavia_worker.octavia_worker.volumes"),
         None,
-        "the pods mount no certificates before the Job has created them"
+        "pods must mount no certificates before the Job has created them"
     );
     let job = |desired: &Desired| value(desired, "extraObjects.prerequisites_job").cloned().unwrap_or_default();
     assert_eq!(job(&before)["metadata"]["name"], "octavia-prerequisites");
@@ -66,7 +66,7 @@ fn amphorae_wait_for_the_facts_of_a_job() {
     }
     let volumes = value(&after, "pod.mounts.octavia_worker.octavia_worker.volumes").unwrap();
     assert_eq!(volumes[0]["secret"]["secretName"], "octavia-amphora-certs");
-    assert_eq!(job(&after), job(&before), "the Job depends only on the spec, not on the facts that it writes");
+    assert_eq!(job(&after), job(&before), "the Job must not depend on the facts that it writes");
     let changed = |name: &&String| before.releases[*name].inputs != after.releases[*name].inputs;
     assert_eq!(after.releases.keys().filter(changed).collect::<Vec<_>>(), ["octavia"]);
     assert_eq!(before.releases["octavia"].catalog, after.releases["octavia"].catalog);
@@ -91,7 +91,7 @@ fn uses_the_resources_in_the_spec() {
     let all = json!({"imageOwner": ID, "flavor": "custom", "networks": [ID], "securityGroups": [ID],
                      "controllers": ["172.31.0.11:5555"], "certificates": "my-certs"});
     let desired = cloud(&all, &[]);
-    assert_eq!(value(&desired, "extraObjects"), None, "the spec names every resource, so no Job creates any");
+    assert_eq!(value(&desired, "extraObjects"), None, "if the spec names every resource, there must be no Job");
     assert_eq!(value(&desired, "manifests.daemonset_worker"), Some(&json!(true)));
 }
 

@@ -47,9 +47,9 @@ fn share_servers_run_on_nodes_with_a_switch() {
     assert_eq!(
         manila(&generic, &json!({}))(label),
         Value::Null,
-        "without roles, the values set no label, because the user labels the nodes"
+        "without roles, the values must set no label, because the user labels the nodes"
     );
-    assert_eq!(manila(&json!({}), &roles)(label), Value::Null, "without share servers, manila needs no switch");
+    assert_eq!(manila(&json!({}), &roles)(label), Value::Null, "without share servers, manila must not need a switch");
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn public_certificate_covers_chart_gateways() {
     assert_eq!(
         added(run(Some("https://192.0.2.5"))),
         Vec::<String>::new(),
-        "a gateway's IP address adds no name to the certificate"
+        "a gateway's IP address must add no name to the certificate"
     );
 }
 

@@ -167,7 +167,7 @@ fn gateways_of_the_chart_are_public() {
         assert_eq!(
             names.get(0).cloned().unwrap_or_default(),
             host,
-            "the route has the host name of the object store's URL"
+            "the route must have the host name of the object store's URL"
         );
     }
 }

@@ -10,7 +10,8 @@ use crate::ports::Ports;
 use crate::spec::Spec;
 use crate::{Error, Program};
 
-/// A program of the control plane that runs as long as the cluster runs. kubectl and helm are no components.
+/// A program of the control plane that runs as long as the cluster runs. kubectl and helm do not, so they are no
+/// components.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Component {

@@ -2,8 +2,8 @@
 
 use sha2::{Digest, Sha256};
 
-/// Returns a digest of a list of strings: sixteen hexadecimal digits. The function also hashes the length of each
-/// string, so that the list `ab`, `c` and the list `a`, `bc` have different digests.
+/// Returns a digest of a list of strings, which has sixteen hexadecimal digits. The digest also covers the length of
+/// each string, so the list `ab`, `c` and the list `a`, `bc` have different digests.
 pub(crate) fn short<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
     let mut hash = Sha256::new();
     for part in parts {

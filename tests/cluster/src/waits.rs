@@ -160,7 +160,7 @@ impl ResultWriter {
                 }
                 tokio::time::sleep(RETRY_DELAY).await;
             }
-            // The send cannot fail: the receiver exists until the process exits.
+            // Ignore the result: the receiver exists until the process exits, so this can't fail.
             let _ = sender.send((uid, succeeded));
         });
     }
@@ -178,18 +178,18 @@ mod tests {
             ResultWriter { client, permits: Arc::new(Semaphore::new(PATCHES)), sender, sent: HashMap::new() };
         let annotations = |digest: &str| [(IN_FORCE.to_string(), Some(digest.to_string()))].into();
         assert!(writer.new_patch("a", annotations("old")).is_some());
-        assert_eq!(writer.new_patch("a", annotations("old")), None, "the same patch is not sent twice");
-        assert_eq!(writer.new_patch("a", annotations("new")), None, "the API server could execute it first");
+        assert_eq!(writer.new_patch("a", annotations("old")), None, "the same patch must not be sent twice");
+        assert_eq!(writer.new_patch("a", annotations("new")), None, "a second patch must wait for the first response");
         assert!(writer.new_patch("b", annotations("old")).is_some());
-        assert!(writer.finish("a", true), "the other patch is still to be sent");
+        assert!(writer.finish("a", true), "after the response, the newer patch must be sent");
         assert!(writer.new_patch("a", annotations("new")).is_some());
-        assert!(!writer.finish("a", true), "nothing else is to be sent");
+        assert!(!writer.finish("a", true), "after the newest patch, no further patch must be sent");
         assert!(!writer.finish("b", true));
         assert_eq!(
             writer.new_patch("b", annotations("old")),
             None,
             "it must not be sent again before the watch reports it"
         );
-        assert!(writer.finish("b", false), "a failed patch is sent again");
+        assert!(writer.finish("b", false), "a failed patch must be sent again");
     }
 }

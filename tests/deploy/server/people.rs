@@ -58,7 +58,7 @@ fn create_users() {
     until_enforced();
 }
 
-/// The API server enforces a new policy only some time after it was created, and sends no event then.
+/// Waits until the API server enforces the new policy. The API server does so only after a delay, and sends no event.
 fn until_enforced() {
     let is_enforced = || {
         annotate("editor", "osdpl.dev/approve=probe", true)
@@ -118,7 +118,8 @@ fn an_approver_may_change_only_annotations() {
         let patch = patch.to_string();
         kubectl_as(user, &["patch", "osdpl", "approved", "--type", "merge", "--dry-run=server", "-p", &patch])
     };
-    // The garbage collector deletes a resource whose owner does not exist.
+    // An approver must not set an owner that does not exist, because the garbage collector would then delete the
+    // resource.
     let owner = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "absent", "uid": "1"});
     for (part, patch) in [
         ("spec", json!({"spec": {"paused": true}})),

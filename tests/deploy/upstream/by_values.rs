@@ -66,7 +66,7 @@ fn image_claim_is_unchanged_when_cinder_is_added() {
         };
         documents.iter().filter(is_claim).cloned().collect::<Vec<_>>()
     };
-    assert_eq!(claim(&alone).len(), 1, "the chart creates one claim for images");
+    assert_eq!(claim(&alone).len(), 1, "the chart must create one claim for images");
     assert_eq!(claim(&with_cinder), claim(&alone));
 
     let pod = |documents: &[Value]| {
@@ -87,10 +87,6 @@ fn image_claim_is_unchanged_when_cinder_is_added() {
     };
     let (alone, with_cinder) = (pod(&alone), pod(&with_cinder));
     assert_eq!(at(&alone), json!({"claimName": "glance-images"}));
-    assert_eq!(
-        at(&with_cinder),
-        at(&alone),
-        "glance mounts the same claim at the same path, so that it finds the images"
-    );
+    assert_eq!(at(&with_cinder), at(&alone), "glance must mount the same claim at the same path, to find the images");
     assert_eq!((&alone["hostIPC"], &with_cinder["hostIPC"]), (&Value::Null, &json!(true)));
 }

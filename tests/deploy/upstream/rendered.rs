@@ -30,7 +30,7 @@ const LITERAL: [&str; 11] = [
     "aCtmgbcUqYUy_HNVg5BDXCaeJgJQzHJXwqbXr0Nmb2o",
 ];
 
-/// A release to render: its cloud, name, chart and values, and whether it is rendered twice to find random output.
+/// A release to render: its cloud, name, chart and values, and whether the test renders it twice to find random output.
 struct Piece {
     cloud: String,
     name: String,
@@ -72,11 +72,11 @@ fn pieces(catalog: &Catalog) -> Vec<Piece> {
     pieces
 }
 
-/// Renders a release with both versions of helm, and returns the problems: errors of helm, random output, publicly
-/// known secrets, and folders of the node that the pods require but do not create.
+/// Renders a release with both versions of helm, and returns the problems. Problems are errors of helm, random output,
+/// publicly known secrets, and folders of the node that the pods require but do not create.
 fn faults(piece: &Piece) -> Vec<String> {
     let chart = found(&piece.chart).unwrap();
-    // The charts of other projects accept only some versions of Kubernetes; all of these charts accept 1.34.
+    // Some charts of other projects refuse some versions of Kubernetes. No chart refuses 1.34.
     let arguments = ["template", &piece.name, chart.to_str().unwrap(), "--namespace", "openstack"];
     let arguments = [&arguments[..], &["--kube-version", "1.34.0", "--values", "-"]].concat();
     let subject = format!("{} ({})", piece.name, piece.cloud);

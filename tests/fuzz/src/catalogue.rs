@@ -1,7 +1,8 @@
-//! Catalogue files, which `ConfigMap`s of users add.
+//! Fuzz target for catalogue files, which users add in `ConfigMap`s.
 //!
 //! The name of a part is the name of a `ConfigMap` and a key of its data: `edge presets.edge.yaml`. All files together
-//! extend a small catalogue. Then a cloud that uses all of them is resolved, as in a pass of the operator.
+//! extend a small catalogue. Then the target resolves a cloud that uses all of these files, as the operator does in a
+//! pass.
 
 use std::collections::BTreeMap;
 

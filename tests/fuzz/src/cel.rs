@@ -1,4 +1,4 @@
-//! CEL expressions, which catalogue additions of users contain.
+//! Fuzz target for CEL expressions, which users write in additions to the catalogue.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -7,7 +7,7 @@ use osdpl_values::expr::{Expression, Scope, Template};
 use osdpl_values::{Values, yaml};
 use serde_json::{Value, json};
 
-/// The variables of all expressions: lists and texts that are long enough for an expression to multiply.
+/// The variables of all expressions. Their lists and texts are long, so that an expression can create huge values.
 static VARIABLES: LazyLock<Values> = LazyLock::new(|| {
     let flavors: Vec<Value> = (0..64).map(|number| json!({"name": format!("m{number}"), "ram": number})).collect();
     let variables = json!({

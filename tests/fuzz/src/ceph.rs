@@ -1,4 +1,5 @@
-//! Secrets that describe a Ceph cluster, in all layouts that osdpl reads. Each part is a key of the Secret.
+//! Fuzz target for Secrets that describe a Ceph cluster, in all layouts that osdpl reads. Each part of the input is a
+//! key of the Secret.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +34,7 @@ pub fn run(input: &[u8]) {
     }
 }
 
-/// Uses the settings as a pass does.
+/// Uses the Ceph settings as the operator does in a pass.
 fn use_settings(declared: &DeclaredCeph) {
     let _ = (declared.variables(), declared.not_ready_reason().map(|reason| reason.to_string()));
     let releases = RELEASES.map(|release| (release, "openstack")).into();

@@ -1,8 +1,8 @@
-//! Chart archives, which come from a repository on the network.
+//! Fuzz target for chart archives, which come from a repository on the network.
 //!
-//! An input with the first byte of gzip is an archive. Other inputs are the entries of an archive, which is packed here:
+//! An input that begins with the first byte of gzip is an archive. From any other input, the target packs an archive:
 //! the name of a part is the type and the path of an entry, such as `0 chart/Chart.yaml`. If the path ends with `.tgz`,
-//! the parts up to one with the name `end` are the entries of a packed dependency.
+//! the following parts, up to a part with the name `end`, are the entries of a packed dependency.
 
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
@@ -19,7 +19,7 @@ use crate::{records, sections};
 const NAME: &str = "chart";
 const VERSION: &str = "1.0.0";
 
-/// The maximum depth of packed dependencies, more than osdpl accepts.
+/// The maximum depth of packed dependencies in an input. osdpl accepts fewer, so an input can exceed osdpl's limit.
 const DEPTH: usize = 6;
 
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Builder::new_current_thread().build().expect("a thread starts"));
@@ -67,7 +67,7 @@ fn pack<'a>(parts: &mut impl Iterator<Item = (&'a [u8], &'a [u8])>, depth: usize
     records::gzip(&tar)
 }
 
-/// Appends an entry. Its path may be one that a well-behaved program would not write.
+/// Appends an entry. Does not check the path, which may be invalid or malicious.
 fn append(tar: &mut Vec<u8>, kind: u8, path: &[u8], content: &[u8]) {
     let mut header = Header::new_ustar();
     let length = path.len().min(100);
@@ -95,7 +95,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
     seeds.push(packed(&seeds[0]));
     seeds.push(sections::write(nested()));
     seeds.extend([b"".to_vec(), packed(&sections::write(nested()))]);
-    // Bombs: archives that are small, but unpack to more than a chart may have.
+    // Add small archives that unpack to more bytes than osdpl allows for a chart.
     let blank = vec![b' '; 5 << 20];
     seeds.push(packed(&sections::write((0..5).map(|number| (format!("0 chart/files/{number}"), &blank)))));
     seeds.push(packed(&sections::write((0..10_001).map(|number| (format!("0 chart/files/{number}"), b"")))));

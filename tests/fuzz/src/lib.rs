@@ -19,7 +19,8 @@ pub use session::Session;
 
 use peak_alloc::PeakAlloc;
 
-/// Counts the memory that an input takes. libFuzzer's own memory does not count: it does not use Rust's allocator.
+/// The allocator, which counts the memory that an input takes. libFuzzer does not use it, so its own memory does not
+/// count.
 #[global_allocator]
 static MEMORY: PeakAlloc = PeakAlloc;
 
@@ -37,21 +38,23 @@ pub struct Target {
 
 /// All targets, in the order in which `make fuzz` runs them.
 pub const TARGETS: [Target; 7] = [
-    // A spec takes a few MiB to resolve, and a schema error quotes no values.
+    // osdpl needs a few MiB to resolve a spec. Errors about the schema need little memory, because they quote no
+    // values.
     Target { name: "spec", memory: 32 << 20, run: spec::run, seeds: spec::seeds },
     Target { name: "catalogue", memory: 32 << 20, run: catalogue::run, seeds: catalogue::seeds },
     // One expression may create values of 8 MiB.
     Target { name: "cel", memory: 64 << 20, run: cel::run, seeds: cel::seeds },
-    // A chart may have 20 MiB. The store holds it unpacked and, while it writes the archive, packed.
+    // A chart may have 20 MiB. The chart store keeps it in memory unpacked and, while it writes the archive, also
+    // packed.
     Target { name: "charts", memory: 64 << 20, run: charts::run, seeds: charts::seeds },
-    // A payload may unpack to 16 MiB and 250 000 items. The seeds take 60 MiB, and more than 100 MiB if the limit of
-    // bytes, items or objects is missing.
+    // A payload may unpack to 16 MiB and 250 000 items. The seeds need 60 MiB. Without the limit of bytes, items or
+    // objects, they would need more than 100 MiB.
     Target { name: "records", memory: 80 << 20, run: records::run, seeds: records::seeds },
     Target { name: "ceph", memory: 4 << 20, run: ceph::run, seeds: ceph::seeds },
     Target { name: "logs", memory: 16 << 20, run: logs::run, seeds: logs::seeds },
 ];
 
-/// Runs a target with an input, and returns the number of bytes that it has allocated at most at one time.
+/// Runs a target with an input, and returns the maximum number of bytes that it had allocated at one time.
 ///
 /// # Panics
 /// If the target panics or exceeds its limit.

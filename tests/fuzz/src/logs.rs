@@ -1,4 +1,4 @@
-//! Logs of pods and output of helm, from which the operator removes secrets.
+//! Fuzz target for logs of pods and output of helm, from which the operator removes secrets.
 //!
 //! A part with the name `secret` is a value of a Secret. All other parts are the log.
 
@@ -32,7 +32,8 @@ pub fn run(input: &[u8]) {
     }
 }
 
-/// Checks that nothing is left of a secret in JSON, and of a secret in base64 with lines of 76 characters, also in JSON.
+/// Checks that the scrubber removes a secret completely from JSON, and from base64 with lines of 76 characters, both as
+/// plain text and in JSON.
 fn check_encoded(scrubber: &Scrubber, secret: &str) {
     let quoted = json!({"value": secret}).to_string();
     let escaped = json!(secret).to_string();
@@ -75,20 +76,20 @@ pub fn seeds() -> Vec<Vec<u8>> {
     let mut seeds: Vec<_> = logs.map(|(secret, log)| sections::write([(SECRET, secret), ("log", log)])).into();
     let many = |text: &str| text.repeat(32_768 / text.len());
     seeds.push(sections::write([(SECRET, many("password="))]));
-    // Letters with long encodings.
+    // Add texts with characters whose encodings are long.
     for text in ["\u{1}password=\u{1}", "ü", "\u{fffd}>>?"] {
         seeds.push(sections::write([(SECRET, many(text) + &many(text))]));
     }
-    // Keys in PEM whose beginning was cut off.
+    // Add PEM keys whose first lines were cut off.
     let end = "-----END RSA PRIVATE KEY-----";
     seeds.push(sections::write([
         (SECRET, ""),
         ("log", &format!("{{\"error\": \"no key\\nMII\\nab=\\n{end}\\n\"}}\nMII\n{end}")),
     ]));
     seeds.push((many(&format!("a\n{end}\n")) + &many("12:00 MII\\n")).into());
-    // A key without a value at the end of the text.
+    // Add a text that ends with a key without a value.
     seeds.push(sections::write([("log", "password:\n")]));
-    // The longest output of helm that the operator keeps.
+    // Add outputs of helm with the maximum length that the operator keeps.
     seeds.extend(
         ["password=", "a:b@", "://", "gAAAAA", "= \t", "-----BEGIN KEY-----"]
             .map(|text| (many(text) + &many(text)).into()),

@@ -1,7 +1,8 @@
-//! Release records, which anybody may write who can create Secrets in a namespace of the cloud.
+//! Fuzz target for release records. Everybody who can create Secrets in a namespace of the cloud can write such
+//! records.
 //!
-//! An input that is base64 is the payload of a record. Other inputs are packed like a payload: gzip data as base64, and
-//! JSON with gzip and base64, so that libFuzzer can change the text.
+//! An input that is base64 is the payload of a record. The target packs other inputs into a payload, so that libFuzzer
+//! can change their text: it encodes gzip data as base64, and compresses and encodes JSON.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -46,8 +47,8 @@ pub fn gzip(plain: &[u8]) -> Vec<u8> {
     gzip.write_all(plain).and_then(|()| gzip.finish()).expect("memory accepts all writes")
 }
 
-/// Compresses a text whose `@` is replaced with many copies of `part`. The whole text is never in memory: libFuzzer's
-/// limit applies to the highest memory of the process, and the process also creates the seeds.
+/// Compresses a text after replacing its `@` by many copies of `part`. Never keeps the whole text in memory, because
+/// libFuzzer limits the peak memory of the process, which also creates the seeds.
 fn gzip_repeated(text: &str, part: &str, copies: usize) -> Vec<u8> {
     let (before, after) = text.split_once('@').expect("the text has a place for the copies");
     let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
@@ -82,7 +83,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
         "osdpl.dev/chart": "1.0.0_0123456789abcdef",
     });
     let record = |description: &str, manifest: &str| {
-        // Two large manifests would exceed the limit of the payload.
+        // Use a large manifest only once, because two copies would exceed the limit of the payload.
         let in_hook = if manifest.len() < 1 << 20 { manifest } else { "" };
         let hook = json!({
             "name": "init", "kind": "Job", "path": "a.yaml", "manifest": in_hook, "events": ["post-install"], "weight": -5,
@@ -98,8 +99,8 @@ pub fn seeds() -> Vec<Vec<u8>> {
     };
     let manifest = "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: api, annotations: {helm.sh/resource-policy: keep}}\nspec: {replicas: 0, template: {spec: {containers: [{name: a, env: [{name: A, value: b}]}]}}}\n---\napiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: Service, metadata: {name: a}}]\n";
     seeds.push(record("Upgrade complete", manifest).to_string().into_bytes());
-    // Bombs: small payloads that unpack to megabytes, below the limits of the decoder and far above each of them. So a
-    // limit that is missing takes more memory than the target may.
+    // Add small payloads that unpack to megabytes. Some stay just below the limits of the decoder. Each of the others
+    // is far above one limit; without this limit, it would make the target exceed its limit of memory.
     for (description, manifest) in [
         ("password=".repeat(170_000), String::new()),
         (String::new(), "a: &a [1]\nb: [*a, *a]\n".repeat(50_000)),

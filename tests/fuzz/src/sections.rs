@@ -1,7 +1,7 @@
 //! Splits an input into named parts, such as the files of a chart.
 //!
-//! A line `=== NAME` begins a part. A change of a few bytes of such an input changes the names, the contents or the
-//! number of the parts.
+//! A line `=== NAME` begins a part. So libFuzzer can change the names, the contents and the number of the parts by
+//! changes of a few bytes.
 
 /// The beginning of the line before a part.
 const MARKER: &str = "=== ";

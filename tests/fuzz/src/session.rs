@@ -1,4 +1,4 @@
-//! One run of libFuzzer: writes the seeds, counts memory, and ends the run when its processor time is used up.
+//! Controls one run of libFuzzer: writes the seeds, counts memory, and ends the run when its processor time is used up.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -10,14 +10,14 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::{TARGETS, Target, measure};
 
-/// The longest word of a seed that libFuzzer inserts elsewhere, and the number of such words.
+/// The maximum length of a word in the dictionary of libFuzzer, and the maximum number of these words.
 const WORD: usize = 32;
 const WORDS: usize = 4096;
 
 /// A run of one target.
 pub struct Session {
     target: &'static Target,
-    /// The folder into which the seeds are written; beside it, with the extension `dict`, their words.
+    /// The folder of the seeds. The file beside it with the extension `dict` contains the words of the seeds.
     seeds: PathBuf,
     /// The processor time after which the run ends, in seconds.
     seconds: i64,
@@ -56,7 +56,8 @@ impl Session {
             std::fs::write(self.seeds.join(format!("{number:04}")), seed).expect("a seed can be written");
         }
         std::fs::write(self.seeds.with_extension("dict"), dictionary(&seeds)).expect("the dictionary can be written");
-        // Later inputs must not pay for what all inputs share, such as the catalogue.
+        // Run one input first: it allocates what all inputs share, such as the catalogue. This memory must not count
+        // for later inputs.
         (self.target.run)(&seeds[0]);
     }
 

@@ -1,4 +1,5 @@
-//! Specs, in a file for `osdpl validate`, in a review of the webhook, and in a pass of the operator.
+//! Fuzz target for specs, as osdpl reads them in three places: a file for `osdpl validate`, a review of the webhook,
+//! and a pass of the operator.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -35,7 +36,7 @@ pub fn run(input: &[u8]) {
         cluster_info: &cluster_info,
         now: Some(Timestamp::UNIX_EPOCH),
     };
-    // More resources only take more time.
+    // Review only the first resource of the file, because more resources would only take more time.
     if let Some(object) = manifests.into_iter().find(|object| object["kind"] == "OpenStackDeployment") {
         drop(review.admission(&json!({"request": {"uid": "1", "object": object, "oldObject": null}}), true));
         if let Ok(deployment) = serde_json::from_value(object) {
@@ -85,7 +86,7 @@ fn snapshot(deployment: OpenStackDeployment) -> Snapshot {
     }
 }
 
-/// Answers what a plan requests, and stores its credentials.
+/// Adds the objects that a plan requests to the snapshot, and stores the plan's credentials.
 fn respond(snapshot: &mut Snapshot, plan: Plan) {
     for read in &plan.requests.reads {
         let response = match read {

@@ -1,5 +1,5 @@
-//! Reads the adopted credentials, and the Secrets and `ConfigMap`s of charts. An adoption must change none of these
-//! objects.
+//! Reads the adopted credentials, and the Secrets and `ConfigMap`s of charts, because an adoption must change none of
+//! them.
 
 use std::collections::BTreeMap;
 

@@ -60,7 +60,7 @@ impl World {
         self.osdpl(&["adopt", "--namespace", &self.namespace, "--all"]);
         self.patch(json!({"paused": false})).await;
         let ready = self.until_ready().await;
-        assert_eq!(ready.annotations().get(ADOPT), None, "the operator removes the annotation after the adoption");
+        assert_eq!(ready.annotations().get(ADOPT), None, "the adoption must remove the annotation");
         for one in cloud {
             let child = ready.child(one.release());
             assert!(child.ready && child.revision == Some(1) && child.changes.is_empty(), "{}: {child:?}", one.name);
@@ -178,8 +178,8 @@ fn adopts_and_detaches_a_manual_install_without_restarts() {
     adopt_and_detach("adopt", &InstallOptions { helm: 4, charts: stand_ins(), only: &[] });
 }
 
-/// Helm 3 installs the releases with client-side apply. The upgrades by the operator are the first to use server-side
-/// apply.
+/// A user installs the releases with Helm 3, which uses client-side apply. The operator then upgrades them with Helm 4,
+/// which uses server-side apply.
 #[test]
 fn adopts_from_helm_3_upgrades_with_helm_4_and_detaches() {
     let only = &["mariadb", "rabbitmq", "memcached", "keystone", "placement"];

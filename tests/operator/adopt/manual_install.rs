@@ -85,7 +85,7 @@ impl World {
             let mut helm = self.helm_of(options.helm, one);
             helm.args(["install", &one.name]).arg(options.chart(one.release())).args(["--values", "-"]);
             let mut helm = helm.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-            // The values contain passwords, so no file may contain them.
+            // The values contain passwords, so pass them through a pipe and not in a file.
             helm.stdin.take().unwrap().write_all(Value::Object(one.values.clone()).to_string().as_bytes()).unwrap();
             (one, helm)
         });

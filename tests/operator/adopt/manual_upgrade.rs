@@ -25,7 +25,8 @@ impl World {
         assert!(output.contains("with the real credentials"), "{output}");
         let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&folder), mode(&folder.join(format!("{release}.yaml")))), (0o700, 0o600));
-        // `install.sh` runs helm and kubectl by these names; the test's programs have longer file names.
+        // `install.sh` runs `helm` and `kubectl` from PATH. The test's programs have longer file names, so create
+        // links.
         let programs = self.folder.path().join("programs");
         std::fs::create_dir(&programs).unwrap();
         for (name, program) in
@@ -76,7 +77,7 @@ fn a_manual_upgrade_during_a_pause_is_in_sync_after_it() {
         assert_eq!(
             world.helm_runs().iter().filter(|run| run.release() == "memcached").count(),
             1,
-            "the operator ran helm for memcached only once, to install it"
+            "the operator must run helm for memcached only once, to install it"
         );
     });
 }

@@ -72,15 +72,18 @@ fn upgrade_matches_the_shown_difference_after_adoption() {
         assert_eq!(
             (world.helm_runs().len(), world.pods().await),
             (0, pods.clone()),
-            "the operator neither runs helm nor restarts pods before the approval"
+            "before the approval, the operator must not run helm or restart pods"
         );
 
         world.osdpl(&["approve"]);
         assert_eq!(world.until_ready().await.child("memcached").revision, Some(2));
         assert!(
             world.api::<ConfigMap>().get_opt("notes").await.unwrap().is_none(),
-            "the upgrade removes the ConfigMap notes"
+            "the upgrade must remove the ConfigMap notes, which `osdpl adopt` listed"
         );
-        assert!(!pods.is_empty() && world.pods().await.is_disjoint(&pods), "the upgrade recreates memcached's pods");
+        assert!(
+            !pods.is_empty() && world.pods().await.is_disjoint(&pods),
+            "the upgrade must recreate memcached's pods"
+        );
     });
 }

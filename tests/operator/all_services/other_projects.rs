@@ -78,7 +78,7 @@ impl World {
 fn installs_charts_of_other_projects() {
     let charts = charts();
     run_test("other-projects", async |world| {
-        // The charts of other projects have namespaces of their own.
+        // Grant rights in all namespaces, because the charts of other projects are in separate namespaces.
         world.permit_all();
         world.grant_rights(&INSTALLABLE.map(|(service, _)| service), true);
         let operator = world.operator().charts(&charts).arguments(&["--probes", "false"]).start().await;

@@ -18,17 +18,18 @@ use tokio::task::JoinHandle;
 use super::statuses::Statuses;
 use crate::world::{is_of, with_timeout};
 
-/// The namespace of a Secret that shows that the collector has seen all earlier Secrets. The name of this Secret is the
-/// namespace of the test, which may be deleted already.
+/// The namespace of the marker Secret, which is the last Secret of a test. When the collector has seen the marker, it
+/// has seen all Secrets. The marker is not in the test's namespace, because the test may have deleted that namespace.
 const MARKS: &str = "default";
 
-/// The beginning of every token that the fake Keystone of a test issues. The search looks for it in each test.
+/// The beginning of every token that the fake Keystone of a test issues. No test may make this text visible.
 pub const TOKEN: &str = "gaaaa-token-of-the-fake-keystone";
 
-/// The default of OpenStack-Helm's charts for passwords. Many names of keys contain this word.
+/// The default password in OpenStack-Helm's charts. The search ignores it, because many key names contain this word.
 const DEFAULT: &str = "password";
 
-/// The keys in Secrets that contain no secrets, besides those that begin with `OS_` or end with one of [`OPEN_ENDS`].
+/// The keys of Secrets whose values are not secret. Keys that begin with `OS_` or end with one of [`OPEN_ENDS`] are not
+/// secret, either; the only exception is `OS_PASSWORD`.
 const OPEN: [&str; 13] = [
     "tls.crt",
     "ca.crt",
@@ -46,14 +47,14 @@ const OPEN: [&str; 13] = [
 ];
 const OPEN_ENDS: [&str; 5] = [".pool", ".user", ".cert.pem", "-chain.cert.pem", ".fs"];
 
-/// The maximum size of a secret in bytes. Longer values are no secrets: tests fill huge Secrets with one letter.
+/// The maximum size of a secret in bytes. The collector ignores longer values: tests fill huge Secrets with one letter.
 const LONGEST: usize = 64 << 10;
 
 /// The secrets of a test.
 #[derive(Clone, Default)]
 pub struct Secrets {
-    /// The contents of osdpl's Secrets and of the user's: credentials, secrets of features, private keys. Also tokens of
-    /// Keystone.
+    /// The values in the Secrets of osdpl and of the user (credentials, secrets of features, private keys), and the
+    /// tokens of Keystone.
     pub all: BTreeSet<String>,
     /// The keys of Ceph's users. The charts get them only through Secrets, so no other object may contain them.
     pub ceph: BTreeSet<String>,
@@ -69,15 +70,15 @@ pub struct Collector {
 }
 
 impl Collector {
-    /// Starts to collect the Secrets in the namespaces of the test with this namespace. Writes the statuses into this
-    /// file.
+    /// Starts to collect the Secrets of a test, and to write the statuses into `file`. `namespace` is the test's own
+    /// namespace; the names of its other namespaces begin with this name.
     pub fn new(client: Client, namespace: &str, file: &Path) -> Self {
         let statuses = Statuses::watch(&client, namespace, file);
         let tokens = Secrets { all: BTreeSet::from([TOKEN.to_owned()]), ..Secrets::default() };
         let secrets = Arc::new(watch::Sender::new(tokens));
         let (shared, own, api) = (Arc::clone(&secrets), namespace.to_owned(), Api::<Secret>::all(client.clone()));
         let task = tokio::spawn(async move {
-            // Release records contain values with credentials. These credentials are also in Secrets.
+            // Skip release records: the credentials in their values are also in other Secrets.
             let fields = "type!=helm.sh/release.v1,type!=kubernetes.io/service-account-token";
             let mut seen =
                 pin!(watcher(api, watcher::Config::default().fields(fields)).default_backoff().applied_objects());
@@ -93,7 +94,7 @@ impl Collector {
         Self { client, namespace: namespace.to_owned(), secrets, statuses, task }
     }
 
-    /// Returns all secrets so far. Waits until the file contains all statuses so far.
+    /// Waits until all Secrets and statuses of the test are collected, and returns the secrets.
     pub async fn collected(&self) -> Secrets {
         let api: Api<Secret> = Api::namespaced(self.client.clone(), MARKS);
         let mark = format!("{}-{:?}", self.namespace, std::time::Instant::now());
@@ -120,7 +121,8 @@ impl Drop for Collector {
 
 impl Secrets {
     fn add(&mut self, secret: &Secret) {
-        // The Secrets of charts contain whole configuration files, with credentials that are also in osdpl's Secrets.
+        // Skip the Secrets of charts. They contain whole configuration files, whose credentials are also in osdpl's
+        // Secrets.
         if secret.annotations().contains_key("meta.helm.sh/release-name") {
             return;
         }

@@ -20,7 +20,8 @@ const INLINE: &str = "inline-secret-of-the-user";
 /// A password in the values of a release that a person has installed with helm.
 const MANUAL: &str = "secret-of-a-manual-release";
 
-/// The command that runs until it is stopped. Its output is the operator's log, which the search also reads.
+/// The command that runs until it is stopped. The test does not run it again: its output is the operator's log, which
+/// the search reads anyway.
 const OPERATOR: &str = "operator";
 
 /// A command with the arguments of each run, and its exit code.
@@ -59,14 +60,15 @@ fn install_manually(world: &World) {
     world.helm_prints(&["install", "horizon", chart.to_str().unwrap(), "--no-hooks", "--set", &password]);
 }
 
-/// Files that the commands read. Only their owner may read those with a secret.
+/// The paths of files that the commands read or write. Only the owner may read a file with a secret.
 struct Files {
-    /// The resource as it runs, and with a change.
+    /// The resource of the running cloud.
     same: String,
+    /// The resource with a changed spec.
     changed: String,
-    /// Expectations for `osdpl test`, of which some fail.
+    /// Test cases for `osdpl test`, some of which fail.
     tests: String,
-    /// A folder for the commands' results.
+    /// The folder into which the commands write files.
     results: PathBuf,
 }
 
@@ -107,7 +109,7 @@ fn join<'a>(first: &[&'a str], second: &[&'a str]) -> Vec<&'a str> {
     [first, second].concat()
 }
 
-/// Returns all commands, those that change the cloud at the end.
+/// Returns all commands. Those that change the cloud come last.
 fn calls(world: &World, files: &Files) -> Vec<Calls> {
     let charts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/charts").display().to_string();
     let (cache, helm) = (world.cache().display().to_string(), world.cluster().helm(4).unwrap().display().to_string());
@@ -154,7 +156,7 @@ fn calls(world: &World, files: &Files) -> Vec<Calls> {
 /// Returns the subcommands that a help text lists.
 fn listed(help: &str) -> Vec<&str> {
     let lines = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
-    // The descriptions of some subcommands have several lines.
+    // Skip further lines of descriptions, which begin with more than two spaces.
     let names = lines.filter_map(|line| line.strip_prefix("  ").filter(|rest| !rest.starts_with(' ')));
     names.filter_map(|line| line.split_whitespace().next()).filter(|name| *name != "help").collect()
 }
@@ -212,7 +214,7 @@ fn no_command_prints_a_secret() {
         let files = Files::write(world, &spec);
         let (calls, commands) = (calls(world, &files), commands(world));
         let known: BTreeSet<&str> = calls.iter().map(|(command, ..)| *command).chain([OPERATOR]).collect();
-        assert_eq!(known, commands.keys().map(String::as_str).collect(), "each command is in the list above");
+        assert_eq!(known, commands.keys().map(String::as_str).collect(), "`calls` must list each command of osdpl");
         let plan = world.kubectl(&["osdpl", "plan", "-f", &files.changed, "--values"]);
         assert!(plan.status.success(), "{plan:?}");
         for call in &calls {

@@ -13,7 +13,8 @@ use super::search::{Found, Search};
 use crate::pool::SYSTEM;
 use crate::world::World;
 
-/// The kinds whose objects the search reads completely, whoever wrote them.
+/// The kinds whose objects the search reads completely. Of other kinds, it reads only objects that osdpl wrote
+/// completely, and the metadata of all objects.
 const COMPLETE: [&str; 3] = ["Event", "OpenStackDeployment", "NodeMaintenance"];
 
 /// The annotations with which tests set the log and the termination message of a pod. These may contain secrets,
@@ -27,14 +28,15 @@ const OF_OPERATOR: [&str; 6] = ["operator", "helm", "cache", "temporary", "comma
 /// A secret, and where it is visible.
 pub type Leak = (String, Found);
 
-/// Searches for all secrets, or for keys that only Secrets may contain.
+/// The two searches of a test: `all` finds every secret, and `ceph` finds the keys of Ceph's users.
 pub struct Searches {
     pub all: Search,
     pub ceph: Search,
 }
 
 impl World {
-    /// Returns the secrets that objects contain: in the test's namespaces, in the operator's, and in no namespace.
+    /// Returns the secrets that are visible in the test's namespaces, in the operator's namespace and in cluster-scoped
+    /// objects.
     pub async fn leaks_in_objects(&self, searches: &Searches) -> Vec<Leak> {
         let discovery = Discovery::new(self.client.clone()).run_aggregated().await.unwrap();
         let mut leaks = Vec::new();
@@ -66,7 +68,8 @@ impl World {
             let place = format!("{} {}", resource.kind, object.name_any());
             let metadata = serde_json::to_vec(&object.metadata).unwrap();
             let text = if is_ours { serde_json::to_vec(&object).unwrap() } else { metadata };
-            // Upstream's charts put some credentials into other objects than Secrets.
+            // Upstream's charts put some credentials into other objects than Secrets. So search the whole objects of
+            // charts only for Ceph's keys.
             let found = searches.all.find(&text);
             let found = found.or_else(|| searches.ceph.find(&serde_json::to_vec(&object).unwrap()));
             found.map(|found| (place, found))
@@ -111,7 +114,8 @@ impl World {
     }
 }
 
-/// Whether a test has just deleted the definition of the kind. The API server's response is then not always a `Status`.
+/// Whether the error says that a test has just deleted the CRD of the kind. The API server's response is then not
+/// always a `Status`.
 pub fn is_kind_gone(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 404)
 }

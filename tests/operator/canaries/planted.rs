@@ -18,10 +18,10 @@ use crate::nodes::Nodes;
 use crate::nova::Nova;
 use crate::world::{World, run_test, with_timeout};
 
-/// A text that is planted in many places. It is a valid name, so that also names can contain it.
+/// A text that the test plants in many places. It is a valid name of an object, so the test can plant it in names, too.
 const TEXT: &str = "planted-canary-7f3a9";
 
-/// A key in the format of Ceph, of no real cluster.
+/// A key in the format of `ceph auth print-key`. It belongs to no real cluster.
 const KEY: &str = "AQABAgMEBQYHCBAApqampqampqampqamplanted==";
 
 #[test]
@@ -159,7 +159,7 @@ fn finds_secrets_in_overwritten_and_deleted_statuses() {
             }
             world.collector.collected().await;
             let places: Vec<_> = world.leaks_of(&planted).await.into_iter().map(|(place, _)| place).collect();
-            assert_eq!(places, [STATUSES], "the message is in no object any more");
+            assert_eq!(places, [STATUSES], "only the file of statuses must still contain the message");
         }
     });
 }

@@ -6,20 +6,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 
-/// The minimum length of a secret. Shorter ones are also parts of ordinary words.
+/// The minimum length of a secret. The search ignores shorter secrets, because ordinary words can contain them.
 const SHORTEST: usize = 6;
 
-/// The minimum length of a line of a secret to search for on its own. Shorter lines of a file are ordinary words.
+/// The minimum length of a single line of a secret for which the search looks. Shorter lines may be ordinary words.
 const SHORTEST_LINE: usize = 24;
 
-/// The number of leading bytes by which [`Search`] finds its texts.
+/// The number of bytes at the beginning of an encoded secret that serve as its key in the index of [`Search`].
 const PREFIX: usize = 3;
 
 /// A set of secrets to search for.
 pub struct Search {
-    /// The encodings of all secrets, by their first bytes: the text to find, and the name of the encoding.
+    /// For the first bytes of encoded secrets: each encoded secret that begins with them, and the name of its encoding.
     forms: BTreeMap<usize, Vec<(Vec<u8>, &'static str)>>,
-    /// Whether an encoding begins with these bytes. Most parts of a text are none of them.
+    /// Whether `forms` contains the key at this index. The lookup is fast, and most parts of a text are no key.
     begins: Vec<bool>,
 }
 
@@ -39,7 +39,8 @@ impl Search {
         for secret in secrets {
             let secret = secret.trim();
             all.extend(forms(secret));
-            // A log may contain single lines of a key or of a file. PEM's first and last lines are not secret.
+            // A log may contain single lines of a key or a file, so search for the lines, too. The first and the last
+            // line of a PEM file are not secret.
             let lines = secret.lines().map(str::trim).filter(|line| line.len() >= SHORTEST_LINE && *line != secret);
             all.extend(lines.filter(|line| !line.starts_with("-----")).flat_map(forms));
         }
@@ -69,7 +70,7 @@ impl Search {
     }
 }
 
-/// Returns the first bytes of a text as a number.
+/// Returns the first [`PREFIX`] bytes of a text as a number.
 fn number(text: &[u8]) -> usize {
     text[..PREFIX].iter().fold(0, |number, byte| number << 8 | usize::from(*byte))
 }
@@ -89,7 +90,7 @@ fn forms(secret: &str) -> Vec<(String, &'static str)> {
         }
     }
     let encoded = base64_forms(secret.as_bytes());
-    // A Secret in a dump of objects is in base64, and the dump can be in base64, too.
+    // Also search for base64 of base64: a Secret's values are in base64, and a dump of Secrets can be in base64, too.
     let twice = encoded.iter().flat_map(|form| base64_forms(form.as_bytes()));
     forms.extend(twice.map(|form| (form, "base64 of base64")));
     forms.extend(encoded.into_iter().map(|form| (form, "base64")));
@@ -117,8 +118,8 @@ fn base64_forms(secret: &[u8]) -> Vec<String> {
     let mut forms = Vec::new();
     for before in 0..3 {
         let text = [vec![0; before], secret.to_vec()].concat();
-        // Each character has 6 bits. The first ones contain bits of the text before, the last one those of the text
-        // after the secret.
+        // A base64 character has 6 bits. The first characters also contain bits of the text before the secret, and the
+        // last character contains bits of the text after it. So leave these characters out.
         let (first, end) = ((before * 8).div_ceil(6), text.len() * 8 / 6);
         forms.extend(
             [STANDARD_NO_PAD.encode(&text), URL_SAFE_NO_PAD.encode(&text)].map(|all| all[first..end].to_owned()),

@@ -20,7 +20,7 @@ use tokio::task::JoinHandle;
 use super::places::is_kind_gone;
 use crate::world::{is_of, with_timeout};
 
-/// The newest version of each object, by its namespace and name.
+/// The newest resource version of each object. The key is the object's namespace and name.
 type Versions = BTreeMap<(Option<String>, String), Option<String>>;
 
 /// Watches the resources with a status until this value is dropped.
@@ -48,7 +48,8 @@ impl Statuses {
     /// Waits until the file contains the statuses of all versions so far.
     pub async fn until_complete(&self) {
         for (api, seen) in &self.kinds {
-            // A watch returns the versions in their order, but does not report that it has returned all of them.
+            // A watch does not report that it has returned all versions. But it returns them in order, so wait for the
+            // newest version of each object.
             let complete = async {
                 while self.versions(api).await.is_some_and(|present| present != *seen.lock().unwrap()) {
                     tokio::time::sleep(Duration::from_millis(20)).await;
@@ -75,7 +76,8 @@ impl Drop for Statuses {
     }
 }
 
-/// Whether an object belongs to the test with the namespace `own`. A cluster has only one test at a time.
+/// Whether an object belongs to the test with the namespace `own`. Only one test at a time uses a cluster, so every
+/// cluster-scoped object belongs to this test.
 fn is_searched(own: &str, namespace: Option<String>) -> bool {
     namespace.is_none_or(|namespace| is_of(own, &namespace))
 }
@@ -117,6 +119,6 @@ impl Recorder {
 
 fn append(file: &Path, text: &str) {
     let file = File::options().create(true).append(true).open(file);
-    // The folder of a test that has ended may be gone.
+    // Ignore errors: the folder of a test that has ended may be deleted.
     drop(file.and_then(|mut file| file.write_all(text.as_bytes())));
 }

@@ -1,4 +1,5 @@
-//! Tests a chart repository that publishes other content under the same version.
+//! Tests a chart repository that publishes a changed chart under the same version. The operator must refuse the changed
+//! chart until the spec contains its digest.
 
 use std::path::{Path, PathBuf};
 

@@ -100,10 +100,10 @@ fn plan_checks_a_change_with_read_access_only() {
         assert!(plan.contains(memcached), "{plan}");
         assert!(
             plan.contains("changes conf.memcached.memory\n"),
-            "without --values, the plan prints only the paths of changed values: {plan}"
+            "without --values, the plan must print only the paths of changed values: {plan}"
         );
         let hooks = "rabbitmq       deployed         helm upgrade --install: its inputs changed\n";
-        assert!(plan.contains(hooks), "the plan deletes no Jobs, because the images did not change: {plan}");
+        assert!(plan.contains(hooks), "with unchanged images, the plan must delete no Jobs: {plan}");
         let plan = world.plan_as(&reader, &["-f", file, "--values"]);
         assert!(plan.contains("changes conf.memcached.memory: 300 (new)\n"), "{plan}");
         let password = "changes endpoints.oslo_db.auth.admin.password: ";
@@ -113,7 +113,7 @@ fn plan_checks_a_change_with_read_access_only() {
         let mariadb = &report["releases"][0];
         assert_eq!((&mariadb["name"], &mariadb["step"]), (&json!("mariadb"), &json!("do")));
         assert_eq!(mariadb["changes"][0]["after"], "much-too-simple");
-        assert_eq!(world.helm_runs().len(), 3, "osdpl plan runs no helm");
+        assert_eq!(world.helm_runs().len(), 3, "osdpl plan must not run helm");
 
         let less = services(&["mariadb"]);
         let plan = world.plan_as(&reader, &["-f", world.file(&less).to_str().unwrap()]);
@@ -146,7 +146,7 @@ fn names_refused_reads_and_a_foreign_catalogue() {
         assert!(!text.contains("jobs.batch is forbidden") && text.contains("osdpl status"), "{text}");
         assert!(
             !text.contains("extraRules"),
-            "extraRules grants rights only to the operator, so it does not help this user: {text}"
+            "the remedy must not name extraRules, which grants rights only to the operator: {text}"
         );
 
         let newer = crate::approval::newer_catalogue(world);

@@ -1,5 +1,5 @@
-//! osdpl has deleted a cloud and removed osdpl's finalizer, but the OpenStackDeployment still exists, because another
-//! controller has set a finalizer, too.
+//! osdpl has deleted a cloud and removed its finalizer, but the OpenStackDeployment still exists, because another
+//! controller has set a finalizer, too. osdpl must not delete the cloud or report its deletion a second time.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -32,7 +32,7 @@ async fn events(world: &World) -> BTreeMap<String, (String, Option<i32>)> {
     texts.collect()
 }
 
-/// Returns the number of completed passes. The operator reports this number together with the durations of passes.
+/// Returns the number of reconcile passes that the operator has completed, from its metric for the duration of passes.
 fn passes(operator: &Operator) -> u64 {
     operator.metric("osdpl_reconcile_duration_seconds_count", "")
 }

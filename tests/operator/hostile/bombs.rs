@@ -1,6 +1,6 @@
-//! Additions to the catalogue whose expressions would run for hours or create gigabytes. Each of them costs little, and
-//! the status and the webhook name its location and the remedy. Meanwhile the operator answers the liveness probe.
-//! Other resources are not affected.
+//! Tests additions to the catalogue whose expressions would run for hours or create gigabytes of values. osdpl stops
+//! such an expression early. The status and the webhook name its location and the remedy. The operator's liveness probe
+//! succeeds all the time, and other resources are not affected.
 
 use http_body_util::{BodyExt, Full};
 use hyper::body::Bytes;
@@ -20,7 +20,7 @@ use crate::proxy::connector;
 use crate::webhook::Webhook;
 use crate::world::{World, run_test, with_timeout};
 
-/// The name of the ConfigMap, of its preset, and of the file in messages.
+/// The name of the addition's ConfigMap and of its preset.
 const BOMB: &str = "bomb";
 
 /// Returns an addition with a preset that has one value and one condition.
@@ -38,19 +38,19 @@ fn preset(fragments: &Value) -> Value {
     json!({format!("presets.{BOMB}.yaml"): preset.to_string()})
 }
 
-/// Writes the ConfigMap.
+/// Writes the ConfigMap [`BOMB`] with this data.
 async fn write(world: &World, data: &Value) {
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": BOMB}, "data": data});
     let params = PatchParams::apply("test").force();
     world.api::<ConfigMap>().patch(BOMB, &params, &Patch::Apply(map)).await.unwrap();
 }
 
-/// Returns a list of numbers as an expression.
+/// Returns an expression for a list of this length.
 fn list(length: usize) -> String {
     format!("[{}]", vec!["1"; length].join(","))
 }
 
-/// Returns expressions that take the more time or memory, the larger their exponent is.
+/// Returns expressions whose time or memory grows exponentially with the number of nested or chained calls.
 fn bombs() -> [String; 4] {
     let numbers = list(60);
     let nested = (0..8).fold("true".to_owned(), |body, depth| format!("{numbers}.all(x{depth}, {body})"));
@@ -78,8 +78,8 @@ async fn check_other_resource(world: &World) {
     world.delete_named(other).await;
 }
 
-/// The most passes from the write of an addition until the status refuses it. One pass is enough; the writes of the
-/// addition and of the status start further ones.
+/// The maximum number of reconcile passes from the write of an addition until the status refuses it. One pass refuses
+/// the addition, but the writes of the addition and of the status start further passes.
 const PASSES: u64 = 10;
 
 impl Webhook {
@@ -175,7 +175,7 @@ fn expressions_of_additions_use_bounded_time_and_memory() {
             }
         };
         Box::pin(operator.live_during(explosions)).await;
-        assert_eq!(world.helm_runs().len(), 1, "a bomb changes nothing");
+        assert_eq!(world.helm_runs().len(), 1, "a refused addition must not start helm");
         assert_eq!(operator.metric("osdpl_reconcile_failures_total", ""), 0);
     });
 }

@@ -1,4 +1,5 @@
-//! The operator's chart is uninstalled before its cloud.
+//! A person uninstalls the operator's chart while a cloud exists. The cloud must survive, and an operator of a new
+//! install must continue to manage it.
 
 use kube::ResourceExt;
 use kube::api::{Patch, PatchParams};
@@ -17,7 +18,8 @@ fn uninstall_chart(world: &World) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Installs the operator's chart again. The new ServiceAccount needs a new token, which replaces the old one's file.
+/// Installs the operator's chart again. The new ServiceAccount needs a new token, so overwrites the file with the old
+/// token.
 async fn reinstall_chart(world: &World) {
     install_chart(world.cluster(), &[]);
     let kubeconfig = world.cluster().kubeconfig_for(SYSTEM.0, SYSTEM.1).await.unwrap();
@@ -34,7 +36,7 @@ fn cloud_survives_the_operators_chart() {
         world.until_ready().await;
         let credentials = world.all_credentials().await;
 
-        // An operator whose pod outlives its rights ends, because it can't renew the Lease.
+        // The operator's process still runs, but has no rights any more. It must end, because it can't renew the Lease.
         let since = now();
         uninstall_chart(world);
         assert!(!operator.ended().await.success());
@@ -43,9 +45,9 @@ fn cloud_survives_the_operators_chart() {
         assert_eq!(world.helm_runs().len(), SMALL.len());
         assert_eq!(world.writes_since(since).iter().filter(|entry| entry.code < 400).count(), 0);
         let cloud = world.deployments().get(NAME).await.unwrap();
-        assert_eq!(cloud.finalizers(), [FINALIZER], "the definition and the resource stay");
+        assert_eq!(cloud.finalizers(), [FINALIZER], "the uninstall of the chart must keep the CRD and the resource");
 
-        // The deletion waits for an operator: the next one continues it.
+        // The deletion of the cloud waits until an operator runs again.
         world.delete().await;
         let waiting = world.deployments().get(NAME).await.unwrap();
         assert!(waiting.metadata.deletion_timestamp.is_some());
@@ -55,7 +57,8 @@ fn cloud_survives_the_operators_chart() {
         assert_eq!(world.helm_runs().len(), 2 * SMALL.len());
         assert_eq!(world.all_credentials().await, credentials);
 
-        // Without an operator, a person removes the finalizer: the releases continue to run.
+        // No operator runs, and a person removes the finalizer. The resource is deleted, but the releases must continue
+        // to run.
         world.apply(&spec).await;
         world.until_ready().await;
         assert!(operator.stop().await.success());
@@ -70,6 +73,6 @@ fn cloud_survives_the_operators_chart() {
         world.apply(&spec).await;
         let cloud = world.until_ready().await;
         let revisions = SMALL.map(|release| cloud.child(release).revision);
-        assert_eq!(revisions, [Some(1); 2], "a new resource takes over the releases");
+        assert_eq!(revisions, [Some(1); 2], "a new resource must take over the releases without an upgrade");
     });
 }

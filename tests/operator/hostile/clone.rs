@@ -19,7 +19,8 @@ use crate::world::{World, run_test, with_timeout};
 
 const SMALL: [&str; 3] = ["mariadb", "memcached", "rabbitmq"];
 
-/// Copies all objects of a kind to another namespace, except for those that exist there; returns the number of copies.
+/// Copies all objects of a kind to another namespace, unless the name already exists there. Returns the number of
+/// copies.
 async fn copy<K>(world: &World, to: &str) -> usize
 where
     K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
@@ -71,10 +72,10 @@ fn cloned_namespace_and_its_deletion_change_nothing() {
         world.apply(&spec).await;
         world.until_ready().await;
         let (credentials, shared) = (world.all_credentials().await, cluster_objects(world).await);
-        assert!(!shared.is_empty(), "the charts install cluster-scoped objects");
+        assert!(!shared.is_empty(), "the test needs charts that install cluster-scoped objects");
 
         let secrets = copy::<Secret>(world, &second).await;
-        assert!(secrets > SMALL.len(), "the clone has records and credentials");
+        assert!(secrets > SMALL.len(), "the test must clone release records and credentials");
         copy::<ConfigMap>(world, &second).await;
         copy::<Service>(world, &second).await;
         copy::<Role>(world, &second).await;
@@ -91,7 +92,7 @@ fn cloned_namespace_and_its_deletion_change_nothing() {
             (cloud.is_ready() && cloud.child("memcached").revision == Some(2)).then(|| cloud.status())
         };
         let status = world.until("memcached is upgraded", is_upgraded).await;
-        assert_eq!(status.children.keys().collect::<Vec<_>>(), SMALL, "the status lists no cloned release");
+        assert_eq!(status.children.keys().collect::<Vec<_>>(), SMALL, "the status must list no cloned release");
 
         clones.delete(NAME, &DeleteParams::default()).await.unwrap();
         let gone = await_condition(clones, NAME, |clone: Option<&OpenStackDeployment>| clone.is_none());
@@ -102,7 +103,7 @@ fn cloned_namespace_and_its_deletion_change_nothing() {
         assert!(world.helm_runs().iter().all(|run| run.verb() == "upgrade"), "{:?}", world.helm_runs());
         assert_eq!((world.all_credentials().await, cluster_objects(world).await), (credentials, shared));
 
-        // The deletion of the cloud leaves the objects of the clone, which belong to nobody.
+        // The deletion of the real cloud must not delete the cloned objects, although the clone's resource is gone.
         spec["deletionPolicy"] = json!("Purge");
         world.apply(&spec).await;
         world.until_ready().await;

@@ -1,5 +1,5 @@
-//! The definition of `OpenStackDeployment` is removed, or replaced by that of another version of osdpl, while the
-//! operator runs.
+//! While the operator runs, somebody removes the CRD of `OpenStackDeployment`, or replaces it by the CRD of another
+//! version of osdpl. ("Definition" is short for this CRD.)
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::world::{World, now, run_test, with_timeout};
 
 const SMALL: [&str; 2] = ["mariadb", "memcached"];
 
-/// The definition of `OpenStackDeployment` on the test's control plane.
+/// The CRD of `OpenStackDeployment` on the test's control plane.
 struct Definition {
     api: Api<CustomResourceDefinition>,
     shipped: Value,
@@ -36,14 +36,14 @@ impl Definition {
         Self { api, shipped }
     }
 
-    /// Waits until the API server has removed the definition.
+    /// Waits until the API server has removed the CRD.
     async fn until_removed(&self) {
         let gone = await_condition(
             self.api.clone(),
             OpenStackDeployment::crd_name(),
             |found: Option<&CustomResourceDefinition>| found.is_none(),
         );
-        drop(with_timeout("the definition is removed", gone).await.unwrap());
+        drop(with_timeout("the CRD is removed", gone).await.unwrap());
     }
 
     async fn delete(&self) {
@@ -55,10 +55,10 @@ impl Definition {
         self.api.create(&PostParams::default(), &object).await.unwrap();
         let established =
             await_condition(self.api.clone(), OpenStackDeployment::crd_name(), conditions::is_crd_established());
-        drop(with_timeout("the definition is established", established).await.unwrap());
+        drop(with_timeout("the CRD is established", established).await.unwrap());
     }
 
-    /// Replaces the definition by one whose spec `change` returns.
+    /// Replaces the CRD by a copy of the shipped CRD whose spec `change` has edited.
     async fn replace(&self, change: impl FnOnce(&mut Value)) {
         let mut object = self.shipped.clone();
         change(&mut object["spec"]);
@@ -68,8 +68,8 @@ impl Definition {
         self.api.replace(OpenStackDeployment::crd_name(), &PostParams::default(), &object).await.unwrap();
     }
 
-    /// Replaces the definition by that of an older version, and waits until the API server uses it. The API server does
-    /// so only some time after its response.
+    /// Replaces the CRD by the CRD of an older version, and waits until the API server uses the older schema. The API
+    /// server responds earlier.
     async fn replace_by_older(&self, world: &World) {
         self.replace(older).await;
         let used = async {
@@ -77,7 +77,7 @@ impl Definition {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         };
-        with_timeout("the API server uses the older definition", used).await;
+        with_timeout("the API server uses the older CRD", used).await;
     }
 }
 
@@ -106,7 +106,7 @@ fn cloud_survives_the_loss_of_definition_and_resource() {
         let definition = Definition::of(world).await;
         let (operator, spec) = start(world).await;
         let credentials = world.all_credentials().await;
-        // Somebody removes the finalizer and the definition while the operator does not react.
+        // Somebody removes the finalizer and the CRD while the operator is frozen.
         operator.freeze();
         let loose = Patch::Merge(json!({"metadata": {"finalizers": null}}));
         world.deployments().patch(NAME, &PatchParams::default(), &loose).await.unwrap();
@@ -114,15 +114,19 @@ fn cloud_survives_the_loss_of_definition_and_resource() {
         definition.until_removed().await;
         operator.signal(rustix::process::Signal::CONT);
         until_logged(world, "apply their CRD (osdpl crd)").await;
-        assert!(operator.is_live(), "the operator waits for the definition");
-        assert_eq!(world.helm_runs().len(), SMALL.len(), "the releases stay");
+        assert!(operator.is_live(), "the operator must wait for the CRD, and must not end");
+        assert_eq!(world.helm_runs().len(), SMALL.len(), "the loss of the CRD must not uninstall releases");
 
         definition.create().await;
         world.apply(&spec).await;
         let cloud = world.until_ready().await;
         let owned = SMALL.map(|release| format!("{}/{release}", world.namespace));
         assert_eq!(cloud.status().owned_releases, owned);
-        assert_eq!(world.helm_runs().len(), SMALL.len(), "the new resource takes over the releases without an upgrade");
+        assert_eq!(
+            world.helm_runs().len(),
+            SMALL.len(),
+            "the new resource must take over the releases without an upgrade"
+        );
         assert_eq!(world.all_credentials().await, credentials);
     });
 }
@@ -133,7 +137,8 @@ fn removing_the_definition_deletes_the_cloud_in_order() {
         let definition = Definition::of(world).await;
         let (operator, spec) = start(world).await;
         let credentials = world.all_credentials().await;
-        // Kubernetes deletes all resources first, and the finalizer makes it wait for the operator.
+        // Kubernetes deletes a CRD only after its resources. The finalizer of the resource makes Kubernetes wait until
+        // the operator has uninstalled the cloud.
         definition.delete().await;
         definition.until_removed().await;
         let verbs: Vec<_> = world.helm_runs().iter().map(|run| run.verb().to_owned()).collect();
@@ -144,11 +149,11 @@ fn removing_the_definition_deletes_the_cloud_in_order() {
         definition.create().await;
         world.apply(&spec).await;
         world.until_ready().await;
-        assert_eq!(world.all_credentials().await, credentials, "the default policy keeps the credentials");
+        assert_eq!(world.all_credentials().await, credentials, "the default deletion policy must keep the credentials");
     });
 }
 
-/// Removes fields from the schema that an older version of osdpl did not have.
+/// Removes the fields from the CRD's schema that an older version of osdpl did not have.
 fn older(spec: &mut Value) {
     let schema = spec.pointer_mut("/versions/0/schema/openAPIV3Schema/properties").unwrap();
     for (part, field) in [("status", "ownedReleases"), ("status", "charts"), ("status", "catalog"), ("spec", "catalog")]
@@ -157,18 +162,20 @@ fn older(spec: &mut Value) {
     }
 }
 
-/// The most writes with an older definition: a number, and a number for each renewal of the Lease. The operator renews
-/// the Lease every two seconds. A failed pass tries one write, and the next pass follows after three seconds.
+/// The maximum number of writes with an older CRD: a constant, plus a number for each renewal of the Lease. The
+/// operator renews the Lease every two seconds. A failed pass tries one write, and the next pass follows after three
+/// seconds.
 const WRITES: (usize, usize) = (8, 2);
 
-/// Waits until the operator has renewed the Lease three times, and checks that it has written little after `since`.
+/// Checks that the operator does not repeat writes in a loop: waits until it has renewed the Lease three times, and
+/// compares its writes after `since` with [`WRITES`].
 async fn check_no_loop(world: &World, since: Timestamp) {
     for _ in 0..3 {
         let renewed = world.until_lease("the Lease exists", |_| true).await.renew_time;
         world.until_lease("the operator renews the Lease", |lease| lease.renew_time != renewed).await;
     }
     let (writes, renewals) = (world.writes_since(since).len(), world.renewals_since(since));
-    println!("{writes} writes and {renewals} renewals of the Lease with the older definition");
+    println!("{writes} writes and {renewals} renewals of the Lease with the older CRD");
     assert!(writes <= WRITES.0 + WRITES.1 * renewals, "{writes} writes and {renewals} renewals of the Lease");
 }
 
@@ -190,7 +197,7 @@ fn operator_names_an_older_definition() {
         let is_upgraded = |cloud: &OpenStackDeployment| {
             (cloud.is_ready() && cloud.child("memcached").revision == Some(2)).then(|| cloud.status())
         };
-        let status = world.until("the change is done with the operator's definition", is_upgraded).await;
+        let status = world.until("memcached is upgraded with the current CRD", is_upgraded).await;
         assert_eq!(status.owned_releases.len(), SMALL.len());
         assert_eq!(world.helm_runs().len(), SMALL.len() + 1);
     });
@@ -203,13 +210,13 @@ async fn installed(world: &World) -> Vec<String> {
     records.items.iter().map(|record| record.labels()["name"].clone()).collect()
 }
 
-/// Waits until the status of the resource, which is being deleted, says that the definition is too old.
+/// Waits until the status says that the deletion of the cloud waits for a newer CRD.
 async fn until_deletion_waits(world: &World) {
     let waits = |cloud: &OpenStackDeployment| {
         let message = cloud.condition("Ready")?.message;
         (cloud.metadata.deletion_timestamp.is_some() && message.contains("osdpl crd")).then_some(message)
     };
-    println!("{}", world.until("the deletion waits for the definition", waits).await);
+    println!("{}", world.until("the deletion waits for a newer CRD", waits).await);
 }
 
 #[test]
@@ -219,7 +226,7 @@ fn deletion_with_an_older_definition_forgets_no_release() {
         let (operator, _) = start(world).await;
         definition.replace_by_older(world).await;
         let since = now();
-        // This write removes the fields from the status that the older definition does not have.
+        // At this write, the API server removes the fields from the status that the older CRD does not have.
         world.delete().await;
         until_deletion_waits(world).await;
         check_no_loop(world, since).await;
@@ -229,7 +236,7 @@ fn deletion_with_an_older_definition_forgets_no_release() {
         let operator = world.operator().start().await;
         check_no_loop(world, restarted).await;
         assert!(operator.is_live());
-        assert_eq!(installed(world).await, SMALL, "the releases stay while the operator can't record them");
+        assert_eq!(installed(world).await, SMALL, "a deletion that waits for a newer CRD must not uninstall releases");
         assert_eq!(world.helm_runs().len(), SMALL.len());
         until_deletion_waits(world).await;
 
@@ -241,7 +248,7 @@ fn deletion_with_an_older_definition_forgets_no_release() {
     });
 }
 
-/// Adds a field and a value to the schema, and a version that the operator does not know.
+/// Adds to the CRD a field, an enum value and an API version that the operator does not know.
 fn newer(spec: &mut Value) {
     let mut version = spec["versions"][0].clone();
     (version["name"], version["storage"]) = (json!("v1beta1"), json!(false));
@@ -257,10 +264,10 @@ fn operator_works_with_a_newer_definition() {
         let definition = Definition::of(world).await;
         let (operator, _) = start(world).await;
         definition.replace(newer).await;
-        // An unknown value: the operator changes nothing, and says what to do.
+        // The spec has a value that the operator does not know. The operator must change nothing, and name the remedy.
         let since = now();
         let patch = Patch::Merge(json!({"spec": {"approval": "Someday"}}));
-        // The API server starts to use a changed schema after a short time, and sends no event.
+        // Repeat the write: the API server uses a changed schema only after a delay, and sends no event.
         let accepted = async {
             while world.deployments().patch_metadata(NAME, &PatchParams::default(), &patch).await.is_err() {
                 tokio::time::sleep(Duration::from_millis(50)).await;
@@ -272,7 +279,7 @@ fn operator_works_with_a_newer_definition() {
         assert!(operator.is_live());
         assert_eq!(world.writes_since(since), []);
 
-        // An unknown field.
+        // The spec has a field that the operator does not know. The operator must ignore it.
         let memory = json!({"conf": {"memcached": {"memory": 300}}});
         let patch = json!({"spec": {
             "approval": null, "future": {"field": "value"},

@@ -20,17 +20,18 @@ use super::memory::{Baseline, peak};
 use crate::cloud::{NAME, StatusAccess, services, with_values};
 use crate::world::{World, run_test};
 
-/// The number of Secrets, and of ConfigMaps. Together they have 128 MiB.
+/// The number of large Secrets, and also of large ConfigMaps. Together, these objects have 128 MiB.
 const OBJECTS: usize = 250;
 const SIZE: usize = 256 << 10;
 
 /// The label by which the test deletes its objects.
 const FLOOD: &str = "test-flood";
 
-/// How many requests to send at once.
+/// The maximum number of concurrent requests of the test.
 const CONCURRENT: usize = 16;
 
-/// Creates large objects that have the same label as those of osdpl, with names before and behind those of osdpl.
+/// Creates large objects with osdpl's label. Half of their names sort before the names of osdpl's objects, and half
+/// after them.
 async fn flood<K>(world: &World, namespace: &str, data: &Value)
 where
     K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
@@ -78,7 +79,7 @@ fn gzip(begin: &str, blanks: usize, end: &str) -> Vec<u8> {
 }
 
 /// Creates a small record of the release horizon that unpacks to 128 MiB of values, manifest or hooks. `attempt` is the
-/// label of a genuine record.
+/// label `osdpl.dev/attempt` of a record that osdpl wrote.
 async fn create_bomb(world: &World, namespace: &str, field: &str, attempt: &str) {
     let info = json!({"first_deployed": "2026-01-01T00:00:00Z", "last_deployed": "2026-01-01T00:00:00Z", "status": "deployed"});
     let head = json!({"name": "horizon", "namespace": namespace, "version": 1, "info": info}).to_string();
@@ -89,7 +90,7 @@ async fn create_bomb(world: &World, namespace: &str, field: &str, attempt: &str)
     };
     let begin = format!("{}, \"{field}\": {open}", head.strip_suffix('}').unwrap());
     let payload = gzip(&begin, 128 << 20, &format!("{close}}}"));
-    assert!(payload.len() < 1 << 18, "a small Secret: {} bytes", payload.len());
+    assert!(payload.len() < 1 << 18, "the Secret of the record must be small, but has {} bytes", payload.len());
     let labels = json!({
         "owner": "helm", "name": "horizon", "status": "deployed", "version": "1",
         "osdpl.dev/release": "horizon", "osdpl.dev/attempt": attempt, FLOOD: "true",
@@ -160,7 +161,8 @@ fn floods_and_record_bombs_use_bounded_memory() {
             drop(secrets.delete("sh.helm.release.v1.horizon.v1", &DeleteParams::default()).await.unwrap());
         }
 
-        // An operator that starts now reads the objects, too.
+        // A new operator must not need more memory than the first one, although it lists all these objects at its
+        // start.
         let first = peak(&operator);
         operator.kill();
         let operator = world.operator().start().await;

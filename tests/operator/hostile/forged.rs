@@ -1,5 +1,5 @@
-//! A forged release record whose manifest contains a real pre-delete hook, and a ClusterRole that the cluster needs. The
-//! hook would run with the rights of the operator, and an uninstall would delete the ClusterRole.
+//! A tenant forges a release record whose manifest contains a pre-delete hook and a ClusterRole. If the operator
+//! uninstalled this release, the hook would run with the operator's rights, and helm would delete the ClusterRole.
 
 use std::path::PathBuf;
 
@@ -23,7 +23,7 @@ const RECORD: &str = "sh.helm.release.v1.horizon.v1";
 /// The name of the hook's Job.
 const INTRUDER: &str = "intruder";
 
-/// The chart of a tenant.
+/// A tenant's chart, which contains the hook and the ClusterRole.
 struct Chart<'a> {
     world: &'a World,
     folder: PathBuf,
@@ -81,7 +81,7 @@ impl<'a> Chart<'a> {
     }
 }
 
-/// Waits until a pass has upgraded memcached to this revision.
+/// Changes memcached's memory, and waits until the operator has upgraded memcached to this revision.
 async fn until_upgraded(world: &World, spec: &Value, revision: i64) {
     let memory = json!({"conf": {"memcached": {"memory": 300 + revision}}});
     world.apply(&with_values(spec.clone(), "memcached", memory)).await;
@@ -92,7 +92,7 @@ async fn until_upgraded(world: &World, spec: &Value, revision: i64) {
 #[test]
 fn hook_of_a_forged_record_never_runs() {
     run_test("hook-forged", async |world| {
-        // With fewer rights, the operator would not see the tenant's namespace.
+        // Grant rights in all namespaces, because otherwise the operator could not read the tenant's namespace.
         world.permit_all();
         let tenant = format!("{}-tenant", world.namespace);
         let object = json!({"metadata": {"name": tenant, "labels": {TEST_LABEL: "true"}}});
@@ -105,13 +105,14 @@ fn hook_of_a_forged_record_never_runs() {
         world.apply(&spec).await;
         world.until_ready().await;
 
-        // In the tenant's own namespace, the record has no effect.
+        // A forged record in the tenant's own namespace must have no effect.
         let theirs = chart.forge(&tenant).await;
         until_upgraded(world, &spec, 2).await;
         assert_eq!(world.until_ready().await.status().children.keys().collect::<Vec<_>>(), SMALL);
         chart.check(&[&tenant]).await;
 
-        // In the namespace of the cloud, the uninstall waits although the spec has `approval: Automatic`.
+        // With a forged record in the namespace of the cloud, the uninstall must wait for approval, although the spec
+        // has `approval: Automatic`.
         let forged = chart.forge(&world.namespace).await;
         let waiting = world.until_reason(reason::APPROVAL).await;
         assert!(waiting.status().message.starts_with("horizon would be uninstalled"), "{:?}", waiting.status());
@@ -119,7 +120,8 @@ fn hook_of_a_forged_record_never_runs() {
         world.until_reason(reason::APPROVAL).await;
         chart.check(&[&tenant, &world.namespace]).await;
 
-        // A person approves the uninstall of mariadb, and saw nothing of the record.
+        // A person approves the uninstall of mariadb. The forged record appears after the person has read the plan, so
+        // the approval must not cover it.
         let record = forged.get(RECORD).await.unwrap();
         forged.delete(RECORD, &DeleteParams::default()).await.unwrap();
         spec["approval"] = json!("Manual");
@@ -141,7 +143,7 @@ fn hook_of_a_forged_record_never_runs() {
         assert!(world.helm_runs().iter().all(|run| run.verb() == "upgrade"), "{:?}", world.helm_runs());
         chart.check(&[&tenant, &world.namespace]).await;
 
-        // The deletion uninstalls the releases of the cloud, and waits for the decision about the record.
+        // The deletion of the cloud must uninstall all other releases, and wait for a decision about the forged record.
         world.delete().await;
         let waits = |cloud: &OpenStackDeployment| {
             let status = cloud.status();

@@ -17,7 +17,7 @@ pub struct Baseline<'a> {
 impl<'a> Baseline<'a> {
     /// Notes the present memory, and resets the kernel's peak.
     pub fn of(operator: &'a Operator) -> Self {
-        // proc_pid_clear_refs(5): 5 sets the peak to the present size.
+        // The value 5 resets the peak to the present size (`proc_pid_clear_refs(5)`).
         std::fs::write(format!("/proc/{}/clear_refs", operator.pid()), "5").unwrap();
         Self { operator, resident: field(operator, "VmRSS") }
     }

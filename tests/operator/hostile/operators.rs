@@ -21,8 +21,8 @@ use crate::pool::SYSTEM;
 use crate::sweep::kill::children;
 use crate::world::{World, now, run_test, with_timeout};
 
-/// The most writes of the status from the failure of the active operator until the cloud is Ready: a few for each of
-/// the steps takeover, unlock, upgrade, hook and health of the only release. A loop would write hundreds.
+/// The maximum number of writes of the status from the failure of the active operator until the cloud is Ready. Each
+/// step (takeover, unlock, upgrade, hook, health of the only release) needs a few writes. A loop would write hundreds.
 const STATUS_WRITES: usize = 15;
 
 /// The pods of a test's operators.
@@ -49,7 +49,7 @@ impl Pods {
         self.pods[index].metadata.name.as_deref().unwrap()
     }
 
-    /// Deletes a pod object at once, as `kubectl delete pod --force` does. Its process does not notice.
+    /// Deletes a pod object at once, as `kubectl delete pod --force` does. The operator's process continues to run.
     async fn force_delete(&self, index: usize) {
         let deleted = self.api.delete(self.name(index), &DeleteParams::default().grace_period(0)).await;
         drop(deleted.unwrap());
@@ -67,9 +67,9 @@ async fn start_three(world: &World, pods: &Pods) -> [Operator; 3] {
     [first, standby(1).await, standby(2).await]
 }
 
-/// How the active operator fails.
+/// The times of a failure of the active operator.
 struct Failure {
-    /// A time before the start of the operator.
+    /// A time before the start of the operators.
     began: Timestamp,
     /// The time of the failure.
     failed: Timestamp,
@@ -83,7 +83,7 @@ async fn until_takeover(world: &World, pods: &Pods, failure: &Failure) {
     let taken = world.check_takeover(pods.name(0), failure.began);
     let mut writes = world.writes_since(failure.failed);
     writes.retain(|entry| entry.received < taken && !entry.user_agent.starts_with("Helm"));
-    assert_eq!(writes, [], "nobody writes before a standby has taken the Lease");
+    assert_eq!(writes, [], "nobody must write before a standby has taken the Lease");
 }
 
 /// Waits until a standby holds the Lease, and returns its identity.
@@ -106,7 +106,11 @@ async fn until_finished(world: &World, failure: &Failure) {
 /// Checks that the frozen operator in the first pod has ended and written nothing since it continued.
 async fn check_ended(world: &World, pods: &Pods, first: Operator, failure: &Failure) {
     assert!(!first.ended().await.success());
-    assert_eq!(world.writes_of(pods.name(0), failure.failed), [], "the frozen operator writes nothing");
+    assert_eq!(
+        world.writes_of(pods.name(0), failure.failed),
+        [],
+        "the frozen operator must not write after it continues"
+    );
     let log = world.operator_log();
     assert!(log.contains("could not renew its Lease for 10 s") || log.contains("has taken the Lease"), "{log}");
 }
@@ -161,7 +165,7 @@ fn paused_node_changes_nothing_when_it_continues() {
     run_test("paused", async |world| {
         let (began, pods) = (now(), Pods::create(world).await);
         let [first, _second, _third] = start_three(world, &pods).await;
-        // A paused node stops the operator, its guard and helm.
+        // A pause of the node stops the operator, its guard process and helm at the same time.
         first.freeze();
         let children = children(first.pid());
         let signal = |signal| {
@@ -171,14 +175,17 @@ fn paused_node_changes_nothing_when_it_continues() {
         };
         signal(Signal::STOP);
         let helm = world.helm_runs()[0].pid;
-        assert!(children.len() == 2 && children.contains(&helm), "the guard and helm: {children:?}");
+        assert!(
+            children.len() == 2 && children.contains(&helm),
+            "the operator must have two children, the guard and helm: {children:?}"
+        );
         let failure = Failure { began, failed: now() };
         let heir = until_heir(world, &pods).await;
         until_takeover(world, &pods, &failure).await;
-        // The paused helm process still holds the lock of the test's recorder. So the helm process of the heir overlaps
-        // with it, although the paused one does nothing. When the node continues, the guard kills helm, which may send
-        // one last request before (`src/operator/lease.rs`: "What the Lease can't prevent").
-        assert!(is_running(helm), "nothing can kill a process of a paused node");
+        // The paused helm process still holds the lock of the test's recorder, but does nothing. So the recorder
+        // reports an overlap when the new operator starts helm. When the node continues, the guard kills the paused
+        // helm process. It may send one last request before (`src/operator/lease.rs`: "What the Lease can't prevent").
+        assert!(is_running(helm), "helm must still exist: nothing can kill a process of a paused node");
         let second = world.helm_runs()[1].pid;
         let overlaps = Recorder::existing(world.folder.path()).take_overlaps();
         assert_eq!(overlaps, [format!("{second} {}/rabbitmq", world.namespace)]);
@@ -193,7 +200,7 @@ fn paused_node_changes_nothing_when_it_continues() {
         };
         with_timeout("the guard has killed helm and ended", ended).await;
         until_finished(world, &failure).await;
-        assert_eq!(until_heir(world, &pods).await, heir, "the heir keeps the Lease");
+        assert_eq!(until_heir(world, &pods).await, heir, "the new operator must keep the Lease");
         for index in 0..3 {
             pods.force_delete(index).await;
         }

@@ -9,14 +9,15 @@ use crate::cloud::StatusAccess;
 use crate::nodes::{COMPUTE, Nodes, SWITCH, until_labels_wait, with_rollout};
 use crate::world::{World, now, run_test};
 
-/// Returns a spec whose every other change needs no approval, with the role `compute` for these nodes.
+/// Returns a spec with the role `compute` for these nodes and with `approval: Automatic`. So only the removal of labels
+/// can need an approval, depending on `rollout`.
 fn compute(nodes: &Value, rollout: &Value) -> Value {
     let mut spec = with_rollout(json!({"compute": nodes}), rollout.clone());
     spec["approval"] = json!("Automatic");
     spec
 }
 
-/// Waits until the status says that the role has no node, and so keeps its labels.
+/// Waits until the status says that the role selects no node, and that osdpl therefore keeps the labels of its nodes.
 async fn until_kept(world: &World) {
     let is_reported = |cloud: &OpenStackDeployment| {
         let message = cloud.condition("Ready")?.message;
@@ -30,7 +31,7 @@ fn mistakes_in_roles_remove_no_label() {
     run_test("role-mistakes", async |world| {
         let mut nodes = Nodes::of(world);
         let names = [nodes.add("a", json!({"rack": "r1"})).await, nodes.add("b", json!({"rack": "r1"})).await];
-        // The most generous rollout that a spec can request.
+        // Use the rollout with the fewest limits that a spec can request: even then, no mistake may remove a label.
         let generous = json!({"approval": "Automatic", "batchSize": "100%", "pauseSeconds": 0});
         let _operator = world.operator().start().await;
         let good = compute(&json!({"selector": {"matchLabels": {"rack": "r1"}}}), &generous);
@@ -54,7 +55,7 @@ fn mistakes_in_roles_remove_no_label() {
             world.apply(&good).await;
             world.until_ready().await;
         }
-        // `spec.approval: Automatic` does not approve the removal of labels.
+        // `spec.approval: Automatic` must not approve the removal of labels.
         let mut dropped = with_rollout(json!({}), json!({"batchSize": "100%", "pauseSeconds": 0}));
         dropped["approval"] = json!("Automatic");
         world.apply(&dropped).await;
@@ -86,7 +87,7 @@ fn reassigned_node_keeps_its_labels_until_another_approval() {
         let stored =
             |cloud: &OpenStackDeployment| cloud.status().label_removal.filter(|removal| removal.last_batch.is_some());
         let removal = world.until("the status contains the first batch", stored).await;
-        assert_eq!(Some(removal.hash), approved, "the status names the target that the person approved");
+        assert_eq!(Some(removal.hash), approved, "the status must name the target that the person approved");
 
         // The first node gets the role again before the second one has lost its labels.
         world.apply(&with_rollout(json!({"compute": {"names": [names[0]]}}), rollout(3600))).await;

@@ -1,6 +1,6 @@
 //! Tests the obstacles of a maintenance, such as instances that can't be migrated, a quorum, PodDisruptionBudgets or an
-//! unavailable Nova. Also tests that a maintenance can be cancelled. If someone else has cordoned the node or disabled
-//! the node's compute service, both must stay so after the maintenance.
+//! unavailable Nova. Also tests that a maintenance can be cancelled. If someone else has cordoned the node, it must
+//! stay cordoned after the maintenance. If someone else has disabled its compute service, it must stay disabled.
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Pod;
@@ -122,7 +122,7 @@ fn immovable_instances_block_and_foreign_changes_stay() {
         );
         assert_eq!(step(&status, MaintenanceStep::Cordon), (StepState::Skipped, "someone else has cordoned the node"));
         let maintenance = world.maintenances().get(&world.maintenance_name("blocked")).await.unwrap();
-        assert!(!maintenance.annotations().contains_key(RETRY), "the operator removes the annotation after the retry");
+        assert!(!maintenance.annotations().contains_key(RETRY), "the retry must remove the annotation");
         world.delete_maintenance("blocked").await;
         world.until_maintenance_deleted("blocked").await;
         assert_eq!(world.cordon_of(one).await, (true, None));
@@ -150,8 +150,8 @@ async fn check_cancellation(world: &World, server: &FakeApis, node: &str) {
     server.nova.release("x");
 }
 
-/// Checks that a maintenance waits while an instance is being migrated to the node. Nova lists the instance on the node
-/// only after this migration. Then the operator migrates the instance to another node.
+/// Checks that a maintenance waits while an instance is being migrated to the node. When the instance has arrived, the
+/// operator migrates it to another node.
 async fn check_incoming_instances(world: &World, server: &FakeApis, node: &str) {
     server.nova.start_migration("x", node);
     world.maintain("arrives", json!({"node": node})).await;
@@ -167,7 +167,8 @@ async fn check_incoming_instances(world: &World, server: &FakeApis, node: &str) 
 }
 
 async fn check_unavailable_or_old_nova(world: &World, server: &FakeApis, node: &str) {
-    // The cloud has no DaemonSet nova-compute. This pod tells the operator that the node is a compute node.
+    // Create a pod of nova-compute on the node, because without a DaemonSet nova-compute, the operator recognizes a
+    // compute node only by this pod.
     let compute = json!({"metadata": {"name": "nova-compute", "labels": {"application": "nova", "component": "compute"}},
         "spec": {"nodeName": node, "containers": [{"name": "nova-compute", "image": "nova"}]}});
     world.api::<Pod>().create(&PostParams::default(), &serde_json::from_value(compute).unwrap()).await.unwrap();

@@ -24,7 +24,7 @@ fn failing_step_is_reported_once_and_retried() {
             let all = world.writes_since(since).into_iter();
             all.filter(|entry| entry.resource.starts_with("nodemaintenances")).count()
         };
-        assert!(count_writes(start) > 0, "the operator wrote the status at least once");
+        assert!(count_writes(start) > 0, "the operator must report the failure in the status");
         assert_eq!(
             count_writes(since),
             0,

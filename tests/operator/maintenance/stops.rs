@@ -1,4 +1,4 @@
-//! The operator stops while Nova does not respond to a request of a maintenance.
+//! Nova does not respond to a request of a maintenance. The operator must still stop soon after SIGTERM.
 
 use serde_json::json;
 

@@ -18,7 +18,7 @@ const HOOK: &str = "rabbitmq-cluster-wait";
 enum Outage {
     /// The API server accepts connections, but does not respond.
     Frozen,
-    /// No process listens on the port of the API server.
+    /// The API server does not run, so connections are refused.
     Killed,
 }
 
@@ -38,21 +38,21 @@ impl Outage {
     }
 }
 
-/// Lets the API server fail during a pass while helm waits for a hook: until `until_over` has ended, and at least until
-/// the operator was restarted twice. Checks that helm ends during the outage, and that the cloud converges after it.
+/// Lets the API server fail during a pass while helm waits for a hook. The outage ends when the operator was restarted
+/// twice and `until_over` has returned. Checks that helm ends during the outage, and that the cloud converges after it.
 fn check_outage(name: &str, outage: Outage, until_over: impl AsyncFnOnce()) {
     run_test(name, async |world| {
         let began = now();
         hang_job(world, HOOK).await;
-        // A pass ends early, so that the operator runs several passes before it loses the Lease.
+        // The short timeout of passes lets the operator run several passes before it loses the Lease.
         let pod = Pod::new(world, || world.operator().arguments(&["--pass-timeout", "2"]));
         let scenario = async {
             let spec = services(&["mariadb", "rabbitmq"]);
             world.apply(&spec).await;
             until_hook(world, "rabbitmq", HOOK).await;
-            // The restarted API server refuses requests until it has read the RBAC roles.
+            // Allow errors in the log: a restarted API server refuses requests until it has read the RBAC roles.
             world.allow_errors();
-            // The change triggers a pass, which the outage interrupts.
+            // Trigger a pass, so that the outage interrupts it.
             let changed = json!({"conf": {"database": {"my": "# changed"}}});
             world.apply(&with_values(spec, "mariadb", changed)).await;
             outage.begin(world).await;

@@ -20,7 +20,7 @@ const HOUR: i64 = 3600;
 /// The hook Job of rabbitmq at which helm waits in these tests.
 const HOOK: &str = "rabbitmq-cluster-wait";
 
-/// The number of renewals of the Lease in the time after which a standby would take a Lease that is not renewed.
+/// The number of renewals for which the test waits. In this time, a standby would take a Lease that nobody renews.
 const RENEWALS: usize = 9;
 
 /// Installs a cloud with an operator whose clock is wrong by `offset`, beside a standby whose clock is wrong the other
@@ -45,7 +45,7 @@ fn check_wrong_clock(name: &str, offset: i64) {
         world.until_holder("first").await;
         assert_eq!((world.helm_runs().len(), active.metric("osdpl_leader", "")), (2, 1));
 
-        // The failure of helm causes a backoff.
+        // Kill helm, because its failure causes a backoff, which must not depend on the wrong clock.
         world.helm_runs().iter().find(|run| run.release() == "rabbitmq").unwrap().signal(Signal::KILL);
         until_revision(world, "rabbitmq", 2).await;
         until_hook(world, "rabbitmq", HOOK).await;
@@ -90,7 +90,8 @@ fn corrected_clock_does_not_prolong_a_backoff() {
         let has_failed =
             |cloud: &OpenStackDeployment| cloud.child("rabbitmq").message.contains("next try at").then_some(());
         world.until("the operator waits before it retries", has_failed).await;
-        // Both times, a step of a wall clock must end neither the backoff's timer nor the Lease.
+        // The wall clock goes back by an hour. The backoff must still end in time, and the operator must keep the
+        // Lease.
         libc.set_clock_offset(0);
         until_revision(world, "rabbitmq", 2).await;
         until_hook(world, "rabbitmq", HOOK).await;
@@ -140,9 +141,11 @@ fn wrong_clock_does_not_break_the_lock_of_another_helm_process() {
         world.apply(&spec).await;
         world.until_ready().await;
         lock_memcached(world).await;
-        // Until the operator has read the new record, it would run helm, which would refuse to upgrade.
+        // Wait until the operator has read the locked record. Before that, it would start an upgrade, which helm
+        // refuses.
         until_revision(world, "memcached", 2).await;
-        // A lock counts as abandoned after half an hour without a change.
+        // The operator regards a lock as abandoned if it has not changed for half an hour. A step of the wall clock by
+        // an hour must not count as such a time.
         for (connections, offset) in [(2048, HOUR), (2049, 2 * HOUR), (2050, 0), (2051, -HOUR)] {
             libc.set_clock_offset(offset);
             spec = with_values(spec, "memcached", json!({"conf": {"memcached": {"max_connections": connections}}}));
@@ -188,7 +191,7 @@ fn starting_pods_do_not_stop_a_rollout_with_a_clock_that_is_ahead() {
         spec["nodes"] = json!({"rollout": {"approval": "Automatic", "pauseSeconds": 0}});
         world.apply(&spec).await;
         world.until_ready().await;
-        // While a new pod starts, the operator compares its age with the time after which a rollout stops.
+        // A rollout stops if a new pod takes too long to start. With the wrong clock, a starting pod must not seem old.
         let slow =
             Rule { behaviour: None, delay: Some("2s".into()), ..Rule::new(&world.namespace, "openvswitch-", "") };
         world.cluster().behaviour("slow", &slow).await.unwrap();

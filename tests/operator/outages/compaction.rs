@@ -1,5 +1,5 @@
-//! Release records vanish and etcd forgets its history while a standby is frozen. The standby's watches can't continue
-//! where they stopped (410 Gone): it must read everything again before it acts.
+//! While a standby is frozen, release records are deleted and etcd is compacted. The API server then refuses to
+//! continue the standby's watches (410 Gone). The standby must list all objects again before it acts.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -71,7 +71,7 @@ fn reads_everything_again_after_a_compaction() {
         };
         let cloud = world.until("the lost releases are installed again", is_installed).await;
         let log = world.operator_log();
-        assert!(log.contains("too old resource version"), "the test must compact what the watches need: {log}");
+        assert!(log.contains("too old resource version"), "the compaction must interrupt the standby's watches: {log}");
         let revisions = KEYSTONE.map(|release| cloud.child(release).revision);
         assert_eq!(revisions, [Some(1); 4]);
         let again = world.helm_runs().split_off(runs);

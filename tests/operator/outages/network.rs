@@ -68,7 +68,8 @@ async fn accept(listener: TcpListener, api_server: SocketAddr, drops: watch::Sen
 async fn forward(mut client: TcpStream, api_server: SocketAddr, mut drops: watch::Receiver<()>) {
     let Ok(mut server) = TcpStream::connect(api_server).await else { return };
     tokio::select! {
-        // Errors are those of the client or the API server, such as a killed helm process.
+        // Ignore errors: the client or the API server may close the connection at any time, for example a killed helm
+        // process.
         _ = copy_bidirectional(&mut client, &mut server) => {}
         // Both connections stay open, but nothing is forwarded any more.
         Ok(()) = drops.changed() => std::future::pending().await,
@@ -86,7 +87,7 @@ fn cloud_converges_after_packets_of_open_connections_were_dropped() {
         let scenario = async {
             let spec = services(&["mariadb", "rabbitmq"]);
             world.apply(&spec).await;
-            // The lost packets must not be those of the other helm process, which would fail.
+            // Wait until helm has installed mariadb, because a helm process that loses a response would fail.
             world.until("mariadb is ready", |cloud| cloud.child("mariadb").ready.then_some(())).await;
             until_hook(world, "rabbitmq", HOOK).await;
             network.drop_open_connections();
@@ -95,7 +96,7 @@ fn cloud_converges_after_packets_of_open_connections_were_dropped() {
             let is_installed = |cloud: &OpenStackDeployment| cloud.child("rabbitmq").ready.then_some(());
             world.until("rabbitmq is ready", is_installed).await;
             world.until_ready().await;
-            // The next change finds the operator with its new connections.
+            // Lose the connections again, this time before a change of the spec.
             network.drop_open_connections();
             let changed = json!({"conf": {"database": {"my": "# changed"}}});
             world.apply(&with_values(spec, "mariadb", changed)).await;

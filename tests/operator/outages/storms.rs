@@ -9,8 +9,8 @@ use crate::cloud::{StatusAccess, services, with_values};
 use crate::proxy::{Answer, Proxy, Request};
 use crate::world::{World, now, run_test, with_timeout};
 
-/// The kinds of requests. Each has its own number of refusals: the operator sends dozens of reads at its start, and
-/// they must not use up the refusals of other requests.
+/// The kinds of requests. Each kind has its own maximum number of refusals. Otherwise the dozens of reads at the
+/// operator's start would use up the refusals for all other requests.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     HelmRead,
@@ -57,7 +57,7 @@ struct Count {
     refused: usize,
 }
 
-/// The requests in a phase, by [`Kind`].
+/// The counts of a phase. The index is a [`Kind`].
 type Counts = [Count; 5];
 
 /// A storm with two phases: the install, and a change of the spec. In each phase, the API server refuses every other
@@ -105,7 +105,7 @@ impl Storm {
     }
 }
 
-/// The most writes of the status during a storm. Without a storm, the two phases need about 10.
+/// The maximum number of writes of the status during a storm. Without a storm, the two phases need about 10.
 const STATUS_WRITES: usize = 40;
 
 /// Installs and changes a cloud while the API server refuses requests that `is_selected` selects. The storm must hit
@@ -131,7 +131,8 @@ fn check_storm(name: &str, code: u16, is_selected: fn(&Request) -> bool, kinds: 
         assert_eq!(pod.restarts.get(), 0, "refused requests must not end the operator");
         let (runs, writes) = (world.helm_runs(), world.status_writes_since(began));
         println!("{} helm runs after {} refusals, {writes} writes of the status", runs.len(), storm.of_helm);
-        // Two installs and an upgrade. Only a refused request of helm justifies another run.
+        // The test needs three helm runs: two installs and an upgrade. Only a refused request of helm may cause
+        // another.
         assert!(runs.len() <= 3 + storm.of_helm, "{runs:#?}");
         assert!(writes <= STATUS_WRITES, "{writes} writes of the status");
         check_converged(world).await;

@@ -69,7 +69,7 @@ fn the_proxy_refuses_loses_and_stalls() {
         let proxy = Proxy::start(world).await;
         let _operator = world.operator().through(&proxy).start().await;
         let spec = services(&["memcached"]);
-        // Helm repeats a refused request after the time in `Retry-After`.
+        // Refuse a request of helm. Helm must repeat it after the time in `Retry-After`.
         let (sender, mut refused) = tokio::sync::watch::channel(0);
         proxy.set_rule(move |request| {
             if request.agent.starts_with("Helm/") && request.is_write() && *sender.borrow() < 2 {
@@ -82,7 +82,7 @@ fn the_proxy_refuses_loses_and_stalls() {
         world.until_ready().await;
         assert_eq!((*refused.borrow_and_update(), world.helm_runs().len()), (2, 1));
 
-        // The operator gives up a request without a response, and uses a new connection.
+        // Stall all connections. The operator must give up requests without a response, and use new connections.
         let oldest = Arc::new(AtomicU64::new(u64::MAX));
         proxy.stall_open_connections();
         let seen = Arc::clone(&oldest);
@@ -93,6 +93,6 @@ fn the_proxy_refuses_loses_and_stalls() {
         });
         world.apply(&with_values(spec, "memcached", json!({"conf": {"memcached": {"memory": 300}}}))).await;
         with_timeout("the operator uses new connections", Box::pin(world.until_ready())).await;
-        assert!(oldest.load(Ordering::SeqCst) >= opened, "no request of a stalled connection may arrive");
+        assert!(oldest.load(Ordering::SeqCst) >= opened, "requests of stalled connections must not arrive");
     });
 }

@@ -1,4 +1,4 @@
-//! The changes of a soak, each with the writes that it explains.
+//! The changes that a soak test makes, each with the writes that it explains.
 
 use std::time::Duration;
 
@@ -17,11 +17,11 @@ use crate::fake_apis::FakeApis;
 use crate::nodes::Nodes;
 use crate::world::{World, now, with_timeout};
 
-/// The number of kinds of changes: each round makes one of them, after a pod has died.
+/// The number of kinds of changes. Each round lets a pod die, and then makes a change of one kind.
 pub const KINDS: usize = 5;
 
-/// The beginnings of the names of pods that die in turn. An odd number, so that each pod alternately crashes and is
-/// deleted.
+/// The beginnings of the names of the pods that die, one in each round. Their number is odd, so that each pod
+/// alternately crashes and is deleted.
 const VICTIMS: [&str; 9] = [
     "memcached-memcached-",
     "keystone-api-",
@@ -39,21 +39,22 @@ const EDITED: (&str, &str) = ("mariadb-bin", "stand-in.sh");
 
 /// The maximum number of writes after each kind of change: about twice as many as an hour's soak has measured.
 mod most {
-    /// The operator reports that a pod does not work, and that it works again. Measured: 4 to 5.
+    /// Writes after a pod dies: the operator reports that the pod does not work, and that it works again. Measured: 4
+    /// to 5.
     pub const POD: usize = 10;
-    /// Measured: 8 to 9.
+    /// Writes after a node joins. Measured: 8 to 9.
     pub const NODE_JOINS: usize = 18;
-    /// Measured: 4 to 5.
+    /// Writes after a node leaves. Measured: 4 to 5.
     pub const NODE_LEAVES: usize = 10;
-    /// Measured: 4.
+    /// Writes after a request to delete a host from Nova. Measured: 4.
     pub const HOST_IS_FORGOTTEN: usize = 8;
-    /// Measured: 2.
+    /// Writes after a person edits an object. Measured: 2.
     pub const EDIT: usize = 5;
-    /// Measured: 33 to 35.
+    /// Writes after a request to repair the edited object. Measured: 33 to 35.
     pub const REPAIR: usize = 70;
-    /// Glance's chart has many objects and hooks. Measured: 74 to 77.
+    /// Writes after a rotation of glance's key; glance's chart has many objects and hooks. Measured: 74 to 77.
     pub const KEY: usize = 150;
-    /// Measured: 15 to 17.
+    /// Writes after a change of a value in the spec. Measured: 15 to 17.
     pub const VALUE: usize = 34;
 }
 
@@ -62,7 +63,7 @@ pub struct Soak<'a> {
     world: &'a World,
     server: &'a FakeApis,
     spec: Value,
-    /// The node that has joined and not left yet.
+    /// The node that an earlier round has added and no round has removed yet.
     node: Option<Nodes<'a>>,
     pub journal: Journal,
 }
@@ -85,7 +86,7 @@ impl<'a> Soak<'a> {
 
     /// Waits until nothing changes any more after the install.
     pub async fn settle(&self) {
-        // The check of the writes begins after this.
+        // The check of the writes begins later, so this cause allows any number of writes.
         let cause = cause("nothing: the cloud is installed".into(), usize::MAX);
         self.journal.record(self.world, cause, self.until_healthy()).await;
     }
@@ -106,7 +107,7 @@ impl<'a> Soak<'a> {
         }
     }
 
-    /// Removes what later tests do not expect.
+    /// Removes the node that has not left yet, because later tests on this control plane do not expect it.
     pub async fn finish(&mut self) {
         if self.node.is_some() {
             Box::pin(self.remove_node()).await;
@@ -117,7 +118,7 @@ impl<'a> Soak<'a> {
     async fn kill_pod(&self, prefix: &str, crashes: bool) {
         let (world, api) = (self.world, self.world.api::<Pod>());
         let pods = pods(&api, prefix).await;
-        // A pod that has crashed does not crash again.
+        // A simulated pod crashes only once, so choose a pod that has not crashed yet.
         let fresh = pods.iter().find(|pod| !has_restarted(pod)).filter(|_| crashes);
         let (victim, count, crashes) = (fresh.unwrap_or(&pods[0]).clone(), pods.len(), fresh.is_some());
         let what = format!("{POD}{}: {}", if crashes { "crashes" } else { "is deleted" }, victim.name_any());
@@ -183,7 +184,7 @@ impl<'a> Soak<'a> {
         self.node = Some(nodes);
     }
 
-    /// Removes the node that has joined last, and forgets its host in Nova.
+    /// Removes the node that has joined last, and requests that the operator deletes its host from Nova.
     async fn remove_node(&mut self) {
         let (world, nodes) = (self.world, self.node.take().unwrap());
         let all = Api::<Node>::all(world.client.clone()).list(&ListParams::default()).await.unwrap();

@@ -13,7 +13,7 @@ const PERIOD: Duration = Duration::from_secs(10);
 /// The maximum change of the memory from the first to the last quarter of the samples, in percent.
 const MEMORY_TOLERANCE: f64 = 5.0;
 
-/// The maximum change of the number of open files. Connections to the API server come and go.
+/// The maximum change of the number of open files. It is not 0, because connections to the API server come and go.
 const FILE_TOLERANCE: f64 = 2.0;
 
 /// What the kernel reports about the operator's process at one time. Memory is in KiB.
@@ -102,7 +102,7 @@ fn mean(samples: &[Sample], quarter: usize, value: fn(&Sample) -> f64) -> f64 {
 
 fn is_flat(&(_, value, tolerance): &Figure, samples: &[Sample]) -> bool {
     let (first, last) = (mean(samples, 0, value), mean(samples, 3, value));
-    // A mean without samples is not a number, and so never within the tolerance.
+    // Without samples, the mean is NaN, which is never within the tolerance.
     tolerance.is_none_or(|(most, in_percent)| {
         let change = (last - first).abs();
         if in_percent { change / first * 100.0 <= most } else { change <= most }
@@ -145,5 +145,5 @@ fn detects_growth() {
     assert!(is_flat(memory, &samples(1.0)), "30 of 1005 KiB are less than 5 %");
     assert!(!is_flat(files, &samples(1.0)), "30 more files");
     assert!(!is_flat(memory, &samples(2.0)) && !is_flat(memory, &samples(-2.0)));
-    assert!(!is_flat(memory, &[]), "no samples prove nothing");
+    assert!(!is_flat(memory, &[]), "a test without samples must fail");
 }

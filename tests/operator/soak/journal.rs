@@ -1,4 +1,4 @@
-//! The journal of a soak: each change that the test made, and which writes the change explains.
+//! The journal of a soak test: each change that the test made, and the writes that the change explains.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -32,7 +32,8 @@ const MOST_OF_CRON_RUN: usize = 4;
 /// The beginning of the texts of changes in which a pod dies.
 pub const POD: &str = "pod ";
 
-/// A settled cause: the time in which the operator may write because of it, and the number of these writes.
+/// A cause whose writes have ended, with the time in which the operator may write because of this cause, and the number
+/// of these writes.
 struct Entry {
     cause: Cause,
     began: Timestamp,
@@ -54,7 +55,7 @@ impl Journal {
         let settled = with_timeout(&what, quiet(world, began)).await;
         let upgraded: Vec<String> = world.upgraded_since(runs);
         let expected: Vec<&str> = cause.upgrades.into_iter().collect();
-        assert_eq!(upgraded, expected, "releases that helm upgraded after this change: {}", cause.what);
+        assert_eq!(upgraded, expected, "this change must upgrade exactly the expected releases: {}", cause.what);
         println!("{began:.0} {} settled after {:.1} s", cause.what, seconds(began, settled));
         self.0.lock().unwrap().push(Entry { cause, began, settled, writes: 0 });
     }
@@ -67,7 +68,7 @@ impl Journal {
 
     /// Checks that a cause in the journal explains each write of the operator and its helm processes after `since`, and
     /// that no cause explains more writes than its maximum. Prints how many writes followed each kind of change, and
-    /// how long the cloud was left alone.
+    /// for how long no change was in progress.
     pub fn check_writes(&self, world: &World, since: Timestamp) {
         let mut entries = self.0.lock().unwrap();
         entries.extend(cron_runs(&world.cluster().audit(since).unwrap()));
@@ -90,9 +91,9 @@ impl Journal {
             let (least, most) = (writes.iter().min().unwrap(), writes.iter().max().unwrap());
             println!("{:>4} × {kind}: {} writes, {least} to {most} each", writes.len(), writes.iter().sum::<usize>());
         }
-        assert!(unexplained.is_empty(), "writes without a cause: {unexplained:#?}");
+        assert!(unexplained.is_empty(), "a change must explain each write: {unexplained:#?}");
         let excessive: Vec<String> = entries.iter().filter_map(Entry::excess).collect();
-        assert!(excessive.is_empty(), "more writes than a cause explains: {excessive:#?}");
+        assert!(excessive.is_empty(), "a change must not cause more writes than its maximum: {excessive:#?}");
     }
 }
 
@@ -182,9 +183,9 @@ fn explains_only_listed_writes_in_time() {
     let (idle, upgrade) = (entry(None), entry(Some("glance")));
     assert!(idle.explains(&write("osdpl", "nodes", "extra-1", 15)));
     assert!(idle.explains(&write("osdpl", "events", "any", 20)));
-    assert!(!idle.explains(&write("osdpl", "nodes", "node-1", 15)), "another node");
-    assert!(!idle.explains(&write("osdpl", "nodes", "extra-1", 9)), "before the cause");
-    assert!(!idle.explains(&write("osdpl", "events", "any", 21)), "after the cause has settled");
-    assert!(!idle.explains(&write("Helm/4.3.1", "events", "any", 15)), "helm without an upgrade");
+    assert!(!idle.explains(&write("osdpl", "nodes", "node-1", 15)), "must not explain a write of another node");
+    assert!(!idle.explains(&write("osdpl", "nodes", "extra-1", 9)), "must not explain a write before the change");
+    assert!(!idle.explains(&write("osdpl", "events", "any", 21)), "must not explain a write after the change settled");
+    assert!(!idle.explains(&write("Helm/4.3.1", "events", "any", 15)), "must not explain a helm run without upgrade");
     assert!(upgrade.explains(&write("Helm/4.3.1", "deployments", "any", 15)));
 }

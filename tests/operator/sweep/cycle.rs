@@ -68,7 +68,7 @@ pub async fn run(world: &World, cloud: &Cloud, points: Points, log: &Log) {
     assert!(operator.stop().await.success());
     if last == Phase::Deletion as usize {
         let removal = format!("osdpl PATCH {}", world.path());
-        assert_eq!(cycle.writes.after(0).last(), Some(&removal), "the removal of the finalizer is the last write");
+        assert_eq!(cycle.writes.after(0).last(), Some(&removal), "the removal of the finalizer must be the last write");
     }
 }
 
@@ -87,7 +87,8 @@ impl Cycle<'_> {
             hit = kill.hit() => Some(hit),
             () = Box::pin(self.until_idle(phase)) => {
                 KillPoint::set(&self.proxy, NEVER, &self.writes);
-                // The API server may respond to the last write of a deletion after the resource is gone.
+                // The phase may end before the API server responds to its last write. If this write is the kill point,
+                // wait for the response, and still kill the processes.
                 if kill.is_reached() { Some(kill.hit().await) } else { None }
             }
         };
@@ -113,7 +114,7 @@ impl Cycle<'_> {
         }
     }
 
-    /// Returns the spec that the cloud has after the phase, which is no deletion.
+    /// Returns the spec of the cloud after an install or an upgrade.
     fn spec(&self, phase: Phase) -> &Value {
         if phase == Phase::Install { &self.cloud.spec } else { &self.cloud.upgraded }
     }
@@ -148,18 +149,26 @@ impl Cycle<'_> {
         if phase == Phase::Deletion {
             self.check_uninstalls();
         } else {
-            assert_eq!(self.writes_of_passes(phase).await, self.world.status_writes(2), "a pass of a Ready cloud");
+            assert_eq!(
+                self.writes_of_passes(phase).await,
+                self.world.status_writes(2),
+                "passes of a Ready cloud must write only the status"
+            );
             self.releases = self.check_releases(&self.world.until_ready().await);
         }
         self.check_records(phase).await;
-        // Kubernetes deletes objects in the background.
+        // Kubernetes deletes objects in the background, so wait until no object is left over.
         let expected = async {
             while self.difference(phase).await != Difference::default() {
                 tokio::time::sleep(Duration::from_millis(200)).await;
             }
         };
         if tokio::time::timeout(Duration::from_secs(20), expected).await.is_err() {
-            assert_eq!(self.difference(phase).await, Difference::default(), "missing, left and changed objects");
+            assert_eq!(
+                self.difference(phase).await,
+                Difference::default(),
+                "no object may be missing, left over or changed"
+            );
         }
         if phase != Phase::Deletion || self.cloud.policy != DeletionPolicy::Purge {
             self.keys.check(self.cloud.keys).await;
@@ -203,7 +212,11 @@ impl Cycle<'_> {
             let (name, status) = (record.labels()["name"].clone(), record.labels()["status"].clone());
             assert!(["deployed", "failed", "superseded"].contains(&status.as_str()), "{}", record.name_any());
             let is_ours = record.labels().contains_key(RELEASE_LABEL);
-            assert!(!is_ours || phase != Phase::Deletion, "{} has osdpl's label", record.name_any());
+            assert!(
+                !is_ours || phase != Phase::Deletion,
+                "after the deletion, {} must not have osdpl's label",
+                record.name_any()
+            );
             newest.insert(name, status);
         }
         assert!(newest.values().all(|status| status == "deployed"), "{newest:?}");

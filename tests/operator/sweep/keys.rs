@@ -41,8 +41,8 @@ impl Drop for Keys {
 }
 
 impl Keys {
-    /// Starts the watches. Also plays the Jobs that write keys into empty Secrets, because the pods of the test run no
-    /// program: when the Job `NAME-setup` succeeds, the Secret `NAME-keys` gets a key.
+    /// Starts the watches. Also does the work of Jobs that write keys into empty Secrets, because simulated pods run no
+    /// programs: when the Job `NAME-setup` succeeds, the Secret `NAME-keys` gets a key.
     pub fn watch(world: &World) -> Self {
         let state = Arc::<Mutex<State>>::default();
         let observer = tokio::spawn(observe(world.api(), Arc::clone(&state)));
@@ -68,7 +68,7 @@ impl Keys {
         let mut state = self.state.lock().unwrap();
         state.compare(&present);
         assert!(state.changes.is_empty(), "no password or key may change: {:?}", state.changes);
-        assert!(!state.first.is_empty(), "the cloud has passwords or keys");
+        assert!(!state.first.is_empty(), "the watch must have seen passwords or keys");
     }
 
     /// Returns the present content of each watched Secret with a value.
@@ -104,7 +104,8 @@ async fn observe(secrets: Api<Secret>, state: Arc<Mutex<State>>) {
 }
 
 impl State {
-    /// Compares a version of a Secret with the first version that had a value. Does not keep the values in messages.
+    /// Compares a version of a Secret with the first version that had a value. The messages about changes contain no
+    /// values.
     fn note(&mut self, secret: &Secret) {
         let now = content(secret);
         match self.first.get(&secret.name_any()) {
@@ -120,8 +121,8 @@ impl State {
         present.keys().all(|name| self.first.contains_key(name))
     }
 
-    /// Compares the present Secrets with the first content of each Secret. The watch may not have seen the last change
-    /// yet.
+    /// Compares the present Secrets with the first content of each Secret. This also finds a last change that the watch
+    /// has not reported yet.
     fn compare(&mut self, present: &BTreeMap<String, Content>) {
         for (name, first) in &self.first {
             match present.get(name) {

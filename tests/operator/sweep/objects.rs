@@ -66,8 +66,9 @@ impl World {
         found
     }
 
-    /// Returns which objects are missing and which are left over. The objects of the newest revisions must exist;
-    /// otherwise only objects of their hooks, and the operator's own while there are releases, and those in `retained`.
+    /// Returns the missing objects and the leftover objects. All objects of the newest revisions must exist. Apart from
+    /// them, only objects of their hooks, the objects in `retained` and, while there are releases, the operator's own
+    /// objects may exist.
     pub(super) async fn difference(&self, retained: &BTreeMap<String, Option<String>>) -> (Vec<Object>, Vec<Object>) {
         let newest: BTreeMap<_, _> =
             self.records().await.into_iter().map(|record| (record.labels()["name"].clone(), record)).collect();

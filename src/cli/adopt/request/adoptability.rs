@@ -74,7 +74,7 @@ impl<'a> AdoptionCheck<'a> {
         release.is_some_and(|release| release.managed == Some(false))
     }
 
-    /// Returns whether osdpl can adopt a release with this newest record. It also looks for other tools that own the
+    /// Returns whether osdpl can adopt a release with this newest record. Also looks for other tools that own the
     /// release's objects.
     async fn check_record(&self, key: &ReleaseKey, newest: &RecordMeta) -> anyhow::Result<Adoptability> {
         match (&newest.origin, &newest.status) {

@@ -44,15 +44,12 @@ pub fn violation_message(fault: &SchemaViolation<'_>, described: Option<&str>) -
             format!("has {} entries, but at most {most} are allowed; remove some", count(value))
         }
         ViolationKind::TooFewItems(least) | ViolationKind::TooFewProperties(least) => {
-            format!(
-                "must have at least {least} entries, but has {}; add the missing ones or remove the field",
-                count(value)
-            )
+            format!("has {} entries, but needs at least {least}; add entries, or remove the field", count(value))
         }
         ViolationKind::Required => format!("is required; {}", missing(schema, described)),
         ViolationKind::Unknown(key, known) => {
             let hint = did_you_mean(key, known.iter().copied());
-            format!("is unknown{hint}; there are {}", known.join(", "))
+            format!("is an unknown field{hint}; the known fields are {}", known.join(", "))
         }
     }
 }

@@ -48,8 +48,9 @@ impl RookSettings {
     }
 
     fn monitors(&self, data: &mut impl FnMut(&str) -> Result<Data, String>) -> Result<Monitors, NotReady> {
-        let endpoints = data(ENDPOINTS)
-            .map_err(|problem| NotReady::Rook(format!("{problem}; Rook creates it for a CephCluster")))?;
+        let endpoints = data(ENDPOINTS).map_err(|problem| {
+            NotReady::Rook(format!("{problem}; Rook creates it after someone has created a CephCluster"))
+        })?;
         let monitors = text(&endpoints, "data").map(|text| addresses(&text)).and_then(|text| Monitors::parse(&text));
         monitors.map_err(|complaint| {
             let object = self.path(ENDPOINTS);
@@ -79,14 +80,15 @@ impl RookSettings {
         data: &mut impl FnMut(&str) -> Result<Data, String>,
     ) -> Result<Admin, NotReady> {
         let object = self.path(MONITORS);
-        let stored = data(MONITORS)
-            .map_err(|problem| NotReady::Rook(format!("{problem}; Rook creates it for a CephCluster")))?;
+        let stored = data(MONITORS).map_err(|problem| {
+            NotReady::Rook(format!("{problem}; Rook creates it after someone has created a CephCluster"))
+        })?;
         let malformed =
             |key: &str, complaint: ValueError| NotReady::Rook(format!("Secret {object}, key {key}: {complaint}"));
         let name = text(&stored, "ceph-username").map_err(|complaint| malformed("ceph-username", complaint))?;
         if name != "client.admin" {
             return Err(NotReady::Rook(format!(
-                "Secret {object}, key ceph-username: the value is not client.admin, as with an external Ceph; set spec.features.storage.ceph.rook.access to leastPrivilege"
+                "Secret {object}, key ceph-username: the value is not client.admin, which is normal for an external Ceph; set spec.features.storage.ceph.rook.access to leastPrivilege"
             )));
         }
         let key = text(&stored, "ceph-secret").and_then(|key| CephxKey::parse(&key));

@@ -75,7 +75,11 @@ fn reads_rooks_objects_and_waits_for_missing_ones() {
     let nova = &ceph.users[&Consumer::Nova];
     assert_eq!((&*nova.name, nova.pool(Consumer::Nova), ceph.has_own_nova()), ("cinder", "vms", false));
     for (name, pair, expected) in [
-        (ENDPOINTS, None, "rook-ceph-mon-endpoints does not exist; Rook creates it for a CephCluster"),
+        (
+            ENDPOINTS,
+            None,
+            "rook-ceph-mon-endpoints does not exist; Rook creates it after someone has created a CephCluster",
+        ),
         (ENDPOINTS, Some(("data", "")), "ConfigMap deep/rook-ceph-mon-endpoints, key data: the value is empty"),
         ("rook-ceph-client-glance", None, "does not exist; Rook creates it for CephClient deep/glance"),
         (

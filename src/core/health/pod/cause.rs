@@ -10,8 +10,8 @@ const ENTRYPOINT: &str = "init";
 
 /// The reasons that the kubelet gives for an image that it can't pull.
 ///
-/// The kubelet alternates between some of these reasons. So osdpl's message contains `ImagePullBackOff` for all reasons
-/// except `InvalidImageName`.
+/// The kubelet alternates between some of these reasons. To keep its message the same, osdpl writes `ImagePullBackOff`
+/// for all of them except `InvalidImageName`.
 const IMAGE_REASONS: [&str; 6] = [
     "ErrImagePull",
     "ImagePullBackOff",
@@ -32,7 +32,7 @@ const CREATION_REASONS: [&str; 5] = [
 ];
 
 /// The reasons that the kubelet gives for a container that ended together with its node or container runtime, for
-/// example after a power failure. Nobody knows the container's exit code, so the kubelet reports 255 or 137.
+/// example after a power failure. The kubelet cannot learn the exit code of such a container, so it reports 255 or 137.
 const LOST_REASONS: [&str; 2] = ["Unknown", "ContainerStatusUnknown"];
 
 /// Returns the most severe reason why a pod is not ready; `None` if osdpl finds no reason.
@@ -125,8 +125,8 @@ fn unschedulable(spec: &Spec, status: &Status) -> Option<Cause> {
     if scheduled.status != "False" || scheduled.reason != "Unschedulable" {
         return None;
     }
-    // Kubernetes may bind a volume claim only some time after it has created the pod. So a pod with an unbound claim
-    // may become ready without help.
+    // Kubernetes may bind a volume claim only after it has created the pod. So a pod that waits for an unbound claim
+    // may still become ready without help from a person.
     let severity = if scheduled.message.contains("unbound immediate") { Severity::Waiting } else { Severity::Stuck };
     let labels: Vec<_> = spec.node_selector.iter().map(|(key, value)| format!("{key}={value}")).collect();
     let is_relevant = !labels.is_empty() && scheduled.message.contains("node affinity/selector");
@@ -151,7 +151,7 @@ fn lost(status: &Status) -> Option<Cause> {
 fn starting(container: &ContainerStatus) -> Option<Cause> {
     let waiting = container.state.waiting.as_ref()?;
     (waiting.reason == "ContainerCreating")
-        .then(|| simple(Severity::Starting, "its volumes are being mounted or its containers created".into()))
+        .then(|| simple(Severity::Starting, "Kubernetes is mounting its volumes or creating its containers".into()))
 }
 
 /// Returns the cause if a container ended together with its node, and Kubernetes starts it again.

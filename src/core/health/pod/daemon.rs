@@ -6,8 +6,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use super::{Severity, Spec, Status, observe};
 use crate::observed::{DaemonPod, PodState};
 
-/// The label with which Kubernetes marks a `DaemonSet`'s pods and their `ControllerRevisions` with the revision of the
-/// pod template (Kubernetes: `apps.DefaultDaemonSetUniqueLabelKey`).
+/// The label that names the revision of the pod template. Kubernetes sets it on the pods of a `DaemonSet` and on their
+/// `ControllerRevisions` (Kubernetes: `apps.DefaultDaemonSetUniqueLabelKey`).
 pub const REVISION: &str = "controller-revision-hash";
 
 /// Returns a pod with its node, the revision of its pod template, and its state; `None` if no `DaemonSet` owns the pod.

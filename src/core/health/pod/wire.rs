@@ -186,7 +186,7 @@ impl Status {
 
     /// Whether the pod was ready at some time after its running containers had started.
     ///
-    /// In a pod that was never ready, the condition `Ready` did not change after its running containers had started.
+    /// If so, the condition `Ready` changed after that start. If the pod was never ready, the condition did not change.
     pub(super) fn was_ready(&self) -> bool {
         let since = self.condition("Ready").and_then(|condition| condition.last_transition_time.as_ref());
         let started =

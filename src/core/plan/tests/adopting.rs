@@ -48,7 +48,7 @@ fn reports_changes_before_adoption() {
 fn adopts_requested_releases_without_other_manager() {
     assert_eq!(
         adoption(theirs(), ComparisonResult::Same),
-        "label the record, because it already equals the desired state"
+        "label the record, because its newest revision already equals the desired state"
     );
     assert_eq!(adoption(theirs(), differs()), "label the record, because its adoption was requested");
     assert_eq!(adoption(theirs(), ComparisonResult::Owned("Flux drives it".into())), "Flux drives it");
@@ -65,7 +65,7 @@ fn adopts_requested_releases_without_other_manager() {
     };
     let paused = compared(theirs(), ComparisonResult::Same).with(all).describe_step("store");
     assert_eq!(
-        paused, "label the record, because it already equals the desired state",
+        paused, "label the record, because its newest revision already equals the desired state",
         "osdpl adopts a paused release, because labels restart no pods"
     );
 }
@@ -98,7 +98,7 @@ fn manual_upgrade_to_desired_state_is_in_sync() {
         record.attempt.as_mut().unwrap().revision = 2;
         record
     };
-    let labelled = "label the record, because it already equals the desired state";
+    let labelled = "label the record, because its newest revision already equals the desired state";
     assert_eq!(compared(by_hand(), ComparisonResult::Same).describe_step("store"), labelled);
     let paused = |fixture: &mut Fixture| fixture.desired.releases.get_mut("store").unwrap().paused = true;
     let step = compared(by_hand(), ComparisonResult::Same).with(paused).describe_step("store");
@@ -107,7 +107,7 @@ fn manual_upgrade_to_desired_state_is_in_sync() {
         "osdpl does not label the record of a paused release unless a person requested it"
     );
     let other = compared(by_hand(), differs()).describe_step("store");
-    assert!(other.starts_with("revision 3 was not made by osdpl"), "{other}");
+    assert!(other.starts_with("osdpl did not make revision 3"), "{other}");
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn unmanages_releases_and_counts_them_as_ready() {
         let unmanage = |fixture: &mut Fixture| fixture.desired.releases.get_mut("store").unwrap().managed = false;
         fixture().with_release("store", record).with(unmanage).describe_step("store")
     };
-    let expected = "remove osdpl's labels from its records, because the spec does not manage it any more";
+    let expected = "remove osdpl's labels from its records, because the spec sets managed: false for it";
     for record in [
         observed_release(Status::Deployed),
         observed_release(Status::Failed),

@@ -116,10 +116,7 @@ fn reapplies_synced_releases_on_repair_by_name() {
 fn unlabelled_revision_over_ours_is_foreign() {
     let nameless = || ObservedRelease { attempt: None, inputs: None, ..observed_release(Status::Deployed) };
     assert!(
-        fixture()
-            .with_release("store", nameless())
-            .describe_step("store")
-            .starts_with("revision 3 was not made by osdpl")
+        fixture().with_release("store", nameless()).describe_step("store").starts_with("osdpl did not make revision 3")
     );
     let never = ObservedRelease { own_inputs: None, ..nameless() };
     assert!(fixture().with_release("store", never).describe_step("store").contains("that osdpl did not install"));

@@ -84,7 +84,7 @@ fn warns_about_overlap_with_cluster_networks() {
     let found = overlaps(features.as_object().unwrap(), &Values::new(), &cluster_info);
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!((found[0].level, found[0].field()), (Level::Warning, "spec.features.network.tunnelNetwork"));
-    assert!(found[0].message.starts_with("10.96.10.0/24 overlaps 10.96.0.0/12 of Services: "), "{found:?}");
+    assert!(found[0].message.starts_with("10.96.10.0/24 overlaps 10.96.0.0/12 of Services, "), "{found:?}");
 }
 
 #[test]
@@ -117,9 +117,9 @@ fn reports_overlapping_cluster_networks_once() {
         cluster_overlap(&ClusterInfo { networks, ..ClusterInfo::default() }).map(|finding| finding.message)
     };
     let found = message(vec![range(true, "10.0.0.0/8"), range(false, "10.96.0.0/12"), range(true, "10.96.1.0/24")]);
-    assert!(found.unwrap().starts_with("a network of the cluster's pods overlaps 10.96.0.0/12 of Services: "));
+    assert!(found.unwrap().starts_with("a network of the cluster's pods overlaps 10.96.0.0/12 of Services, "));
     let found = message(vec![range(true, "10.0.0.0/8"), range(false, "10.96.0.0/12")]);
-    assert!(found.unwrap().starts_with("10.0.0.0/8 of pods overlaps 10.96.0.0/12 of Services: "));
+    assert!(found.unwrap().starts_with("10.0.0.0/8 of pods overlaps 10.96.0.0/12 of Services, "));
     let separate = vec![range(true, "10.244.0.0/16"), range(false, "10.96.0.0/12"), range(false, "10.96.0.1/32")];
     assert_eq!(message(separate), None, "an overlap of two Service networks is not reported");
 }

@@ -29,7 +29,7 @@ pub(super) struct Chain {
 /// Parses the PEM certificates in the entry `name` of a Secret.
 ///
 /// # Errors
-/// If the text contains no usable certificate. The message says why, and what to do.
+/// Returns an error if the text contains no usable certificate. The message says why, and what to do.
 pub(super) fn read(name: &str, text: &str) -> Result<Chain, String> {
     let all: Vec<_> = CertificateDer::pem_slice_iter(text.as_bytes()).filter_map(Result::ok).collect();
     if all.is_empty() || CertificateDer::pem_slice_iter(text.as_bytes()).any(|read| read.is_err()) {
@@ -112,7 +112,7 @@ impl Chain {
         }
     }
 
-    /// Returns the earliest time at which all certificates of the chain have become valid.
+    /// Returns the latest of the times at which the certificates of the chain become valid.
     fn begin(&self) -> Timestamp {
         self.all.iter().filter_map(|one| validity(one).0).max().unwrap_or_default()
     }
@@ -135,7 +135,7 @@ impl Chain {
             return false;
         }
         let mut roots = RootCertStore::empty();
-        // `add_parsable_certificates` skips certificates that can't be CAs. Such certificates sign no other
+        // `add_parsable_certificates` skips certificates that can't be CAs. This is right, because they sign no other
         // certificate.
         roots.add_parsable_certificates(authorities.map_or(&others, |authorities| &authorities.all).iter().cloned());
         let begin = validity(&self.all[0]).0.unwrap_or_default();

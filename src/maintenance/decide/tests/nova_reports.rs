@@ -15,7 +15,7 @@ fn unlisted_host_is_unknown_if_compute_runs_there() {
     assert_eq!(nova::find_service(&listed, "n7.k8s.local"), None);
     assert_eq!(Compute::unlisted("n7.k8s.local", &listed, false), Compute::None);
     let unknown = Compute::unlisted("n7.k8s.local", &listed, true);
-    let named = |why: &String| why.contains("its hosts are: n7.cloud.example, n8.cloud.example (");
+    let named = |why: &String| why.contains("the hosts in Nova are: n7.cloud.example, n8.cloud.example (");
     assert!(matches!(&unknown, Compute::Unknown(why) if named(why)), "{unknown:?}");
     let waits = fixture().with(|fixture| fixture.observed.compute = unknown.clone()).decide();
     assert!(waits.action.is_none() && waits.status.message.contains("n7.cloud.example"), "{waits:?}");
@@ -82,7 +82,7 @@ fn confirms_empty_node_with_a_second_check() {
     assert_eq!(
         fixture.step().action,
         Some(Action::Migrate(vec!["g".into()])),
-        "migrates an instance that arrived between the two queries"
+        "must migrate an instance that arrived between the two queries"
     );
     fixture.host().servers.clear();
     assert_eq!(fixture.step().status.phase, Some(MaintenancePhase::Emptying));
@@ -102,12 +102,12 @@ fn rechecks_ready_nodes_and_reverts_on_changes() {
     assert_eq!(
         (unchanged.action, unchanged.requeue_at, &unchanged.status),
         (None, ready.requeue_at, &ready.status),
-        "makes no new decision in the minute after the last query of Nova"
+        "must make no new decision in the minute after the last query of Nova"
     );
     assert!(fixture.snapshot().next_nova_check().is_some() && !fixture.snapshot().is_idle());
     fixture.now += SignedDuration::from_secs(1);
     let known = std::mem::replace(&mut fixture.observed.compute, Compute::Unknown("nova is away".into()));
-    assert_eq!(fixture.step().status, ready.status, "the node stays ready to drain while Nova is unreachable");
+    assert_eq!(fixture.step().status, ready.status, "must stay ready to drain while Nova is unreachable");
     fixture.observed.compute = known;
     assert!(matches!(fixture.step().action, Some(Action::Disable { .. })));
     assert_eq!(fixture.status.phase, Some(MaintenancePhase::Disabling));

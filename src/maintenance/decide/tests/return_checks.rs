@@ -32,7 +32,7 @@ fn ignores_reports_from_before_the_return() {
     fixture.host().service.updated = Some("2026-11-21T11:59:50.000000".into());
     assert!(fixture.step().status.message.starts_with("waits until nova reports nova-compute on n1 as up again; "));
     fixture.now += SignedDuration::from_secs(20);
-    assert_eq!(fixture.step().action, None, "does not use a report of Nova that is older than the step");
+    assert_eq!(fixture.step().action, None, "must ignore a report of Nova that is older than the step");
     fixture.host().service.updated = Some("2026-11-21T12:00:10.000000".into());
     fixture.host().agents[0].heard = Some("2026-11-21 11:59:59".into());
     assert!(
@@ -44,7 +44,7 @@ fn ignores_reports_from_before_the_return() {
     assert_eq!(
         fixture.step().action,
         Some(Action::Enable { id: "s1".into() }),
-        "an agent with an invalid timestamp counts as alive"
+        "an agent with an invalid timestamp must count as alive"
     );
 }
 
@@ -67,7 +67,7 @@ fn waits_only_for_agents_that_were_alive() {
     assert_eq!(
         fixture.step().action,
         Some(Action::Enable { id: "s1".into() }),
-        "does not wait for an agent that was dead before the maintenance"
+        "must not wait for an agent that was dead before the maintenance"
     );
 }
 

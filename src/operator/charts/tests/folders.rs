@@ -67,7 +67,7 @@ async fn checks_a_locked_digest_only_for_its_version() {
     let error = demo(&pinned).await.unwrap_err();
     let found = demo(&fixture.store("")).await.unwrap().digest;
     let expected = format!(
-        "chart demo 1.0.0 from CHARTS has digest {found}, but the lock has {digest}: its content changed under the same version; use the locked chart, or lock this content with `osdpl charts lock --charts CHARTS demo` if you trust the content"
+        "chart demo 1.0.0 from CHARTS has digest {found}, but the lock has {digest}: its content changed under the same version; use the chart with the locked digest; or, if you trust the new content, lock it with `osdpl charts lock --charts CHARTS demo`"
     );
     assert_eq!((fixture.message(&error), error.reason()), (expected, "ChartDigestMismatch"));
     fixture.put("demo-1.1.0.tgz", chart("1.1.0", "x"));

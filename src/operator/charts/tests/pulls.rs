@@ -170,7 +170,7 @@ async fn a_locked_digest_overrides_the_first_pull() {
             .await
             .unwrap_err();
     let expected = format!(
-        "chart demo 1.0.0 from {URL} has digest {seen}, but the lock has {other}: its content changed under the same version; use the locked chart, or lock this content with `osdpl charts lock --charts {URL} demo` if you trust the content"
+        "chart demo 1.0.0 from {URL} has digest {seen}, but the lock has {other}: its content changed under the same version; use the chart with the locked digest; or, if you trust the new content, lock it with `osdpl charts lock --charts {URL} demo`"
     );
     assert_eq!((error.to_string(), error.reason()), (expected, "ChartDigestMismatch"));
 }

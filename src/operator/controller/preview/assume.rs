@@ -80,7 +80,7 @@ impl Assumptions<'_> {
             None => selection.releases.iter().filter(|(_, key)| existing(key)).map(|(n, _)| n.clone()).collect(),
         };
         if !guessed.is_empty() {
-            unknown.push("the version of the operator's helm: the status does not contain it yet".into());
+            unknown.push("the version of the operator's helm, because the status does not contain it yet".into());
         }
         (major.unwrap_or(4), guessed)
     }
@@ -118,7 +118,7 @@ impl Assumptions<'_> {
         }
         if rewrites {
             unknown.push(
-                "which images in the charts spec.images rewrites (to read the charts, set --charts to the operator's \
+                "which images of the charts osdpl takes from the mirror in spec.images (to read the charts, set --charts to the operator's \
                  source of charts)"
                     .into(),
             );

@@ -1,6 +1,6 @@
 {{/*
-stand-in.accounts: a ServiceAccount for every pod, with a Role in every namespace it waits for (the resources
-that kubernetes-entrypoint reads), and the additional Roles and ClusterRoles of a shape.
+stand-in.accounts renders a ServiceAccount for every pod, with a Role in each namespace in which the pod waits for
+something (for the resources that kubernetes-entrypoint reads), and the additional Roles and ClusterRoles of a shape.
 */}}
 {{- define "stand-in.accounts" -}}
 {{- $scope := . -}}
@@ -31,7 +31,7 @@ that kubernetes-entrypoint reads), and the additional Roles and ClusterRoles of 
 {{- end -}}
 {{- end -}}
 
-{{/* (list scope account key) */}}
+{{/* Renders one ServiceAccount and its Roles. (list scope account key) */}}
 {{- define "stand-in.account" -}}
 {{- $scope := index . 0 -}}{{- $account := index . 1 -}}
 {{- $needs := include "stand-in.needs" (list $scope (index . 2)) | fromJson -}}
@@ -57,7 +57,7 @@ metadata:
 {{- end -}}
 {{- end -}}
 
-{{/* (list scope role): `cluster: true` creates a ClusterRole and its binding. */}}
+{{/* Renders a Role and its binding; with `cluster: true`, a ClusterRole and its binding. (list scope role) */}}
 {{- define "stand-in.role" -}}
 {{- $scope := index . 0 -}}{{- $role := index . 1 -}}
 {{- $home := $scope.root.Release.Namespace -}}

@@ -1,8 +1,8 @@
 {{/*
-stand-in.chart renders a whole chart from its shape.yaml; see ../../README.md for the fields.
-The shape is itself a template, so that it can follow values. Everything below works on one
-scope: root (helm's own scope), shape, app (the application label), prefix (of Jobs' names) and conf (a copy
-of `conf` with the connections filled in, so that the hash and the Secret see the same random value).
+stand-in.chart renders a whole chart from its shape.yaml; see ../../README.md for the fields. The shape is itself a
+template, so that it can follow values. All templates get the same scope: root (helm's own scope), shape, app (the
+application label), prefix (of Jobs' names) and conf (a copy of `conf` with the connections filled in, so that the hash
+and the Secret see the same random value).
 */}}
 {{- define "stand-in.chart" -}}
 {{- $shape := tpl (.Files.Get "shape.yaml") . | fromYaml -}}
@@ -22,7 +22,8 @@ of `conf` with the connections filled in, so that the hash and the Secret see th
 {{- end }}
 {{- end -}}
 
-{{/* stand-in.at looks up a dotted path; (list from path) → {"v": …} as JSON, {} where the path ends early. */}}
+{{/* stand-in.at looks up the value at a dotted path. It renders {"v": …} as JSON, or {} if the path does not exist.
+(list from path) */}}
 {{- define "stand-in.at" -}}
 {{- $found := dict "v" (index . 0) -}}
 {{- range $part := splitList "." (index . 1) -}}
@@ -33,13 +34,15 @@ of `conf` with the connections filled in, so that the hash and the Secret see th
 {{- toJson $found -}}
 {{- end -}}
 
-{{/* stand-in.switch: "on" unless the switch under `manifests` is false; no name is always on. (list root name) */}}
+{{/* stand-in.switch renders "on", or nothing if `manifests.<name>` is false. Without a name, it renders "on". (list
+root name) */}}
 {{- define "stand-in.switch" -}}
 {{- $root := index . 0 -}}{{- $name := index . 1 -}}
 {{- if not $name -}}on{{- else if not (hasKey $root.Values.manifests $name) -}}on{{- else if get $root.Values.manifests $name -}}on{{- end -}}
 {{- end -}}
 
-{{/* stand-in.labels: upstream's labels of objects, pods and selectors, plus `pod.labels`. (list scope component) */}}
+{{/* stand-in.labels renders upstream's labels of objects, pods and selectors, and those in `pod.labels`. (list scope
+component) */}}
 {{- define "stand-in.labels" -}}
 {{- $scope := index . 0 -}}{{- $component := index . 1 -}}
 {{- $group := default $scope.root.Release.Name $scope.root.Values.release_group -}}
@@ -52,12 +55,13 @@ of `conf` with the connections filled in, so that the hash and the Secret see th
 {{- toYaml $labels -}}
 {{- end -}}
 
-{{/* stand-in.uuid is the annotation with which `release_uuid` restarts every pod. */}}
+{{/* stand-in.uuid renders the annotation with `release_uuid`, which restarts every pod when the value changes. */}}
 {{- define "stand-in.uuid" -}}
 openstackhelm.openstack.org/release_uuid: {{ default "" .root.Values.release_uuid | quote }}
 {{- end -}}
 
-{{/* stand-in.secret-name: the name under `secrets`, or the text itself if there is no such path. (list scope path) */}}
+{{/* stand-in.secret-name renders the name at a path below `secrets`, or the path itself if it does not exist. (list
+scope path) */}}
 {{- define "stand-in.secret-name" -}}
 {{- $scope := index . 0 -}}{{- $path := index . 1 -}}
 {{- $found := (include "stand-in.at" (list (default dict $scope.root.Values.secrets) $path) | fromJson).v -}}

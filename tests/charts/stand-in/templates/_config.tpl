@@ -39,7 +39,7 @@ and stores their data in the scope, from which pods compute their hashes.
 {{- $_ := set . "binData" $bin -}}
 {{- end -}}
 
-{{/* stand-in.data: one Secret or ConfigMap. (dict kind name data annotations) */}}
+{{/* stand-in.data renders one Secret or ConfigMap. (dict kind name data annotations) */}}
 {{- define "stand-in.data" }}
 ---
 apiVersion: v1
@@ -60,8 +60,8 @@ data: {{- if not .data }} {}{{ end }}
 {{- end -}}
 
 {{/*
-stand-in.fill sets one empty path under `conf` to upstream's value. A connection that is null stays null (upstream
-reads it from a mounted snippet then). (list scope "path.in.conf" "what …")
+stand-in.fill sets one empty path under `conf` to upstream's value. A connection that is null stays null:
+upstream then reads the connection from a mounted file. (list scope "path.in.conf" "what …")
 */}}
 {{- define "stand-in.fill" -}}
 {{- $scope := index . 0 -}}
@@ -95,7 +95,8 @@ reads it from a mounted snippet then). (list scope "path.in.conf" "what …")
 {{- end -}}
 {{- end -}}
 
-{{/* oslo.config: sections of keys; a null key is omitted, a list is joined with commas, {type: multistring|csv, values} as upstream reads it. */}}
+{{/* Renders a file for oslo.config, with sections of keys. It omits keys whose value is null, joins lists with commas,
+and reads {type: multistring|csv, values} as upstream does. */}}
 {{- define "stand-in.as-oslo" -}}
 {{- range $section, $keys := .from -}}
 {{- if kindIs "map" $keys -}}
@@ -113,7 +114,8 @@ reads it from a mounted snippet then). (list scope "path.in.conf" "what …")
 {{- end -}}
 {{- end -}}
 
-{{/* rabbitmq.conf: keys joined by dots, nulls omitted (helm 3 keeps a chart's own nulls, helm 4 drops them); libvirt's files: the same with quoted strings. */}}
+{{/* Renders rabbitmq.conf, with the names of nested keys joined by dots; for libvirt's files, also with strings in
+quotes. It omits nulls, because helm 3 keeps a chart's own nulls and helm 4 drops them. */}}
 {{- define "stand-in.as-flat" -}}
 {{- $root := .root -}}{{- $prefix := default "" .prefix -}}{{- $form := default "%s" .form -}}
 {{- range $key, $value := .from -}}
@@ -123,7 +125,7 @@ reads it from a mounted snippet then). (list scope "path.in.conf" "what …")
 {{- end -}}
 {{- define "stand-in.as-quoted" -}}{{- include "stand-in.as-flat" (dict "root" .root "from" .from "form" "%q") -}}{{- end -}}
 
-{{/* pdns.conf: dashes in keys. */}}
+{{/* Renders pdns.conf, whose keys contain dashes. */}}
 {{- define "stand-in.as-dashed" -}}
 {{- range $key, $value := .from }}
 {{ $key | replace "_" "-" }} = {{ $value }}

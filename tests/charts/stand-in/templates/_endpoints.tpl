@@ -1,4 +1,5 @@
-{{/* Names and addresses from `endpoints`, with upstream's fallbacks: class, then `default`; `namespace`, then the release's. */}}
+{{/* Names and addresses from `endpoints`. As in upstream, `default` applies if the class has no value, and the
+release's namespace if the endpoint has no `namespace`. */}}
 
 {{/* (list scope type class) → the host without a namespace */}}
 {{- define "stand-in.host-short" -}}
@@ -57,8 +58,9 @@
 {{- end -}}
 
 {{/*
-stand-in.uri-of: scheme://user:password@host:port,…path. `many` spreads over the pods of `statefulset`, as transport_url
-does; without one, or with an override of the host, there is one host. (list scope type class user port many)
+stand-in.uri-of renders scheme://user:password@host:port,…path. With `many`, the hosts are the pods of `statefulset`, as
+in transport_url. Without a `statefulset`, or if the values override the host, there is only one host. (list scope type
+class user port many)
 */}}
 {{- define "stand-in.uri-of" -}}
 {{- $scope := index . 0 -}}{{- $type := index . 1 -}}{{- $class := index . 2 -}}

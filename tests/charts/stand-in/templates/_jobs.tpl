@@ -1,6 +1,6 @@
 {{/*
 The Jobs of upstream's toolkit for every service, with their hook weights and 1000 retries (a broken Job shows as helm's
-timeout, not as a failure). A shape only lists the Jobs that it has, and the differences.
+timeout, not as a failure). A shape lists its Jobs, and for each Job the differences from these defaults.
 */}}
 {{- define "stand-in.toolkit" -}}
 db-init: {weight: -5, image: db_init, containers: [{{ .app }}-db-init-0], env: {ROOT_DB_CONNECTION: "oslo_db.admin DB_CONNECTION"}, etc: true, etcVolume: db-init-conf}
@@ -12,7 +12,8 @@ ks-user: {weight: -1, image: ks_user, admin: identity.admin}
 bootstrap: {weight: 5, image: bootstrap, containers: [bootstrap], admin: identity.admin, etc: true, etcVolume: bootstrap-conf}
 {{- end -}}
 
-{{/* stand-in.jobs: hooks after install and upgrade, before deletion, or (hook: none) plain Jobs, which no upgrade can change. */}}
+{{/* stand-in.jobs renders the Jobs: hooks after install and upgrade, hooks before deletion, and (with `hook: none`)
+plain Jobs, which no upgrade can change. */}}
 {{- define "stand-in.jobs" -}}
 {{- $scope := . -}}
 {{- $toolkit := include "stand-in.toolkit" . | fromYaml -}}
@@ -33,7 +34,8 @@ bootstrap: {weight: 5, image: bootstrap, containers: [bootstrap], admin: identit
 {{- end -}}
 {{- end -}}
 
-{{/* The containers of the catalogue's Jobs: one per service type, three per endpoint, one per user. (list scope short item) */}}
+{{/* Renders the containers of the Jobs for Keystone's catalogue: one for each service type, three for each endpoint,
+and one for each user. (list scope short item) */}}
 {{- define "stand-in.catalogue" -}}
 {{- $scope := index . 0 -}}{{- $short := index . 1 -}}{{- $item := index . 2 -}}
 {{- $types := default list $scope.shape.types -}}
@@ -73,7 +75,7 @@ spec:
   template: {{- include "stand-in.pod" (list $scope $item) | nindent 4 }}
 {{- end -}}
 
-{{/* The hook is last, so that no value can remove it. */}}
+{{/* This annotation is the last one, so that no value can replace the hook. */}}
 {{- define "stand-in.job-annotations" -}}
 {{- $scope := index . 0 -}}{{- $item := index . 1 -}}
 {{- $given := default dict (include "stand-in.at" (list $scope.root.Values "annotations.job") | fromJson).v -}}

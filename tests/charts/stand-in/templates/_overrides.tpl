@@ -1,7 +1,10 @@
 {{/*
-stand-in.split: one DaemonSet for each entry of the per-node overrides, with its own configuration, and the default one for the other
-nodes, named and scheduled as upstream. `override: conf` reads `conf.overrides.<chart>_<daemonset>` (hosts, and labels of which a later one
-wins; the default is renamed), `override: root` reads `overrides.<chart>_<daemonset>.labels` (entries exclude each other). (list scope item)
+stand-in.split renders one DaemonSet for each entry of the values for some nodes, with the entry's configuration, and
+the default DaemonSet for all other nodes. Names and node affinity are those of upstream. (list scope item)
+
+With `override: conf`, the entries are in `conf.overrides.<chart>_<daemonset>`: they select hosts or labels, the last
+entry for a label wins, and the default DaemonSet has another name. With `override: root`, the entries are in
+`overrides.<chart>_<daemonset>.labels`: no pod runs on a node that several entries select.
 */}}
 {{- define "stand-in.split" -}}
 {{- $scope := index . 0 -}}{{- $item := index . 1 -}}

@@ -80,7 +80,8 @@ spec:
 {{- end }}
 {{- end -}}
 
-{{/* Hashes of the configuration restart pods when it changes; `annotations.pod` applies to the same workloads as upstream. */}}
+{{/* Annotations with hashes of the configuration restart the pods when the configuration changes. `annotations.pod`
+applies to the same workloads as in upstream. */}}
 {{- define "stand-in.pod-annotations" -}}
 {{- $scope := index . 0 -}}{{- $item := index . 1 -}}
 {{- if not $item.bare }}
@@ -100,7 +101,7 @@ configmap-etc-hash: {{ toJson $scope.etcData | sha256sum }}
 {{- end }}
 {{- end -}}
 
-{{/* Upstream's anti-affinity: `pod.affinity.anti`, by component or default. */}}
+{{/* Upstream's anti-affinity: `pod.affinity.anti` of the component, or else of `default`. */}}
 {{- define "stand-in.spread" -}}
 {{- $scope := index . 0 -}}{{- $item := index . 1 -}}
 {{- $anti := $scope.root.Values.pod.affinity.anti -}}
@@ -120,8 +121,9 @@ configmap-etc-hash: {{ toJson $scope.etcData | sha256sum }}
 {{- end -}}
 
 {{/*
-Environment: `env` {NAME: "secret key"}, `literals` {NAME: path in values}, `admin` (a Secret whose openrc the pod reads)
-and `service` (the same as SERVICE_*). `environment` is given completely, per container. (list scope item container)
+stand-in.env renders the environment variables of a container: `env` {NAME: "secret key"}, `literals` {NAME: path in
+values}, `admin` (a Secret with the variables of a Keystone user), `service` (such a Secret, for variables SERVICE_*),
+and `environment` (complete lists of variables, by container). (list scope item container)
 */}}
 {{- define "stand-in.env" -}}
 {{- $scope := index . 0 -}}{{- $item := index . 1 -}}
@@ -149,8 +151,9 @@ and `service` (the same as SERVICE_*). `environment` is given completely, per co
 {{- end }}
 {{- end -}}
 
-{{/* Volumes: scripts, configuration, Secrets, ConfigMaps, claims, the users' snippets (`snippets`: Keystone users and `pod.etcSources`; `sources`: these alone), and what `pod.mounts` adds; named as
-in upstream, because values may mount them. */}}
+{{/* stand-in.volumes renders the volumes: scripts, configuration, Secrets, ConfigMaps, claims, the files of `snippets`
+(Keystone users and `pod.etcSources`) or `sources` (only `pod.etcSources`), and the volumes that `pod.mounts` adds. The
+volumes have upstream's names, because values may mount them. */}}
 {{- define "stand-in.volumes" -}}
 {{- $scope := index . 0 -}}{{- $item := index . 1 -}}
 {{- $values := $scope.root.Values -}}

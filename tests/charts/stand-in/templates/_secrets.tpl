@@ -1,4 +1,4 @@
-{{/* stand-in.secrets: credentials, each in the Secret named in `secrets.*`. */}}
+{{/* stand-in.secrets renders Secrets with credentials. The values `secrets.*` contain the names of the Secrets. */}}
 {{- define "stand-in.secrets" -}}
 {{- $scope := . -}}
 {{- $secrets := default dict .shape.secrets -}}
@@ -43,7 +43,8 @@
 {{- include "stand-in.data" (dict "kind" "Secret" "name" $secret.name "data" $data) -}}
 {{- end -}}
 {{- end -}}
-{{/* Jobs fill these Secrets, so they are created once, empty, before everything else, and never deleted. */}}
+{{/* Jobs write keys into these Secrets. So the chart creates them empty, before all other objects, and never deletes
+them. */}}
 {{- range $name := default list $secrets.keys -}}
 {{- if include "stand-in.switch" (list $scope.root (printf "secret_%s" (trimPrefix (printf "%s-" $scope.app) $name | replace "-" "_"))) -}}
 {{- $annotations := dict "helm.sh/hook" "pre-install" "helm.sh/hook-delete-policy" "hook-failed" "helm.sh/resource-policy" "keep" -}}
@@ -52,7 +53,7 @@
 {{- end -}}
 {{- end -}}
 
-{{/* stand-in.openrc: the variables of one Keystone user, as JSON. (list scope user) */}}
+{{/* stand-in.openrc renders the environment variables of one Keystone user, as JSON. (list scope user) */}}
 {{- define "stand-in.openrc" -}}
 {{- $scope := index . 0 -}}
 {{- $auth := get $scope.root.Values.endpoints.identity.auth (index . 1) -}}

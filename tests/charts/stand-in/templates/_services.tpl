@@ -1,4 +1,4 @@
-{{/* stand-in.services: Services named by their endpoint's host, with the endpoint's ports. */}}
+{{/* stand-in.services renders a Service for each endpoint of the shape, with the endpoint's host name and ports. */}}
 {{- define "stand-in.services" -}}
 {{- $scope := . -}}
 {{- range $service := default list .shape.services -}}
@@ -33,7 +33,7 @@ spec:
 {{- end -}}
 {{- end -}}
 
-{{/* stand-in.claims: PersistentVolumeClaims, kept when the release is uninstalled if `keep` is set. */}}
+{{/* stand-in.claims renders PersistentVolumeClaims. With `keep`, helm keeps them when it uninstalls the release. */}}
 {{- define "stand-in.claims" -}}
 {{- $values := .root.Values -}}
 {{- range $claim := default list .shape.claims }}

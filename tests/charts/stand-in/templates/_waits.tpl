@@ -1,7 +1,7 @@
 {{/*
-stand-in.needs: the dependencies of a component, as JSON: `dependencies.static.<key>`, joined by
+stand-in.needs renders the dependencies of a component, as JSON: `dependencies.static.<key>`, and
 `dependencies.dynamic.targeted.<backend>.<key>` for every backend of `network.backend`, without
-the jobs that `manifests.job_*` switches off. (list scope key)
+the Jobs that `manifests.job_*` disables. (list scope key)
 */}}
 {{- define "stand-in.needs" -}}
 {{- $scope := index . 0 -}}{{- $key := index . 1 -}}

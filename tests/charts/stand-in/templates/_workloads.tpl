@@ -1,6 +1,7 @@
 {{/*
-stand-in.workloads: Deployments, StatefulSets, DaemonSets and their disruption budgets. A DaemonSet with
-`override` has its own configuration, named after it, and is split by node (_overrides.tpl).
+stand-in.workloads renders Deployments, StatefulSets, DaemonSets and their disruption budgets. Values for some nodes
+split a DaemonSet with `override` (_overrides.tpl); its configuration is in a separate object that has the DaemonSet's
+name.
 */}}
 {{- define "stand-in.workloads" -}}
 {{- $scope := . -}}

@@ -106,9 +106,8 @@ fn is_available(dependency: &Dependency, pod: &PodFacts, world: &World) -> bool 
         Dependency::DaemonSet { namespace, name } => {
             let Some(labels) = world.daemon_sets.get(&Key::new(namespace, name)) else { return false };
             let mut here = world.pods_on(&pod.node, namespace, labels).peekable();
-            // If the DaemonSet has no pod on this node, kubernetes-entrypoint does not wait. But maybe the DaemonSet's
-            // controller has not created any pods yet. So report the dependency as available only if a pod on another
-            // node is ready.
+            // If the DaemonSet has no pod on this node, kubernetes-entrypoint does not wait. But the DaemonSet's
+            // controller may not have created any pods yet. So also require that a pod on another node is ready.
             if here.peek().is_none() {
                 return world.pods_with(namespace, labels).any(|other| other.is_ready);
             }
