@@ -26,7 +26,7 @@ impl CatalogOption {
     /// file, and prints which of them the file does not contain.
     ///
     /// # Errors
-    /// If an addition in the file is invalid.
+    /// Returns an error if an addition in the file is invalid.
     pub(crate) fn load_for(&self, document: &Document) -> anyhow::Result<ExtendedCatalog> {
         let named = named_additions(&document.object(), &document.others);
         for (field, source) in &named.missing {
@@ -113,7 +113,7 @@ impl CatalogOption {
 /// Fails if there are errors about additions.
 ///
 /// # Errors
-/// If `errors` is not empty. The message contains all errors.
+/// Returns an error if `errors` is not empty. The message contains all errors.
 pub(crate) fn check_additions(errors: &[Finding]) -> anyhow::Result<()> {
     let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
     if errors.is_empty() { Ok(()) } else { bail!("{}", errors.join("\n")) }

@@ -127,7 +127,7 @@ impl Arguments {
     /// Separates the releases that use a chart of the catalogue from all other releases.
     ///
     /// # Errors
-    /// If no release uses a chart of the catalogue.
+    /// Returns an error if no release uses a chart of the catalogue.
     fn identify<'a>(&self, helm: &'a HelmReleases, catalog: &Catalog) -> anyhow::Result<IdentifiedReleases<'a>> {
         let mut known = identify_releases(&helm.found, catalog);
         if known.releases.is_empty() {

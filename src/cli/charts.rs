@@ -80,8 +80,8 @@ impl Arguments {
     /// Runs the subcommand. Results go to standard output, errors about charts to standard error.
     ///
     /// # Errors
-    /// If the subcommand failed for a chart, or if there is no chart. After a failure, the subcommand continues with
-    /// the next chart.
+    /// Returns an error if the subcommand failed for a chart, or if there is no chart. After a failure, the subcommand
+    /// continues with the next chart.
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         match self.command {
             Command::Lock(arguments) => arguments.run().await,

@@ -83,7 +83,7 @@ impl Target {
     /// Finds the resource in the cluster.
     ///
     /// # Errors
-    /// If no resource, or more than one, has the requested name and namespace.
+    /// Returns an error if no resource, or more than one, has the requested name and namespace.
     pub(crate) async fn find(&self, client: &kube::Client) -> anyhow::Result<OpenStackDeployment> {
         let all = match &self.namespace {
             Some(namespace) => list(Api::namespaced(client.clone(), namespace)).await,

@@ -59,8 +59,8 @@ impl Document {
     /// Reads the only resource of a file, or of standard input for `-`.
     ///
     /// # Errors
-    /// If the file does not contain exactly one resource, or if any of its documents is invalid YAML. An invalid
-    /// document is an error, because the resource might reference an object in this document.
+    /// Returns an error if the file does not contain exactly one resource, or if any of its documents is invalid YAML.
+    /// An invalid document is an error, because the resource might reference an object in this document.
     pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
         Self::read_named(path, None)
     }
@@ -68,7 +68,7 @@ impl Document {
     /// Reads the resource with this name from a file. If `name` is `None`, reads the only resource of the file.
     ///
     /// # Errors
-    /// If no resource in the file has this name, or if [`Self::read`] would fail for the file.
+    /// Returns an error if no resource in the file has this name, or if [`Self::read`] would fail for the file.
     pub(crate) fn read_named(path: &Path, name: Option<&str>) -> anyhow::Result<Self> {
         Self::parse(&display_name(path), &read(path)?, name)
     }
@@ -108,7 +108,8 @@ impl Document {
     /// Returns the resource. The caller must have checked its schema ([`super::offline::well_formed`]).
     ///
     /// # Errors
-    /// If the resource can't be parsed although its schema is valid, or if its namespace differs from the option `-n`.
+    /// Returns an error if the resource can't be parsed although its schema is valid, or if its namespace differs from
+    /// the option `-n`.
     pub(crate) fn deployment(&self) -> anyhow::Result<OpenStackDeployment> {
         let object = self.object();
         // Take only the metadata that users write; the API server sets the rest.

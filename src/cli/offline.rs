@@ -38,7 +38,7 @@ impl Offline {
     /// Resolves a resource and prints its findings.
     ///
     /// # Errors
-    /// If the resource is refused ([`Refused`]). Before the error, the function prints every finding.
+    /// Returns an error if the resource is refused ([`Refused`]). Before the error, the function prints every finding.
     pub(crate) fn resolve_strictly(document: &Document, catalog: &Catalog) -> anyhow::Result<Self> {
         Self::resolve(document, catalog, &ClusterInfo::default())?.report_findings(document)
     }
@@ -66,7 +66,7 @@ impl Offline {
     /// Prints the findings about the resource, and the data that osdpl lacks without a cluster.
     ///
     /// # Errors
-    /// If the resource is refused.
+    /// Returns an error if the resource is refused.
     pub(crate) fn report_findings(self, document: &Document) -> anyhow::Result<Self> {
         print_and_check(self.desired.findings.clone(), Some(document))?;
         self.report_missing(document);
@@ -76,8 +76,8 @@ impl Offline {
     /// Resolves a resource even if it has errors, so that its values can be explained. Prints the number of errors.
     ///
     /// # Errors
-    /// If the resource does not match the CRD's schema, or if osdpl can't determine the cloud's releases, for example
-    /// because a preset is unknown. Before the error, the function prints every finding.
+    /// Returns an error if the resource does not match the CRD's schema, or if osdpl can't determine the cloud's
+    /// releases, for example because a preset is unknown. Before the error, the function prints every finding.
     pub(crate) fn resolve_leniently(document: &Document, catalog: &Catalog) -> anyhow::Result<Self> {
         let resolved = Self::resolve(document, catalog, &ClusterInfo::default())?;
         match errors(&resolved.desired.findings) {
@@ -111,8 +111,8 @@ impl Offline {
     /// Resolves a resource if osdpl can determine the cloud's releases, even if the resource has other errors.
     ///
     /// # Errors
-    /// If the resource does not match the CRD's schema, or if osdpl can't determine the cloud's releases, for example
-    /// because a preset is unknown. Before the error, the function prints every finding.
+    /// Returns an error if the resource does not match the CRD's schema, or if osdpl can't determine the cloud's
+    /// releases, for example because a preset is unknown. Before the error, the function prints every finding.
     pub(crate) fn resolve(document: &Document, catalog: &Catalog, cluster_info: &ClusterInfo) -> anyhow::Result<Self> {
         let schemas = Schemas::new(catalog)?;
         let validation = Validation::new(document, catalog, &schemas, cluster_info);
@@ -136,8 +136,8 @@ impl Offline {
 /// Does not look for other errors: the callers do this, some of them with facts from the cluster.
 ///
 /// # Errors
-/// If the resource does not match the schema ([`Refused`]). Before the error, the function prints every finding of
-/// `osdpl validate`.
+/// Returns an error if the resource does not match the schema ([`Refused`]). Before the error, the function prints
+/// every finding of `osdpl validate`.
 pub(crate) fn well_formed(document: &Document, catalog: &Catalog) -> anyhow::Result<OpenStackDeployment> {
     let (schemas, cluster_info) = (Schemas::new(catalog)?, ClusterInfo::default());
     Validation::new(document, catalog, &schemas, &cluster_info).deployment()

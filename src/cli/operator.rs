@@ -259,8 +259,8 @@ impl Running {
     /// Takes part in the election until a signal has stopped the operator. Then releases the Lease.
     ///
     /// # Errors
-    /// If the operator has lost the Lease, or if a pass panicked. The process must then exit, so that its helm processes
-    /// end, too.
+    /// Returns an error if the operator has lost the Lease, or if a pass panicked. The process must then exit, so that
+    /// its helm processes end, too.
     async fn until_stopped(
         self,
         stop_signal: impl Future<Output = ()>,
@@ -339,7 +339,7 @@ async fn read_before_start(
 /// it.
 ///
 /// # Errors
-/// If the request fails, or the API server does not respond within `limit`.
+/// Returns an error if the request fails, or the API server does not respond within `limit`.
 async fn in_time<T, E>(limit: Duration, request: impl Future<Output = Result<T, E>>) -> anyhow::Result<T>
 where
     E: Into<anyhow::Error>,
@@ -353,8 +353,8 @@ where
 /// Waits for the signal to stop while the controller reconciles.
 ///
 /// # Errors
-/// If a pass panicked, which ends the controller. The process must then exit. Otherwise it would still answer probes,
-/// but reconcile nothing.
+/// Returns an error if a pass panicked, which ends the controller. The process must then exit. Otherwise it would still
+/// answer probes, but reconcile nothing.
 async fn wait_for_stop(reconciling: &mut JoinHandle<()>, stop_signal: impl Future<Output = ()>) -> anyhow::Result<()> {
     tokio::select! {
         // The panic hook has printed the message already. The error does not repeat it, because it may contain secrets.

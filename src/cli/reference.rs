@@ -121,7 +121,7 @@ impl Reference {
     /// Parses the files of a catalogue.
     ///
     /// # Errors
-    /// If a file does not match its schema. The error describes the first such file.
+    /// Returns an error if a file does not match its schema. The error describes the first such file.
     pub fn read(files: &Files) -> Result<Self, Error> {
         let lock: Option<file::Lock> =
             files.get("values/lock.yaml").map(|text| text.read("values/lock.yaml")).transpose()?;
@@ -149,7 +149,7 @@ impl Reference {
     /// Describes one item.
     ///
     /// # Errors
-    /// If there is no item of that name.
+    /// Returns an error if there is no item of that name.
     pub fn describe(&self, kind: Kind, name: &str) -> Result<Description, Error> {
         let found = match kind {
             Kind::Services => self.services.get(name).map(|entry| self.service(entry)),

@@ -165,7 +165,7 @@ impl Arguments {
     /// Returns the selected releases. With `--out`, the releases are in dependency order.
     ///
     /// # Errors
-    /// If the cloud has no such release, or if osdpl can't determine the values of a selected release.
+    /// Returns an error if the cloud has no such release, or if osdpl can't determine the values of a selected release.
     fn select_releases<'a>(&self, desired: &'a Desired) -> anyhow::Result<Vec<(&'a str, &'a DesiredRelease)>> {
         if let Some(unknown) = self.releases.iter().find(|name| !desired.releases.contains_key(*name)) {
             let names = || desired.releases.keys().map(String::as_str);

@@ -89,7 +89,7 @@ impl<'a> CatalogCache<'a> {
     /// Creates the cache, and loads the catalogue without additions into it.
     ///
     /// # Errors
-    /// If the catalogue itself is invalid.
+    /// Returns an error if the catalogue itself is invalid.
     fn new(option: &'a CatalogOption) -> anyhow::Result<Self> {
         let mut catalogs = Self { option, loaded: Vec::new() };
         catalogs.load(None)?;

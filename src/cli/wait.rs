@@ -64,7 +64,7 @@ impl Arguments {
 /// Calls `report` with the resource and after each change of it, until `report` returns an exit code.
 ///
 /// # Errors
-/// If someone deletes the resource, or if the API server can't be read for the time `limit`.
+/// Returns an error if someone deletes the resource, or if the API server can't be read for the time `limit`.
 pub(crate) async fn follow(
     client: kube::Client,
     deployment: &OpenStackDeployment,

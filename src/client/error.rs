@@ -88,7 +88,7 @@ pub trait ErrorContext<T> {
     /// Adds a description of the request to an error; `what` returns the description, such as `reading node n1`.
     ///
     /// # Errors
-    /// If the result is an error.
+    /// Returns an error if the result is an error.
     fn with_context(self, what: impl FnOnce() -> String) -> Result<T, Error>;
 }
 

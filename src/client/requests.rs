@@ -59,7 +59,7 @@ impl Bounds {
 /// The client itself does not retry. It only limits how long a connection may carry no data.
 ///
 /// # Errors
-/// If the configuration is not usable.
+/// Returns an error if the configuration is not usable.
 pub fn connect(mut config: Config, timeout: Duration) -> Result<Client, kube::Error> {
     config.default_retry = false;
     config.read_timeout = Some(read_timeout(timeout));

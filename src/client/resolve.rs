@@ -19,7 +19,7 @@ static RUNNING: Semaphore = Semaphore::const_new(LOOKUPS);
 /// The function has no timeout. If the caller drops the future, the thread still waits for the DNS server.
 ///
 /// # Errors
-/// If the host has no address, or no DNS server responds.
+/// Returns an error if the host has no address, or no DNS server responds.
 pub async fn resolve(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     if let Ok(address) = host.parse::<IpAddr>() {
         return Ok(vec![SocketAddr::new(address, port)]);

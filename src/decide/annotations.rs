@@ -1,5 +1,5 @@
-//! Plans to remove annotations with which a person requests an action once, such as a repair. osdpl removes the
-//! annotation when the action is done.
+//! Plans the removal of annotations that request a one-time action, such as a repair. osdpl removes such an annotation
+//! when its action is done.
 
 use std::collections::{BTreeMap, BTreeSet};
 

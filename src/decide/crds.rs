@@ -36,8 +36,8 @@ pub(crate) struct Definitions {
 /// Returns the writes of CRDs that must precede an upgrade of the release `name`.
 ///
 /// # Errors
-/// If osdpl can't read the CRDs in the cluster or in the chart, or if someone else owns a CRD that the chart changes.
-/// The error is the [`Wait`] that replaces the upgrade, with the reason.
+/// Returns an error if osdpl can't read the CRDs in the cluster or in the chart, or if someone else owns a CRD that the
+/// chart changes. The error is the [`Wait`] that replaces the upgrade, with the reason.
 pub(crate) fn plan(
     draft: &mut Draft<'_>,
     name: &str,

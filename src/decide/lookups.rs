@@ -10,7 +10,7 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 /// addresses.
 ///
 /// # Errors
-/// If the lookup failed and no address is known.
+/// Returns an error if the lookup failed and no address is known.
 pub(crate) fn newest(found: Result<Vec<IpAddr>, String>, known: Vec<IpAddr>) -> Result<Vec<IpAddr>, String> {
     if known.is_empty() { found } else { Ok(found.unwrap_or(known)) }
 }

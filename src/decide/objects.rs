@@ -86,7 +86,7 @@ impl Objects {
     /// Returns Rook's objects of a kind, by name.
     ///
     /// # Errors
-    /// If the operator can't list the objects. The error contains the reason.
+    /// Returns an error if the operator can't list the objects. The error contains the reason.
     pub(crate) fn rook_objects(&self, kind: &str) -> Result<&BTreeMap<String, Value>, String> {
         match self.rook.get(kind) {
             None => Err(format!("{kind}s are being read")),

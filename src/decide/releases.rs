@@ -85,7 +85,8 @@ pub(crate) fn plan_steps(
 /// Adds an action of a release, with the writes of CRDs that must precede it.
 ///
 /// # Errors
-/// If the change of CRDs needs an approval that is missing. The added action then waits for the approval.
+/// Returns an error if the change of CRDs needs an approval that is missing. The added action then waits for the
+/// approval.
 fn add_action(
     draft: &mut Draft<'_>,
     action: Action,
@@ -125,7 +126,7 @@ impl Slots {
     /// Takes the slots that an action needs; an action that does not run helm needs no slot.
     ///
     /// # Errors
-    /// If no slot is free. Returns the helm operation for which a slot is missing.
+    /// Returns an error if no slot is free. Returns the helm operation for which a slot is missing.
     fn take(&mut self, action: &plan::Action) -> Result<(), Verb> {
         match action {
             plan::Action::Upgrade { .. } if self.processes == 0 || self.renders == 0 => return Err(Verb::Upgrade),

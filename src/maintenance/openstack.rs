@@ -61,7 +61,8 @@ impl OpenStackClient {
     /// Sends a request to an OpenStack API, and returns the response.
     ///
     /// # Errors
-    /// If the API does not exist, is unreachable, is too old or refuses the request, or if Keystone issues no token.
+    /// Returns an error if the API does not exist, is unreachable, is too old or refuses the request, or if Keystone
+    /// issues no token.
     pub async fn call<T>(&self, access: &Access, call: &Call<T>) -> Result<T, Error> {
         let url = access.url(call.api).ok_or(Error::Absent(call.api))?;
         let token = self.token(access, call.api).await?;
@@ -80,7 +81,7 @@ impl OpenStackClient {
     /// Lists all instances on a host, page by page.
     ///
     /// # Errors
-    /// If the list has more than [`MAX_PAGES`] pages. See also [`OpenStackClient::call`].
+    /// Returns an error if the list has more than [`MAX_PAGES`] pages. See also [`OpenStackClient::call`].
     pub async fn servers(&self, access: &Access, host: &str) -> Result<Vec<nova::Server>, Error> {
         let mut page = self.call(access, &nova::servers(host, None)).await?;
         let mut all = Vec::new();
@@ -105,7 +106,7 @@ impl OpenStackClient {
     /// Lists all hypervisors, page by page.
     ///
     /// # Errors
-    /// If the list has more than [`MAX_PAGES`] pages. See also [`OpenStackClient::call`].
+    /// Returns an error if the list has more than [`MAX_PAGES`] pages. See also [`OpenStackClient::call`].
     pub async fn hypervisors(&self, access: &Access) -> Result<Vec<nova::Hypervisor>, Error> {
         let mut page = self.call(access, &nova::hypervisors(None)).await?;
         let mut all = Vec::new();

@@ -204,8 +204,8 @@ fn requeue_after_error(_: Arc<Stored<OpenStackDeployment>>, _: &Error, context: 
 /// Runs a pass for a resource. If passes keep failing, reports the failure in the status.
 ///
 /// # Errors
-/// If the API server refuses a request without which the pass cannot continue, or does not respond in time. The status
-/// reports all other problems.
+/// Returns an error if the API server refuses a request without which the pass cannot continue, or does not respond in
+/// time. The status reports all other problems.
 async fn reconcile(stored: Arc<Stored<OpenStackDeployment>>, context: Arc<Context>) -> Result<Action, Error> {
     let Some(deployment) = stored.content() else { return Ok(Action::await_change()) };
     // Wait for the lock without a timeout, because the pass that holds the lock has a timeout of its own.

@@ -160,7 +160,7 @@ impl Elector {
     /// Reads the Lease before the election starts. `client` retries a failed request, unlike the elector's own client.
     ///
     /// # Errors
-    /// If a request to the API server fails.
+    /// Returns an error if a request to the API server fails.
     pub async fn read_through(&mut self, client: &Client) -> Result<(), kube::Error> {
         self.read_from(&Api::namespaced(client.clone(), &self.namespace)).await
     }
@@ -178,8 +178,8 @@ impl Elector {
     /// Waits for the Lease, and renews it until `release` is cancelled. Then releases the Lease and returns.
     ///
     /// # Errors
-    /// If this process loses the Lease, or if an operator is active in another namespace. The process must then end at
-    /// once.
+    /// Returns an error if this process loses the Lease, or if an operator is active in another namespace. The process
+    /// must then end at once.
     pub async fn run(mut self, release: CancellationToken) -> Result<(), Lost> {
         let renewed = tokio::select! {
             renewed = self.acquire_alone() => renewed?,

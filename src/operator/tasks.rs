@@ -221,8 +221,9 @@ impl Tasks {
 
     /// Replaces the query with which the hosts task asks Nova for its hosts; `None` stops the queries.
     ///
-    /// The task deletes the Nova hosts of all removed nodes in the query. Therefore this function first drops from the
-    /// query every removed node for which [`Tasks::forget_hosts`] was not called.
+    /// The query also lists nodes that were removed from the cluster. The task deletes the hosts of these nodes from
+    /// Nova, but it may delete only hosts of nodes for which [`Tasks::forget_hosts`] was called. So this function first
+    /// removes all other nodes from that list.
     pub(crate) fn set_host_query(&self, query: Option<HostQuery>) {
         let forgotten = self.host_query.borrow().as_ref().map(|current| current.removed_nodes.clone());
         let query = query.map(|query| {

@@ -22,7 +22,7 @@ use crate::telemetry::Metrics;
 /// the cluster.
 ///
 /// # Errors
-/// If the operator cannot listen on the address, for example because another process does.
+/// Returns an error if the operator cannot listen on the address, for example because another process does.
 pub async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
     let listener = TcpListener::bind(address).await;
     listener.with_context(|| {

@@ -113,7 +113,7 @@ struct Reviewer {
 /// Serves the webhook until `stop` is cancelled.
 ///
 /// # Errors
-/// If the certificate can't be read, or does not match its key.
+/// Returns an error if the certificate can't be read, or does not match its key.
 pub fn serve(
     listener: TcpListener,
     files: CertificateFiles,
@@ -159,7 +159,8 @@ impl Reviewer {
     /// Checks the resource in an `AdmissionReview`, and returns the response to the API server.
     ///
     /// # Errors
-    /// If the operator has not read the additions to the catalogue in time, or the validation panicked.
+    /// Returns an error if the operator has not read the additions to the catalogue in time, or the validation
+    /// panicked.
     async fn review(&self, review: Arc<Value>) -> Result<Value, &'static str> {
         if review["request"]["operation"] == "DELETE" {
             return Ok(self.review_deletion(&review["request"]).await);

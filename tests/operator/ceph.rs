@@ -235,9 +235,7 @@ fn keeps_foreign_objects_and_deletes_own_ones() {
             (ceph(cloud).0 == "False ObjectInTheWay" && cloud.child("memcached").ready).then(|| cloud.clone())
         };
         let cloud = world.until("the status reports the foreign ConfigMap", blocked).await;
-        assert!(
-            ceph(&cloud).1.starts_with(&format!("ConfigMap {}/ceph-etc was not created by osdpl", world.namespace))
-        );
+        assert!(ceph(&cloud).1.starts_with(&format!("osdpl must write ConfigMap {}/ceph-etc", world.namespace)));
         assert_eq!(cloud.child("libvirt").status, "absent");
         let maps = world.api::<ConfigMap>();
         assert_eq!(maps.get("ceph-etc").await.unwrap().data, foreign.data);

@@ -20,7 +20,8 @@ use crate::operator::Operator;
 use crate::pool::{CHART, install_chart_from};
 use crate::world::{World, run_test};
 
-/// The releases of the cloud. Keystone's chart creates Secrets for keys, which helm does not manage.
+/// The releases of the cloud. They include Keystone, because hooks of its chart create Secrets that no release record
+/// contains.
 const RELEASES: [&str; 4] = ["keystone", "mariadb", "memcached", "rabbitmq"];
 
 /// A version of osdpl.

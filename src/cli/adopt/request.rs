@@ -53,8 +53,8 @@ impl Arguments {
 /// Prints why a release can't be adopted, and the releases that osdpl already manages.
 ///
 /// # Errors
-/// If the user named a release that osdpl can't adopt. The error names all such releases, and the command writes
-/// nothing to the cluster.
+/// Returns an error if the user named a release that osdpl can't adopt. The error names all such releases, and the
+/// command writes nothing to the cluster.
 async fn adoptable_releases(
     client: &Client,
     deployment: &OpenStackDeployment,

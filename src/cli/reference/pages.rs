@@ -12,7 +12,7 @@ const GENERATED: &str = "<!-- Written by `sh deploy/docs/generate`; do not edit.
 /// Returns every page, by its path below the folder of the reference.
 ///
 /// # Errors
-/// If [`Reference::describe`] fails. It does not fail for an item of this reference.
+/// Returns an error if [`Reference::describe`] fails. It does not fail for an item of this reference.
 pub fn pages(reference: &Reference) -> Result<BTreeMap<String, String>, Error> {
     let mut pages = BTreeMap::new();
     let mut index = format!(

@@ -77,7 +77,8 @@ impl ClusterIdentity {
 /// next run reads this list, and so finds the files that this run wrote.
 ///
 /// # Errors
-/// If the run would overwrite a file that osdpl has not written. In this case, the function removes no file.
+/// Returns an error if the run would overwrite a file that osdpl has not written. In this case, the function removes no
+/// file.
 pub(crate) fn clear(folder: &Folder, selected: &[&str], with_manifests: bool) -> anyhow::Result<Vec<String>> {
     let text = folder.read(NAME)?.filter(|text| text.starts_with(BEGIN));
     let recorded: Vec<&str> = text.iter().flat_map(|text| releases(text)).collect();

@@ -85,7 +85,7 @@ impl Expectation {
     /// Checks that the expectation is complete and can fail.
     ///
     /// # Errors
-    /// If the expectation is invalid. The error describes the problem.
+    /// Returns an error if the expectation is invalid. The error describes the problem.
     pub(crate) fn check(&self) -> Result<(), String> {
         let Self { release, path, equals, at_least, at_most, matches, exists, holds, wanted, refused, warns } = self;
         let about_value =
@@ -121,7 +121,7 @@ impl Expectation {
 /// Checks that a text is a CEL expression.
 ///
 /// # Errors
-/// If the text is no CEL expression. The error describes the problem.
+/// Returns an error if the text is no CEL expression. The error describes the problem.
 fn check_condition(text: &str) -> Result<(), String> {
     Expression::compile(text).map(drop).map_err(|error| error.to_string())
 }
@@ -129,7 +129,7 @@ fn check_condition(text: &str) -> Result<(), String> {
 /// Checks that a text is a regular expression.
 ///
 /// # Errors
-/// If the text is no regular expression. The error describes the problem.
+/// Returns an error if the text is no regular expression. The error describes the problem.
 fn check_pattern(text: &str) -> Result<(), String> {
     let Some(problem) = pattern_error(text) else { return Ok(()) };
     Err(format!("`matches` is not a regular expression: {problem}; correct it, with \\ before literal characters"))

@@ -98,7 +98,7 @@ impl Cloud {
     /// Describes how the cloud fails an expectation; `None` if the expectation is met.
     ///
     /// # Errors
-    /// If the expectation itself is invalid, for example because its path is misspelled.
+    /// Returns an error if the expectation itself is invalid, for example because its path is misspelled.
     pub(crate) fn check(&self, expectation: &Expectation) -> anyhow::Result<Option<String>> {
         let Expectation { refused, warns, wanted, holds, .. } = expectation;
         if let Some(text) = refused {
@@ -136,8 +136,8 @@ impl Cloud {
     /// Compares the value at the expectation's path with the expectation.
     ///
     /// # Errors
-    /// If no layer sets the path and the chart does not have it. The path is then most likely misspelled, and an
-    /// expectation such as `exists: false` would pass by accident.
+    /// Returns an error if no layer sets the path and the chart does not have it. The path is then most likely
+    /// misspelled, and an expectation such as `exists: false` would pass by accident.
     fn check_value(
         &self,
         name: &str,

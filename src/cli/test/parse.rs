@@ -58,7 +58,7 @@ const EXPECTED: [(&str, FieldType); 11] = [
 /// fails, converts `parsed`, which is the case as an untyped value of the whole file. In `parsed`, `y` is a boolean.
 ///
 /// # Errors
-/// If the case is invalid. The error describes the first problem.
+/// Returns an error if the case is invalid. The error describes the first problem.
 pub(crate) fn case(parsed: &Value, lines: &[&str], (begin, end): (u64, u64)) -> Result<Case, CaseProblem> {
     let begin = first_line(lines, begin);
     let case_lines = &lines[begin..first_line(lines, end).max(begin)];

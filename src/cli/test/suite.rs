@@ -80,7 +80,7 @@ impl Suite {
     /// Checks that a case can be evaluated and can fail.
     ///
     /// # Errors
-    /// If the case is invalid. The error describes the problem with its location.
+    /// Returns an error if the case is invalid. The error describes the problem with its location.
     pub(crate) fn check(&self, index: usize, case: &Case) -> anyhow::Result<()> {
         let location = self.location(index, None);
         match (&case.file, &case.spec) {

@@ -69,7 +69,7 @@ impl Inputs {
     /// Reads the manifests of a folder and its subfolders. Adds subfolders that can't be read to `unreadable`.
     ///
     /// # Errors
-    /// If the folder itself can't be listed.
+    /// Returns an error if the folder itself can't be listed.
     #[allow(clippy::disallowed_methods, reason = "the command line reads the folders that its user names")]
     fn folder(
         &mut self,

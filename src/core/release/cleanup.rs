@@ -91,9 +91,9 @@ fn newest(history: &[PastRevision]) -> Option<&PastRevision> {
     matches!(newest.status, Status::Deployed | Status::Failed).then_some(newest)
 }
 
-/// Returns the last revision before `newest` that helm deployed.
+/// Returns the last successful revision before `newest`.
 ///
-/// Older revisions need no cleanup: when helm deployed this revision, osdpl cleaned up after all earlier failures.
+/// Revisions before the successful one need no cleanup, because osdpl cleaned up after their failures.
 fn base<'a>(history: &'a [PastRevision], newest: &PastRevision) -> Option<&'a PastRevision> {
     let deployed = |past: &&PastRevision| matches!(past.status, Status::Deployed | Status::Superseded);
     history.iter().filter(deployed).filter(|past| past.revision < newest.revision).max_by_key(|past| past.revision)

@@ -147,7 +147,7 @@ fn write(path: &Path, content: impl FnOnce(&mut File) -> io::Result<()>) -> Resu
 /// Writes a file under a temporary name and renames it, so that `path` is either complete or missing.
 ///
 /// # Errors
-/// If the file system returns an error. `path` is then unchanged.
+/// Returns an error if the file system returns an error. `path` is then unchanged.
 pub fn write_atomically(path: &Path, content: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;

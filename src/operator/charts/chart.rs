@@ -105,7 +105,7 @@ impl Chart {
     /// Reads the chart's `values.yaml` from the archive. Returns an empty map if the chart has no `values.yaml`.
     ///
     /// # Errors
-    /// If the archive is missing or damaged, or its `values.yaml` is not a YAML map.
+    /// Returns an error if the archive is missing or damaged, or its `values.yaml` is not a YAML map.
     pub fn default_values(&self) -> Result<Value, Error> {
         Ok(Value::Object(self.read(&self.contents()?, "values.yaml")?))
     }
@@ -122,7 +122,7 @@ impl Chart {
     /// Reads the archive, and returns the keys that the chart's templates read.
     ///
     /// # Errors
-    /// If the archive is missing or damaged.
+    /// Returns an error if the archive is missing or damaged.
     pub fn reads(&self) -> Result<Reads, Error> {
         Ok(reads::reads(self.contents()?.files()))
     }
@@ -133,7 +133,7 @@ impl Chart {
     /// passes `--skip-crds` to helm, and applies the CRDs itself.
     ///
     /// # Errors
-    /// If the archive is missing or damaged, or one of these files is not UTF-8.
+    /// Returns an error if the archive is missing or damaged, or one of these files is not UTF-8.
     pub fn crds(&self) -> Result<Vec<String>, Error> {
         let contents = self.contents()?;
         let definitions = contents.files().filter(|(path, _)| is_definition(path));
@@ -148,7 +148,7 @@ impl Chart {
     /// release record, see [`osdpl_core::release::chart_fingerprint`].
     ///
     /// # Errors
-    /// If the archive is missing or damaged, or its `Chart.yaml` or `values.yaml` is not a YAML map.
+    /// Returns an error if the archive is missing or damaged, or its `Chart.yaml` or `values.yaml` is not a YAML map.
     pub fn fingerprint(&self) -> Result<String, Error> {
         let contents = self.contents()?;
         let metadata = Value::Object(self.read(&contents, "Chart.yaml")?);

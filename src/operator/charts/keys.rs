@@ -27,7 +27,7 @@ use osdpl_values::Path;
 /// Returns the text of `values/keys/<chart>.json`, sorted and with one key per line to allow a diff.
 ///
 /// # Errors
-/// If the tree cannot be written as JSON, which does not happen for a tree of values.
+/// Returns an error if the tree cannot be written as JSON, which does not happen for a tree of values.
 pub fn to_json(defaults: &Value, reads: &Reads) -> serde_json::Result<String> {
     let mut tree = describe(defaults, &Path::root());
     if !tree.is_object() {

@@ -65,7 +65,8 @@ impl Lock {
     /// Parses the text of a lock. `file` is the name of the file in errors. An empty text is a lock without charts.
     ///
     /// # Errors
-    /// If the text is not YAML or has unknown fields (with line and column), or an entry is invalid (with its field).
+    /// Returns an error if the text is not YAML or has unknown fields (with line and column), or an entry is invalid
+    /// (with its field).
     pub fn parse(file: &str, text: &str) -> Result<Self, InvalidLock> {
         let lock: Option<Self> = osdpl_values::yaml::parse(file, text).map_err(|error| InvalidLock {
             location: format!("{file}:{}:{}", error.line, error.column),
@@ -79,7 +80,7 @@ impl Lock {
     /// Converts the lock in a catalogue into a `Lock` of the chart store.
     ///
     /// # Errors
-    /// If an entry is invalid.
+    /// Returns an error if an entry is invalid.
     pub fn of_catalogue(pins: &BTreeMap<String, file::Pin>) -> Result<Self, InvalidLock> {
         let location = |field| format!("values/lock.yaml: {field}");
         let mut lock = Self::default();

@@ -19,8 +19,8 @@ impl Cache {
     /// reference all pulled archives, and the store packs charts from a folder again on request.
     ///
     /// # Errors
-    /// If a folder or a record cannot be read. Then this function removes nothing, because it does not know which
-    /// archives the records reference.
+    /// Returns an error if a folder or a record cannot be read. Then this function removes nothing, because it does not
+    /// know which archives the records reference.
     pub(super) fn prune(&self, lock: &Lock, age: Duration) -> Result<Vec<String>, Error> {
         let mut referenced = self.first_pulls()?;
         for (chart, pinned) in &lock.charts {

@@ -65,7 +65,7 @@ impl Source {
     /// Refuses a repository at an `http://` address.
     ///
     /// # Errors
-    /// If the address is not encrypted.
+    /// Returns an error if the address is not encrypted.
     pub fn check_encrypted(&self) -> Result<(), InvalidSource> {
         match self {
             Self::Repository { url } if is_plain_http(url) => Err(InvalidSource::PlainHttp(url.clone())),

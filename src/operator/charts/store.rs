@@ -87,7 +87,7 @@ impl Store {
     /// that its helm will read. The caller must prune before it obtains any chart.
     ///
     /// # Errors
-    /// If the cache cannot be read. Then this function removes nothing.
+    /// Returns an error if the cache cannot be read. Then this function removes nothing.
     pub fn prune(&self) -> Result<Vec<String>, Error> {
         let ChartFiles { cache, lock } = self.shared.files.as_ref();
         cache.prune(lock, STALE_AGE)
@@ -129,7 +129,7 @@ impl Store {
     /// the lock, because helm can't list the charts of a repository.
     ///
     /// # Errors
-    /// If the folder cannot be read.
+    /// Returns an error if the folder cannot be read.
     pub fn list_charts(&self) -> Result<Vec<(String, bool)>, Error> {
         match &self.shared.source {
             Source::Folder(folder) => Ok(Folder::open(folder)?.names()?.into_iter().collect()),
@@ -149,7 +149,7 @@ impl Store {
     /// from a folder.
     ///
     /// # Errors
-    /// If neither the request nor the lock has a version.
+    /// Returns an error if neither the request nor the lock has a version.
     pub fn pull_request_for(&self, wanted: &ChartRequest) -> Result<Option<Request>, Error> {
         let pinned = self.shared.files.lock.charts.get(&wanted.name);
         let repository = match (&wanted.repository, &self.shared.source) {

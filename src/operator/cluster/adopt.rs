@@ -32,7 +32,7 @@ impl Reader {
     /// no other controller does.
     ///
     /// # Errors
-    /// If a request to the API server fails.
+    /// Returns an error if a request to the API server fails.
     pub async fn other_owner(&self, key: &ReleaseKey, objects: &Objects) -> Result<Option<String>, Error> {
         let rank = |object: &Object| CHECKED_KINDS.iter().position(|kind| *kind == object.kind);
         let mut checked: Vec<&Object> = objects.manifest.iter().filter(|object| rank(object).is_some()).collect();
@@ -64,7 +64,7 @@ impl Cluster {
     /// labels of that revision's record to the record of the new revision.
     ///
     /// # Errors
-    /// If a request to the API server fails.
+    /// Returns an error if a request to the API server fails.
     pub(crate) async fn unlabel_records(&self, key: &ReleaseKey) -> Result<usize, Error> {
         let api: Api<Secret> = Api::namespaced(self.client.clone(), &key.namespace);
         let selector = ListParams::default().labels(&format!("owner=helm,name={}", key.name));
@@ -93,7 +93,7 @@ impl Cluster {
     /// record concurrently.
     ///
     /// # Errors
-    /// If a request to the API server fails.
+    /// Returns an error if a request to the API server fails.
     pub(crate) async fn label_record(
         &self,
         key: &ReleaseKey,

@@ -29,9 +29,9 @@ impl Cluster {
     /// nothing.
     ///
     /// # Errors
-    /// If a record that names objects to keep can't be read, or a request to the API server fails. By then, this
-    /// function may have deleted some leftovers. It has labelled no record as cleaned up, so that a later pass retries
-    /// the cleanup.
+    /// Returns an error if a record that names objects to keep can't be read, or a request to the API server fails. By
+    /// then, this function may have deleted some leftovers. It has labelled no record as cleaned up, so that a later
+    /// pass retries the cleanup.
     pub(crate) async fn clean_up(
         &self,
         key: &ReleaseKey,
@@ -163,7 +163,7 @@ impl Cluster {
     /// revision again.
     ///
     /// # Errors
-    /// If a request to the API server fails.
+    /// Returns an error if a request to the API server fails.
     pub(crate) async fn mark_cleaned_up(&self, key: &ReleaseKey, revision: u32) -> Result<(), Error> {
         let name = record_name(key, revision.into());
         let api: Api<Secret> = Api::namespaced(self.client.clone(), &key.namespace);

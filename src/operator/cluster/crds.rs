@@ -15,7 +15,7 @@ impl Reader {
     /// Returns a CRD; `None` if it does not exist.
     ///
     /// # Errors
-    /// If a request to the API server fails.
+    /// Returns an error if a request to the API server fails.
     pub(super) async fn crd(&self, name: &str) -> Result<Option<CustomResourceDefinition>, Error> {
         let api: Api<CustomResourceDefinition> = Api::all(self.client.clone());
         api.get_opt(name).await.with_context(|| format!("reading CRD {name}"))
@@ -24,7 +24,7 @@ impl Reader {
     /// Returns the CRDs that belong to an uninstalled release of the same name in another namespace.
     ///
     /// # Errors
-    /// If a request to the API server fails.
+    /// Returns an error if a request to the API server fails.
     pub(super) async fn abandoned_crds(&self, key: &ReleaseKey) -> Result<Vec<AbandonedCrd>, Error> {
         let api: Api<CustomResourceDefinition> = Api::all(self.client.clone());
         let selector = ListParams::default().labels("app.kubernetes.io/managed-by=Helm");
@@ -55,8 +55,8 @@ impl Cluster {
     /// Applies a CRD of a chart. osdpl never deletes a CRD.
     ///
     /// # Errors
-    /// If a request to the API server fails, for example because another field manager owns a field that the chart
-    /// changes.
+    /// Returns an error if a request to the API server fails, for example because another field manager owns a field
+    /// that the chart changes.
     pub(crate) async fn apply_crd(&self, definition: &CustomResourceDefinition) -> Result<(), Error> {
         let name = definition.name_any();
         let api: Api<CustomResourceDefinition> = Api::all(self.client.clone());
@@ -68,7 +68,8 @@ impl Cluster {
     /// Transfers a CRD from an uninstalled release to `release`, by changing helm's annotation that names the owner.
     ///
     /// # Errors
-    /// If the request to the API server fails, for example because someone changed the CRD since osdpl read it.
+    /// Returns an error if the request to the API server fails, for example because someone changed the CRD since osdpl
+    /// read it.
     pub(crate) async fn transfer_crd(&self, definition: &AbandonedCrd, release: &ReleaseKey) -> Result<(), Error> {
         let AbandonedCrd { name, resource_version, owner } = definition;
         let api: Api<CustomResourceDefinition> = Api::all(self.client.clone());

@@ -20,7 +20,8 @@ impl Cluster {
     /// Adds osdpl's finalizer to the resource, or removes it if `present` is `false`.
     ///
     /// # Errors
-    /// If the request to the API server fails, for example because someone else changed the resource concurrently.
+    /// Returns an error if the request to the API server fails, for example because someone else changed the resource
+    /// concurrently.
     pub(crate) async fn set_finalizer(&self, deployment: &OpenStackDeployment, present: bool) -> Result<(), Error> {
         let mut finalizers = deployment.finalizers().to_vec();
         if finalizers.iter().any(|finalizer| finalizer == FINALIZER) == present {
@@ -46,7 +47,7 @@ impl Cluster {
     /// same annotations. The change triggers a pass, which decides again.
     ///
     /// # Errors
-    /// If a request to the API server fails.
+    /// Returns an error if a request to the API server fails.
     pub(crate) async fn annotate(
         &self,
         deployment: &OpenStackDeployment,
@@ -74,9 +75,9 @@ impl Cluster {
     /// Returns the written resource; `None` if the status is the same, or the resource no longer exists.
     ///
     /// # Errors
-    /// If the write of the status fails, for example because someone else has changed the resource since osdpl read
-    /// `deployment`. The write names the version of `deployment`, so that an operator that has lost its Lease can't
-    /// overwrite the status of its successor.
+    /// Returns an error if the write of the status fails, for example because someone else has changed the resource
+    /// since osdpl read `deployment`. The write names the version of `deployment`, so that an operator that has lost
+    /// its Lease can't overwrite the status of its successor.
     pub(crate) async fn publish_status(
         &self,
         deployment: &OpenStackDeployment,

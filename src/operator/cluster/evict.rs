@@ -33,7 +33,8 @@ impl Cluster {
     /// Evicts the pod with the uid in `pod`, but not a newer pod of the same name.
     ///
     /// # Errors
-    /// If the request to the API server fails. A refusal because of a disruption budget is not an error.
+    /// Returns an error if the request to the API server fails. A refusal because of a disruption budget is not an
+    /// error.
     pub(crate) async fn evict(&self, pod: &Eviction) -> Result<EvictionResult, Error> {
         let Eviction { namespace, name, uid, .. } = pod;
         let api: Api<Pod> = Api::namespaced(self.eviction_client.clone(), namespace);
@@ -67,7 +68,7 @@ impl Cluster {
     /// Returns `false` without a write if another field manager, such as helm or a person, has set the strategy.
     ///
     /// # Errors
-    /// If the request to the API server fails. A conflict with that field manager is not an error.
+    /// Returns an error if the request to the API server fails. A conflict with that field manager is not an error.
     pub(crate) async fn set_strategy(&self, desired: &Strategy) -> Result<bool, Error> {
         let Strategy { namespace, name, on_delete, .. } = desired;
         let api: Api<DaemonSet> = Api::namespaced(self.client.clone(), namespace);

@@ -52,7 +52,7 @@ impl Cluster {
     /// Applies the headless Service through which pods reach an external service.
     ///
     /// # Errors
-    /// If a request to the API server fails.
+    /// Returns an error if a request to the API server fails.
     pub(crate) async fn publish_service(&self, owner: &str, external: &ExternalService) -> Result<(), Error> {
         let ExternalService { service, namespace, .. } = external;
         let spec = json!({"clusterIP": "None", "ports": ports(external)});
@@ -66,7 +66,7 @@ impl Cluster {
     /// Applies the Endpoints that contain the addresses of an external service's host.
     ///
     /// # Errors
-    /// If a request to the API server fails.
+    /// Returns an error if a request to the API server fails.
     pub(crate) async fn publish_endpoints(
         &self,
         owner: &str,

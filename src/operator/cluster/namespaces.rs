@@ -21,7 +21,7 @@ impl Cluster {
     /// not be permitted to watch them.
     ///
     /// # Errors
-    /// If a request to the API server fails.
+    /// Returns an error if a request to the API server fails.
     pub(crate) async fn create_namespace(&self, name: &str) -> Result<(), Error> {
         let api: Api<Namespace> = Api::all(self.client.clone());
         if api.get_metadata_opt(name).await.with_context(|| format!("reading namespace {name}"))?.is_some() {

@@ -29,7 +29,7 @@ impl Cluster {
     /// Does nothing if the node no longer exists, or a new node has its name.
     ///
     /// # Errors
-    /// If a request to the API server fails.
+    /// Returns an error if a request to the API server fails.
     pub(crate) async fn label_node(&self, name: &str, change: &LabelChange) -> Result<(), Error> {
         let what = || format!("labelling node {name}");
         // A server-side apply removes each label that osdpl's field manager owns and that the request does not contain.
@@ -121,7 +121,7 @@ impl Reader {
     /// Asks the API server whether a node exists, because the watch on nodes may lag.
     ///
     /// # Errors
-    /// If a request to the API server fails.
+    /// Returns an error if a request to the API server fails.
     pub(super) async fn has_node(&self, name: &str) -> Result<bool, Error> {
         let api: Api<Node> = Api::all(self.client.clone());
         Ok(api.get_metadata_opt(name).await.with_context(|| format!("reading node {name}"))?.is_some())

@@ -43,7 +43,8 @@ impl Cluster {
     /// Creates or replaces a Secret with credentials, after generating the credentials that have no value yet.
     ///
     /// # Errors
-    /// If the request to the API server fails, for example because someone else changed the Secret concurrently.
+    /// Returns an error if the request to the API server fails, for example because someone else changed the Secret
+    /// concurrently.
     pub(crate) async fn store_credentials(&self, write: &SecretWrite, inputs: &ObjectWatches) -> Result<(), Error> {
         let (namespace, name) = (write.namespace(), write.name());
         let mut secret = write.secret.clone();
@@ -67,7 +68,7 @@ impl Cluster {
     /// Applies a `ConfigMap` or Secret of Ceph that charts mount.
     ///
     /// # Errors
-    /// If a request to the API server fails.
+    /// Returns an error if a request to the API server fails.
     pub(crate) async fn apply_ceph_object(
         &self,
         owner: &str,
@@ -110,7 +111,7 @@ impl Cluster {
     /// not change it.
     ///
     /// # Errors
-    /// If a request to the API server fails.
+    /// Returns an error if a request to the API server fails.
     pub(crate) async fn run_cron_job(&self, cron_job: &ReleaseKey, job: &str) -> Result<JobCreation, Error> {
         let namespace = &cron_job.namespace;
         let resource = ApiResource::erase::<CronJob>(&());
@@ -145,7 +146,7 @@ impl Cluster {
     /// Deletes Jobs of a release with their pods. Skips Jobs that do not exist, and Jobs of another release.
     ///
     /// # Errors
-    /// If a request to the API server fails.
+    /// Returns an error if a request to the API server fails.
     pub(crate) async fn delete_jobs(&self, release: &ReleaseKey, names: &[String]) -> Result<(), Error> {
         let resource = ApiResource::erase::<Job>(&());
         let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), &release.namespace, &resource);
@@ -161,7 +162,7 @@ impl Cluster {
     /// Deletes an object if it exists and has the given uid.
     ///
     /// # Errors
-    /// If a request to the API server fails.
+    /// Returns an error if a request to the API server fails.
     pub(crate) async fn delete(
         &self,
         kind: Kind,

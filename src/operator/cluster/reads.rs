@@ -28,7 +28,7 @@ impl Reader {
     /// Executes a read that a plan requested. `owner` is the value of osdpl's label on the objects of the cloud.
     ///
     /// # Errors
-    /// If a request to the API server fails and the plan requires the response.
+    /// Returns an error if a request to the API server fails and the plan requires the response.
     pub(crate) async fn execute(&self, read: &Read, owner: &str) -> Result<Response, Error> {
         if let Some(response) = self.response_outside(read) {
             return Ok(response);
@@ -96,7 +96,7 @@ impl Reader {
     /// osdpl may not list them, the result contains only the addresses of the API server's own Service.
     ///
     /// # Errors
-    /// If the API server cannot be reached, or refuses both reads.
+    /// Returns an error if the API server cannot be reached, or refuses both reads.
     pub(crate) async fn service_networks(&self) -> Result<Vec<Range>, Error> {
         let all: Api<ServiceCIDR> = Api::all(self.client.clone());
         match all.list(&ListParams::default()).await {

@@ -25,7 +25,7 @@ impl Reader {
     /// Returns the metadata of the newest record of each release, in one namespace or (`None`) in all.
     ///
     /// # Errors
-    /// If a request to the API server fails, or a record is malformed.
+    /// Returns an error if a request to the API server fails, or a record is malformed.
     pub async fn newest_records(&self, namespace: Option<&str>) -> Result<Vec<RecordMeta>, Error> {
         let api: Api<Secret> = match namespace {
             Some(namespace) => Api::namespaced(self.client.clone(), namespace),
@@ -47,7 +47,7 @@ impl Reader {
     /// Returns the newest revision of a release and its status; `None` if the release has no record.
     ///
     /// # Errors
-    /// If a request to the API server fails.
+    /// Returns an error if a request to the API server fails.
     pub(crate) async fn newest_record(&self, key: &ReleaseKey) -> Result<Option<(i64, String)>, Error> {
         let api: Api<Secret> = Api::namespaced(self.client.clone(), &key.namespace);
         let selector = ListParams::default().labels(&format!("owner=helm,name={}", key.name));
@@ -62,7 +62,7 @@ impl Reader {
     /// Returns the values in the record of a revision.
     ///
     /// # Errors
-    /// If a request to the API server fails.
+    /// Returns an error if a request to the API server fails.
     pub(crate) async fn recorded_values(&self, key: &ReleaseKey, revision: i64) -> Result<Decoded<Values>, Error> {
         self.read_existing_record(key, revision, release::decode_values).await
     }
@@ -70,7 +70,7 @@ impl Reader {
     /// Returns the values, the chart and the objects in the record of a revision.
     ///
     /// # Errors
-    /// If a request to the API server fails.
+    /// Returns an error if a request to the API server fails.
     pub async fn recorded_source(
         &self,
         key: &ReleaseKey,
@@ -84,7 +84,7 @@ impl Reader {
     /// contain secrets.
     ///
     /// # Errors
-    /// If a request to the API server fails.
+    /// Returns an error if a request to the API server fails.
     pub async fn recorded_contents(
         &self,
         key: &ReleaseKey,
@@ -97,7 +97,7 @@ impl Reader {
     /// Returns the objects in the record of a revision; `None` if the revision has no record.
     ///
     /// # Errors
-    /// If a request to the API server fails.
+    /// Returns an error if a request to the API server fails.
     pub(super) async fn recorded_objects(
         &self,
         key: &ReleaseKey,

@@ -40,7 +40,7 @@ impl Cluster {
     /// Applies a `CephBlockPool`, `CephFilesystem` or `CephClient`.
     ///
     /// # Errors
-    /// If a request to the API server fails.
+    /// Returns an error if a request to the API server fails.
     pub(crate) async fn apply_rook(&self, owner: &str, namespace: &str, manifest: &Manifest) -> Result<(), Error> {
         let api: Api<DynamicObject> =
             Api::namespaced_with(self.client.clone(), namespace, &rook_resource(manifest.kind));
@@ -59,7 +59,7 @@ impl Cluster {
     /// Applies the Keystone settings in `settings` to the spec of a `CephObjectStore` that someone else created.
     ///
     /// # Errors
-    /// If a request to the API server fails.
+    /// Returns an error if a request to the API server fails.
     pub(crate) async fn configure_store(
         &self,
         owner: &str,
@@ -85,7 +85,7 @@ impl Cluster {
     /// Removes from a `CephObjectStore` the Keystone settings that osdpl has applied to it.
     ///
     /// # Errors
-    /// If a request to the API server fails.
+    /// Returns an error if a request to the API server fails.
     pub(crate) async fn release_store(&self, store: &ReleaseKey, uid: Option<&str>) -> Result<(), Error> {
         let api: Api<DynamicObject> =
             Api::namespaced_with(self.client.clone(), &store.namespace, &rook_resource(OBJECT_STORE));

@@ -33,7 +33,7 @@ const CAPACITY: usize = 4 << 20;
 /// the Secrets that the specs name. Skips namespaces that are not in `scope`.
 ///
 /// # Errors
-/// If a request to the API server fails.
+/// Returns an error if a request to the API server fails.
 pub async fn stored_secrets(client: &Client, scope: &Scope) -> Result<BTreeSet<String>, Error> {
     // Read the resources as dynamic objects. The operator must also start if a resource does not match this version's
     // CRD.

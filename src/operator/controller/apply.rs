@@ -82,8 +82,8 @@ impl Context {
     /// Executes the actions of a plan in order.
     ///
     /// # Errors
-    /// If an action fails that later actions require. Any other failed action counts as refused: the status reports it,
-    /// and later passes retry it.
+    /// Returns an error if an action fails that later actions require. Any other failed action counts as refused: the
+    /// status reports it, and later passes retry it.
     pub(super) async fn apply(
         &self,
         deployment: &OpenStackDeployment,
@@ -171,7 +171,7 @@ impl Context {
     /// Executes one action of a plan.
     ///
     /// # Errors
-    /// If the action fails and the pass can't continue without it.
+    /// Returns an error if the action fails and the pass can't continue without it.
     async fn execute(
         &self,
         deployment: &OpenStackDeployment,

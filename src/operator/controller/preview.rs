@@ -90,7 +90,8 @@ pub struct Preview {
 /// Without `charts`, this function makes the plan with the digests of the charts in the status.
 ///
 /// # Errors
-/// If the API server cannot be reached, or refuses reads that a plan requires; the message names each refused read.
+/// Returns an error if the API server cannot be reached, or refuses reads that a plan requires; the message names each
+/// refused read.
 pub async fn preview(
     client: &Client,
     catalog_with_findings: &CatalogWithFindings,

@@ -81,7 +81,7 @@ pub(super) fn snapshot(
 /// Executes the reads that the last plan requested, except for those whose `known` responses are still valid.
 ///
 /// # Errors
-/// If a read fails and the plan requires its response.
+/// Returns an error if a read fails and the plan requires its response.
 pub(super) async fn execute_reads(
     reader: &Reader,
     reads: &BTreeSet<Read>,

@@ -28,7 +28,7 @@ pub(crate) const SELF_PATH: &str = "/proc/self/exe";
 /// helm has no signal handler and just ends.
 ///
 /// # Errors
-/// If the parent has already ended, or the program cannot be started.
+/// Returns an error if the parent has already ended, or the program cannot be started.
 pub fn exec_with_parent_death_signal(parent: u32, argv: &[OsString]) -> Result<Infallible, Error> {
     let Some((program, arguments)) = argv.split_first() else {
         return Err(Error::NothingToExec);

@@ -44,7 +44,7 @@ impl Guard {
     /// Starts the guard process.
     ///
     /// # Errors
-    /// If the process can't be started.
+    /// Returns an error if the process can't be started.
     pub(crate) fn start(instance: &Instance) -> io::Result<Self> {
         let mut command = Command::new(exec::SELF_PATH);
         command.arg(SUBCOMMAND).arg(instance.as_str()).env_clear();
@@ -58,7 +58,7 @@ impl Guard {
     /// Sets the time until which helm may run.
     ///
     /// # Errors
-    /// If the guard process has ended.
+    /// Returns an error if the guard process has ended.
     pub(crate) async fn extend(&mut self, until: Instant) -> Result<(), Error> {
         // Read the uptime before the clock. If this process freezes between the two reads, the guard then kills helm
         // too early instead of too late.
@@ -81,7 +81,7 @@ impl Guard {
 /// has closed stdin and none of its helm processes is left.
 ///
 /// # Errors
-/// If `/proc` is not readable.
+/// Returns an error if `/proc` is not readable.
 pub fn guard_helm(instance: &str) -> Result<(), Error> {
     let proc = Path::new(PROC);
     let (sender, deadlines) = mpsc::channel();

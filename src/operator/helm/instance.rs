@@ -49,7 +49,7 @@ impl Instance {
     /// Returns the identity of this process. `pod_uid` is the pod's uid from the downward API; `None` outside of a pod.
     ///
     /// # Errors
-    /// If `/proc` does not identify this process.
+    /// Returns an error if `/proc` does not identify this process.
     pub fn of_this_process(pod_uid: Option<&str>) -> Result<Self, Error> {
         Self::of(std::process::id(), pod_uid, Path::new("/proc"))
     }

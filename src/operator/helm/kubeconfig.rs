@@ -51,7 +51,7 @@ impl Environment {
 /// in `mount` to `folder`. Outside of a pod, returns the path of the user's `.kube/config`.
 ///
 /// # Errors
-/// If there is no kubeconfig, or the kubeconfig for the service account cannot be written.
+/// Returns an error if there is no kubeconfig, or the kubeconfig for the service account cannot be written.
 pub fn find_kubeconfig(surroundings: &Environment, mount: &Path, folder: &Path) -> Result<PathBuf, Error> {
     if let Some(given) = &surroundings.given {
         return Ok(given.clone());
@@ -71,7 +71,7 @@ pub fn find_kubeconfig(surroundings: &Environment, mount: &Path, folder: &Path) 
 /// Only the operator's user can read the file.
 ///
 /// # Errors
-/// If the file cannot be written.
+/// Returns an error if the file cannot be written.
 pub(crate) fn write_for_service_account(host: &str, port: &str, mount: &Path, folder: &Path) -> Result<PathBuf, Error> {
     // An IPv6 address needs brackets in a URL.
     let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };

@@ -96,7 +96,7 @@ impl Program {
     /// (`HELM_*_HOME`).
     ///
     /// # Errors
-    /// If helm is missing, cannot run, or has an unsupported version.
+    /// Returns an error if helm is missing, cannot run, or has an unsupported version.
     pub async fn find(path: Option<PathBuf>, home: PathBuf) -> Result<Self, Error> {
         let path = path.unwrap_or_else(|| PathBuf::from("helm"));
         let mut program = Self { path, version: OLDEST, home, kubeconfig: None };

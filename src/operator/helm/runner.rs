@@ -64,7 +64,7 @@ impl Runner {
     /// The caller must run in a tokio runtime.
     ///
     /// # Errors
-    /// If the thread that starts processes cannot be started.
+    /// Returns an error if the thread that starts processes cannot be started.
     pub fn new(program: Program, config: Config, instance: Instance) -> io::Result<Self> {
         Ok(Self(Arc::new(Inner {
             program,

@@ -58,7 +58,7 @@ impl Template<'_> {
     /// `scrubber` removes secrets from helm's error messages.
     ///
     /// # Errors
-    /// If helm cannot be started, exceeds the timeout, or fails.
+    /// Returns an error if helm cannot be started, exceeds the timeout, or fails.
     pub async fn render(&self, program: &Program, scrubber: &Scrubber) -> Result<String, Error> {
         let failed = |output: String| Error::Template { release: self.release.to_string(), output };
         let start = |why| Error::Start { path: program.path().to_owned(), why };

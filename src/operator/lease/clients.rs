@@ -31,7 +31,7 @@ impl Clients {
     /// Creates the clients. `name` distinguishes the operator's processes in the audit log of the API server.
     ///
     /// # Errors
-    /// If the configuration is not usable.
+    /// Returns an error if the configuration is not usable.
     pub fn new(mut config: Config, leadership: &Leadership, name: &str) -> Result<Self, kube::Error> {
         let agent = format!("osdpl/{} ({name})", env!("CARGO_PKG_VERSION"));
         config.headers.extend(HeaderValue::from_str(&agent).ok().map(|agent| (header::USER_AGENT, agent)));

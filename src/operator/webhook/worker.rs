@@ -19,7 +19,7 @@ impl Worker {
     /// Starts the thread. At most `waiting` jobs can wait for the thread.
     ///
     /// # Errors
-    /// If the operating system refuses to start a thread.
+    /// Returns an error if the operating system refuses to start a thread.
     pub(super) fn start(waiting: usize) -> anyhow::Result<Self> {
         let (jobs, mut queue) = mpsc::channel::<Job>(waiting);
         let run = move || {

@@ -37,7 +37,7 @@ impl Cluster {
     /// keeps them for later starts.
     ///
     /// # Errors
-    /// If a program is missing and cannot be built, or a component does not start.
+    /// Returns an error if a program is missing and cannot be built, or a component does not start.
     pub async fn start(options: Options) -> Result<Self, Error> {
         Self::bring_up(options, true).await
     }
@@ -46,7 +46,8 @@ impl Cluster {
     /// folder, returns this control plane. The options must set [`Options::folder`].
     ///
     /// # Errors
-    /// If the options have no folder, if a program is missing and cannot be built, or if a component does not start.
+    /// Returns an error if the options have no folder, if a program is missing and cannot be built, or if a component
+    /// does not start.
     pub async fn up(options: Options) -> Result<Self, Error> {
         if let Some(path) = &options.folder
             && let Ok(mut cluster) = Self::attach(path).await
@@ -61,7 +62,7 @@ impl Cluster {
     /// Returns the control plane that runs in this folder, or the existing cluster to which the folder refers.
     ///
     /// # Errors
-    /// If no control plane is running in the folder.
+    /// Returns an error if no control plane is running in the folder.
     pub async fn attach(folder: &Path) -> Result<Self, Error> {
         let folder = Folder::new(folder)?;
         let spec = Spec::read(&folder)?;
@@ -76,7 +77,7 @@ impl Cluster {
     /// folder refers to ([`Options::existing`]). Returns whether a control plane was running.
     ///
     /// # Errors
-    /// If a file of the folder cannot be read or removed.
+    /// Returns an error if a file of the folder cannot be read or removed.
     pub fn down(folder: &Path) -> Result<bool, Error> {
         launch::end(&Folder::new(folder)?)
     }
@@ -157,7 +158,7 @@ impl Cluster {
     /// Returns a new token of a service account. The token is valid for a week.
     ///
     /// # Errors
-    /// If the API server refuses the request.
+    /// Returns an error if the API server refuses the request.
     pub async fn token(&self, namespace: &str, service_account: &str) -> Result<String, Error> {
         kubeconfig::token(&self.client, namespace, service_account).await
     }
@@ -166,7 +167,7 @@ impl Cluster {
     /// kubeconfig refers to a file with the token.
     ///
     /// # Errors
-    /// If the API server refuses the token, or a file cannot be written.
+    /// Returns an error if the API server refuses the token, or a file cannot be written.
     pub async fn kubeconfig_for(&self, namespace: &str, service_account: &str) -> Result<PathBuf, Error> {
         let token = self.token(namespace, service_account).await?;
         let file = |ending: &str| self.folder.identities().join(format!("{namespace}.{service_account}.{ending}"));
@@ -183,7 +184,7 @@ impl Cluster {
     /// Returns the path of a program that the options requested. kubectl is always available.
     ///
     /// # Errors
-    /// If the options did not request the program.
+    /// Returns an error if the options did not request the program.
     pub fn program(&self, program: Program) -> Result<&Path, Error> {
         self.programs.path(program)
     }
@@ -191,7 +192,7 @@ impl Cluster {
     /// Returns the path of helm 3 or 4. The options must have requested this version of helm.
     ///
     /// # Errors
-    /// If the options did not request this version of helm.
+    /// Returns an error if the options did not request this version of helm.
     pub fn helm(&self, major: u8) -> Result<&Path, Error> {
         self.program(if major == 3 { Program::Helm3 } else { Program::Helm4 })
     }
@@ -199,7 +200,7 @@ impl Cluster {
     /// Returns the path of kubectl, which every cluster has.
     ///
     /// # Errors
-    /// If the list of programs in the cluster's folder does not contain kubectl.
+    /// Returns an error if the list of programs in the cluster's folder does not contain kubectl.
     pub fn kubectl(&self) -> Result<&Path, Error> {
         self.program(Program::Kubectl)
     }
@@ -207,7 +208,7 @@ impl Cluster {
     /// Returns every request in the audit log that arrived at `since` or later, oldest first. Needs [`Options::audit`].
     ///
     /// # Errors
-    /// If the log is disabled or cannot be read.
+    /// Returns an error if the log is disabled or cannot be read.
     pub fn audit(&self, since: Timestamp) -> Result<Vec<AuditEntry>, Error> {
         self.require_owned("reading the audit log")?;
         audit::read(&self.folder.audit_log(), since)
@@ -217,7 +218,7 @@ impl Cluster {
     /// is the name of the rule.
     ///
     /// # Errors
-    /// If the API server refuses to store the rule.
+    /// Returns an error if the API server refuses to store the rule.
     pub async fn behaviour(&self, name: &str, rule: &Rule) -> Result<(), Error> {
         self.require_owned("making pods misbehave")?;
         faults::set(&self.client, name, Some(rule)).await
@@ -226,7 +227,7 @@ impl Cluster {
     /// Removes the fault rule with this name. The running pods that matched the rule recover.
     ///
     /// # Errors
-    /// If the API server refuses to remove the rule.
+    /// Returns an error if the API server refuses to remove the rule.
     pub async fn remove_rule(&self, name: &str) -> Result<(), Error> {
         self.require_owned("removing a fault rule")?;
         faults::set(&self.client, name, None).await
@@ -235,7 +236,7 @@ impl Cluster {
     /// Kills a component with SIGKILL and waits until it has exited.
     ///
     /// # Errors
-    /// If the supervisor does not respond, or does not run the component.
+    /// Returns an error if the supervisor does not respond, or does not run the component.
     pub async fn kill(&self, component: Component) -> Result<(), Error> {
         self.send(Request::Kill(component)).await
     }
@@ -243,7 +244,7 @@ impl Cluster {
     /// Freezes a component with SIGSTOP: its connections stay open, but it does not respond.
     ///
     /// # Errors
-    /// If the supervisor does not respond, or does not run the component.
+    /// Returns an error if the supervisor does not respond, or does not run the component.
     pub async fn freeze(&self, component: Component) -> Result<(), Error> {
         self.send(Request::Freeze(component)).await
     }
@@ -251,7 +252,7 @@ impl Cluster {
     /// Continues a frozen component with SIGCONT.
     ///
     /// # Errors
-    /// If the supervisor does not respond, or does not run the component.
+    /// Returns an error if the supervisor does not respond, or does not run the component.
     pub async fn thaw(&self, component: Component) -> Result<(), Error> {
         self.send(Request::Thaw(component)).await
     }
@@ -260,7 +261,7 @@ impl Cluster {
     /// is ready.
     ///
     /// # Errors
-    /// If the supervisor does not respond, or the component does not start.
+    /// Returns an error if the supervisor does not respond, or the component does not start.
     pub async fn restart(&self, component: Component) -> Result<(), Error> {
         self.send(Request::Start(component)).await
     }

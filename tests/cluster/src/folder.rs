@@ -12,7 +12,7 @@ impl Folder {
     /// Returns the cluster folder with this path. Creates no files.
     ///
     /// # Errors
-    /// If the working directory is unknown.
+    /// Returns an error if the working directory is unknown.
     pub fn new(path: &Path) -> Result<Self, Error> {
         std::path::absolute(path).map(Self).map_err(Error::file("resolve", path))
     }

@@ -98,7 +98,7 @@ impl Programs {
     /// Returns the path of a program.
     ///
     /// # Errors
-    /// If the caller did not request the program.
+    /// Returns an error if the caller did not request the program.
     pub fn path(&self, program: Program) -> Result<&Path, Error> {
         let path = self.0.get(&program).map(PathBuf::as_path);
         path.ok_or_else(|| Error::NotAskedFor { program: program.to_string() })
@@ -142,7 +142,7 @@ impl Programs {
 /// build.
 ///
 /// # Errors
-/// If Go is missing or too old for a necessary build, or a build fails.
+/// Returns an error if Go is missing or too old for a necessary build, or a build fails.
 pub fn ensure(wanted: &[Program], report: &mut dyn FnMut(&Progress)) -> Result<Programs, Error> {
     let go = build::Go::find();
     let mut found = BTreeMap::new();

@@ -40,7 +40,7 @@ impl NodeTarget {
 /// Returns the set of nodes that an entry of `spec.nodes.overrides` selects.
 ///
 /// # Errors
-/// If charts can't select these nodes, returns a message with the reason and the remedy.
+/// Returns an error if charts can't select these nodes, returns a message with the reason and the remedy.
 pub fn parse_target(entry: &NodeOverride) -> Result<NodeTarget, String> {
     let Some(selector) = &entry.selector else { return Ok(NodeTarget::Hosts(entry.nodes.iter().cloned().collect())) };
     let NodeSelector { match_labels, match_expressions } = selector;

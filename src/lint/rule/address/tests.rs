@@ -117,9 +117,9 @@ fn reports_overlapping_cluster_networks_once() {
         cluster_overlap(&ClusterInfo { networks, ..ClusterInfo::default() }).map(|finding| finding.message)
     };
     let found = message(vec![range(true, "10.0.0.0/8"), range(false, "10.96.0.0/12"), range(true, "10.96.1.0/24")]);
-    assert!(found.unwrap().starts_with("a network of the cluster's pods overlaps 10.96.0.0/12 of Services, "));
+    assert!(found.unwrap().starts_with("a network of the cluster's pods overlaps 10.96.0.0/12 of Services: "));
     let found = message(vec![range(true, "10.0.0.0/8"), range(false, "10.96.0.0/12")]);
-    assert!(found.unwrap().starts_with("10.0.0.0/8 of pods overlaps 10.96.0.0/12 of Services, "));
+    assert!(found.unwrap().starts_with("10.0.0.0/8 of pods overlaps 10.96.0.0/12 of Services: "));
     let separate = vec![range(true, "10.244.0.0/16"), range(false, "10.96.0.0/12"), range(false, "10.96.0.1/32")];
     assert_eq!(message(separate), None, "an overlap of two Service networks is not reported");
 }

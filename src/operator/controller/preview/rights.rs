@@ -26,7 +26,8 @@ pub(super) struct Rights {
 /// releases.
 ///
 /// # Errors
-/// If the user may not read the namespaces of the releases either; the message names every refused read.
+/// Returns an error if the user may not read the namespaces of the releases either; the message names every refused
+/// read.
 pub(super) async fn check_rights(
     client: &Client,
     namespaces: &BTreeSet<String>,

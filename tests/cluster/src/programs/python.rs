@@ -20,7 +20,7 @@ const WHICH: &str = "import platform, sys, venv, ensurepip\n\
 /// Returns the path of the environment's Python interpreter. Creates the environment if it does not exist.
 ///
 /// # Errors
-/// If Python or its venv module is missing, or a library can't be installed.
+/// Returns an error if Python or its venv module is missing, or a library can't be installed.
 pub fn ensure(report: &mut dyn FnMut(&Progress)) -> Result<PathBuf, Error> {
     let which = which()?;
     let cache = cache()?;
