@@ -33,7 +33,7 @@ COPY Cargo.toml ${CHARTS} charts/
 COPY --from=helm /helm/helm /usr/local/bin/helm
 RUN --mount=type=cache,target=/usr/local/cargo/registry --mount=type=cache,target=/osdpl/target \
     rm charts/Cargo.toml \
-    && cargo build --config deploy/dist.toml --profile dist --locked --bin osdpl \
+    && cargo rustc --config deploy/dist.toml --profile dist --locked -p osdpl --bin osdpl -- -Clink-arg=-Wl,-T,deploy/rare-code.ld \
     && deploy/image-root /image-root --osdpl target/dist/osdpl --helm /usr/local/bin/helm ${CHARTS:+--charts charts}
 
 FROM scratch AS prebuilt

@@ -37,7 +37,7 @@ build:
 
 # Builds the program for the operator's image.
 dist:
-	$(CARGO) build --config deploy/dist.toml --profile dist -p osdpl --bins
+	$(CARGO) rustc --config deploy/dist.toml --profile dist -p osdpl --bin osdpl -- -Clink-arg=-Wl,-T,deploy/rare-code.ld
 
 ## make check       run the tests without a control plane: lints, unit tests, golden files, bad inputs, layout, deploy
 check: lint
