@@ -1,7 +1,6 @@
 //! Connects to the cluster, or explains why that fails.
 
 use std::error::Error as _;
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -13,9 +12,9 @@ use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 
 use super::duration;
 use super::input::ReadError;
+use super::kubeconfig;
 use osdpl_client::{Bounds, bounded, connect, describe_failure, refusal};
 use osdpl_core::catalog::did_you_mean;
-use osdpl_values::yaml;
 
 /// The address of the API server that this process uses, and the command-line options that select another API server.
 /// Error messages contain both.
@@ -45,7 +44,7 @@ pub(crate) struct ClusterOption {
 impl ClusterOption {
     /// Whether an option or KUBECONFIG selects a cluster.
     pub(crate) fn is_selected(&self) -> bool {
-        self.kubeconfig.is_some() || self.context.is_some() || from_environment().is_some()
+        self.kubeconfig.is_some() || self.context.is_some() || kubeconfig::from_environment().is_some()
     }
 
     /// Returns a client for the cluster that kubectl would use.
@@ -65,13 +64,13 @@ impl ClusterOption {
     async fn config(&self) -> anyhow::Result<Config> {
         let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
         if let Some(file) = &self.kubeconfig {
-            let kubeconfig = Kubeconfig::read_from(file).map_err(|error| unreadable(file, error))?;
+            let kubeconfig = kubeconfig::read_from(file).map_err(|error| unreadable(file, error))?;
             let config = Config::from_custom_kubeconfig(kubeconfig.clone(), &options).await;
             return config.map_err(|error| unusable(&file.display().to_string(), &kubeconfig, &error));
         }
         let inferred = match &self.context {
-            Some(_) => Config::from_kubeconfig(&options).await.ok(),
-            None => Config::infer().await.ok(),
+            Some(_) => kubeconfig::from_files(&options).await.ok(),
+            None => kubeconfig::infer().await.ok(),
         };
         match inferred {
             Some(config) => Ok(config),
@@ -81,7 +80,7 @@ impl ClusterOption {
 
     /// Returns an error that explains why the user's kubeconfig files select no cluster.
     async fn explain_failure(&self, options: &KubeConfigOptions) -> anyhow::Error {
-        let (files, reason) = kubeconfig_files();
+        let (files, reason) = kubeconfig::files();
         let existing: Vec<&PathBuf> = files.iter().filter(|file| file.exists()).collect();
         let names =
             |files: &[&PathBuf]| files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(", ");
@@ -93,13 +92,15 @@ impl ClusterOption {
             );
         }
         for file in &existing {
-            if let Err(error) = Kubeconfig::read_from(file) {
+            if let Err(error) = kubeconfig::read_from(file) {
                 return unreadable(file, error);
             }
         }
-        match (Kubeconfig::read(), Config::from_kubeconfig(options).await) {
-            (Ok(kubeconfig), Err(error)) => unusable(&names(&existing), &kubeconfig, &error),
-            (Err(error), _) => anyhow!("the kubeconfig {} can't be used: {error}; correct it", names(&existing)),
+        match (kubeconfig::read(), kubeconfig::from_files(options).await) {
+            (Ok(kubeconfig), Err(kubeconfig::Error::Select(error))) => unusable(&names(&existing), &kubeconfig, &error),
+            (Err(error), _) | (_, Err(error)) => {
+                anyhow!("the kubeconfig {} can't be used: {error}; correct it", names(&existing))
+            }
             (Ok(_), Ok(_)) => anyhow!("the kubeconfig {} changed while it was read; try again", names(&existing)),
         }
     }
@@ -131,44 +132,20 @@ fn unusable(name: &str, kubeconfig: &Kubeconfig, error: &KubeconfigError) -> any
 /// Whether a kubeconfig or the pod's environment names a cluster. The kubeconfig may be invalid, and the cluster may be
 /// unreachable.
 pub(crate) fn is_configured() -> bool {
-    let in_files = match Kubeconfig::read() {
+    let in_files = match kubeconfig::read() {
         Ok(kubeconfig) => !kubeconfig.clusters.is_empty(),
-        Err(_) => kubeconfig_files().0.iter().any(|file| file.exists()),
+        Err(_) => kubeconfig::files().0.iter().any(|file| file.exists()),
     };
     in_files || std::env::var_os("KUBERNETES_SERVICE_HOST").is_some()
 }
 
-/// Returns the value of the environment variable KUBECONFIG. Like kubectl, treats an empty value as unset.
-fn from_environment() -> Option<OsString> {
-    std::env::var_os("KUBECONFIG").filter(|text| !text.is_empty())
-}
-
-/// Returns the kubeconfig files that kubectl would read, and the reason why kubectl would read them, for error
-/// messages.
-fn kubeconfig_files() -> (Vec<PathBuf>, &'static str) {
-    if let Some(text) = from_environment() {
-        let files = std::env::split_paths(&text).filter(|path| path.as_os_str() != "").collect();
-        return (files, "KUBECONFIG names it");
-    }
-    let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
-    (vec![home.join(".kube/config")], "KUBECONFIG is not set")
-}
-
-/// Returns the error for a file that is not a kubeconfig. The error never quotes the file, which may contain tokens.
-#[allow(clippy::disallowed_methods, reason = "the command line reads the file that its user names")]
-fn unreadable(file: &Path, error: KubeconfigError) -> anyhow::Error {
-    let name = file.display().to_string();
+/// Returns the error for a file that is not a kubeconfig.
+fn unreadable(file: &Path, error: kubeconfig::Error) -> anyhow::Error {
     match error {
-        KubeconfigError::ReadConfig(error, _) => ReadError::new(format_args!("the kubeconfig {name}"), &error).into(),
-        other => {
-            let text = std::fs::read_to_string(file).unwrap_or_default();
-            let message = other.to_string();
-            let why = yaml::parse::<serde_json::Value>(&name, &text).err().map_or_else(
-                || format!("{name}: {}", message.lines().next().unwrap_or_default()),
-                |error| error.to_string(),
-            );
-            anyhow!("this is not a kubeconfig: {why}; correct it, or name another with --kubeconfig")
+        kubeconfig::Error::Read { error, .. } => {
+            ReadError::new(format_args!("the kubeconfig {}", file.display()), &error).into()
         }
+        other => anyhow!("this is not a kubeconfig: {other}; correct it, or name another with --kubeconfig"),
     }
 }
 
@@ -236,7 +213,7 @@ mod tests {
         for (text, context, expected) in [
             ("", None, "reading the kubeconfig FILE: there is no such file; name an existing one"),
             ("token: hunter2\na: [", None, "this is not a kubeconfig: FILE:2:4: unclosed bracket '['; correct it"),
-            ("contexts: hunter2\n", None, "this is not a kubeconfig: FILE: failed to parse"),
+            ("contexts: hunter2\n", None, "this is not a kubeconfig: FILE:1:1: "),
             (
                 KUBECONFIG,
                 None,

@@ -23,6 +23,7 @@ mod explain;
 mod finding_output;
 mod forget;
 mod input;
+mod kubeconfig;
 mod limited_pull;
 mod live;
 mod manifests;

@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use super::common::CatalogOption;
 use super::connect::readable;
 use super::connect::remember_server;
+use super::kubeconfig;
 use osdpl_client::{HttpConfig, Permit, Scope};
 use osdpl_core::catalog::Catalog;
 use osdpl_core::scrub::Scrubber;
@@ -200,12 +201,10 @@ impl Arguments {
 
     /// Returns the clients of the cluster. `name` identifies this process in the Lease.
     async fn clients(&self, leadership: &Leadership, name: &str) -> anyhow::Result<Clients> {
-        let clients = async {
-            let config = kube::Config::infer().await.map_err(kube::Error::InferConfig)?;
-            remember_server(&config, "KUBECONFIG, or the pod's own cluster");
-            Clients::new(config, leadership, name)
-        };
-        clients.await.map_err(readable).context("no cluster to connect to")
+        const FAILURE: &str = "no cluster to connect to";
+        let config = kubeconfig::infer().await.context(FAILURE)?;
+        remember_server(&config, "KUBECONFIG, or the pod's own cluster");
+        Clients::new(config, leadership, name).map_err(readable).context(FAILURE)
     }
 
     async fn program(&self) -> anyhow::Result<Program> {

@@ -1,0 +1,102 @@
+//! Reads kubeconfig files.
+//!
+//! kube has the same functions, but they parse YAML directly into kube's types. The compiler generates the YAML parser
+//! again for each of these types, which needs 0.3 MB of the program. This module first converts YAML to JSON, as osdpl
+//! does with all YAML of users. Do not call kube's functions that read files: one call brings back the 0.3 MB.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use kube::Config;
+use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
+
+use osdpl_values::yaml::{self, LocatedNode};
+
+/// Why no usable kubeconfig was read. The error never quotes the file, which may contain tokens.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error("{}: {error}", file.display())]
+    Read { file: PathBuf, error: std::io::Error },
+    #[error("{0}")]
+    Parse(yaml::Error),
+    #[error(transparent)]
+    Select(#[from] KubeconfigError),
+}
+
+/// Reads one file. Relative paths in the file are relative to its folder.
+#[allow(clippy::disallowed_methods, reason = "the command line reads the file that its user names")]
+pub(crate) fn read_from(file: &Path) -> Result<Kubeconfig, Error> {
+    let text = std::fs::read_to_string(file).map_err(|error| Error::Read { file: file.to_owned(), error })?;
+    let name = file.display().to_string();
+    let node: LocatedNode = yaml::parse(&name, &text).map_err(Error::Parse)?;
+    if node.value().is_null() {
+        return Ok(Kubeconfig::default());
+    }
+    let mut kubeconfig: Kubeconfig = node.deserialize(&name).map_err(Error::Parse)?;
+    if let Some(folder) = file.parent() {
+        resolve_paths(&mut kubeconfig, folder);
+    }
+    Ok(kubeconfig)
+}
+
+/// Reads the files that KUBECONFIG names, or `~/.kube/config`. Of several files, the first that sets a value wins.
+pub(crate) fn read() -> Result<Kubeconfig, Error> {
+    let (files, _) = files();
+    files.iter().try_fold(Kubeconfig::default(), |merged, file| Ok(merged.merge(read_from(file)?)?))
+}
+
+/// Returns the settings of the client that the user's kubeconfig files select.
+pub(crate) async fn from_files(options: &KubeConfigOptions) -> Result<Config, Error> {
+    Ok(Config::from_custom_kubeconfig(read()?, options).await?)
+}
+
+/// Returns the settings of the client that the user's kubeconfig files select; without such files, of the pod's own
+/// cluster.
+pub(crate) async fn infer() -> anyhow::Result<Config> {
+    let mut config = match from_files(&KubeConfigOptions::default()).await {
+        Ok(config) => config,
+        Err(error) => Config::incluster().map_err(|pod| anyhow::anyhow!("this is not a pod ({pod}), and {error}"))?,
+    };
+    config.apply_debug_overrides();
+    Ok(config)
+}
+
+/// Returns the value of the environment variable KUBECONFIG. Like kubectl, treats an empty value as unset.
+pub(crate) fn from_environment() -> Option<OsString> {
+    std::env::var_os("KUBECONFIG").filter(|text| !text.is_empty())
+}
+
+/// Returns the kubeconfig files that kubectl would read, and the reason why kubectl would read them, for error
+/// messages.
+pub(crate) fn files() -> (Vec<PathBuf>, &'static str) {
+    if let Some(text) = from_environment() {
+        let files = std::env::split_paths(&text).filter(|path| path.as_os_str() != "").collect();
+        return (files, "KUBECONFIG names it");
+    }
+    let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
+    (vec![home.join(".kube/config")], "KUBECONFIG is not set")
+}
+
+/// Replaces relative paths by paths below `folder`, like kubectl. A command without a slash is found by `PATH`.
+fn resolve_paths(kubeconfig: &mut Kubeconfig, folder: &Path) {
+    let resolve = |path: &mut Option<String>| {
+        // `join` returns an absolute path unchanged.
+        let joined = path.as_ref().and_then(|path| folder.join(path).to_str().map(str::to_owned));
+        if joined.is_some() {
+            *path = joined;
+        }
+    };
+    for cluster in kubeconfig.clusters.iter_mut().filter_map(|named| named.cluster.as_mut()) {
+        resolve(&mut cluster.certificate_authority);
+    }
+    for user in kubeconfig.auth_infos.iter_mut().filter_map(|named| named.auth_info.as_mut()) {
+        resolve(&mut user.client_certificate);
+        resolve(&mut user.client_key);
+        resolve(&mut user.token_file);
+        if let Some(exec) = &mut user.exec
+            && exec.command.as_deref().is_some_and(|command| command.contains('/'))
+        {
+            resolve(&mut exec.command);
+        }
+    }
+}
