@@ -292,6 +292,13 @@ pub struct DesiredRelease {
 }
 
 impl Desired {
+    /// Returns a digest of the settings of objects outside of releases: 12 hexadecimal digits.
+    pub fn object_digest(&self) -> String {
+        let mut digest = osdpl_values::digest(self.object_settings.iter().map(String::as_str));
+        digest.truncate(12);
+        digest
+    }
+
     /// Whether the operator is still fetching the chart of any release, and so does not know all inputs yet.
     pub fn is_fetching(&self) -> bool {
         let mut blocked = self.releases.values().filter_map(|release| release.blocked.as_ref());

@@ -38,6 +38,9 @@ pub struct Policy {
     pub approved: Option<String>,
     /// The target hash that a person approved earlier, from the status. osdpl uses it only with [`Approval::Always`].
     pub approved_target: Option<String>,
+    /// The digest of the approved settings of objects outside of releases ([`Desired::object_digest`]), from the status.
+    /// osdpl uses it only with [`Approval::Always`].
+    pub approved_objects: Option<String>,
     /// The names of existing releases that osdpl may adopt; `all` stands for every release.
     pub adopt: BTreeSet<String>,
     /// The names of releases whose repair a person requested. In a repair, osdpl overwrites revisions and object
@@ -67,6 +70,13 @@ impl Policy {
     /// does not set `approval: Always`.
     pub fn approves_spec_change(&self, hash: &str) -> bool {
         self.approval != Approval::Always || self.approves(hash)
+    }
+
+    /// Whether osdpl may change objects outside of releases to their state in `desired`, such as labels of nodes. `hash`
+    /// is the target hash. While changes of releases wait, the approved settings of objects stay in force, so that, for
+    /// example, a new node of a role gets its labels.
+    pub fn approves_objects(&self, desired: &Desired, hash: &str) -> bool {
+        self.approves_spec_change(hash) || self.approved_objects.as_deref() == Some(&desired.object_digest())
     }
 
     /// Whether a person approved the hash earlier, with an annotation that osdpl has removed since.

@@ -132,6 +132,16 @@ impl<'a> Report<'a> {
     }
 }
 
+/// Returns what a person approved: `now` if a person approved this target, otherwise the earlier approval. Only
+/// `approval: Always` needs it.
+fn approved(report: &Report<'_>, before: Option<&String>, now: impl Fn() -> String) -> Option<String> {
+    match report.spec.approval {
+        Some(Approval::Always) if report.plan.approved => Some(now()),
+        Some(Approval::Always) => before.cloned(),
+        _ => None,
+    }
+}
+
 /// Returns the next status of the resource, and the events about the changes since the previous status.
 pub fn report(
     previous: Option<&OpenStackDeploymentStatus>,
@@ -159,11 +169,8 @@ pub fn report(
         helm: Some(report.helm.clone()).filter(|version| !version.is_empty()),
         // While the operator fetches a chart, the target hash is not final, so do not show it for approval yet.
         approval: (waiting && !report.desired.is_fetching()).then(|| report.plan.hash.clone()),
-        approved_target: match report.spec.approval {
-            Some(Approval::Always) if report.plan.approved => Some(report.plan.hash.clone()),
-            Some(Approval::Always) => before.approved_target.clone(),
-            _ => None,
-        },
+        approved_target: approved(report, before.approved_target.as_ref(), || report.plan.hash.clone()),
+        approved_objects: approved(report, before.approved_objects.as_ref(), || report.desired.object_digest()),
         conditions: conditions::conditions(&before.conditions, &assessment, report, &children, now),
         causes: causes::causes(&before.causes, report, now),
         owned_releases: match report.owned {

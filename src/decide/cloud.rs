@@ -271,7 +271,7 @@ fn take_steps(
     let mut releases = plan::plan(desired, observed, catalog, policy, draft.snapshot.now);
     let wanted = desired.releases.values().map(|release| &release.key).collect();
     draft.problems.extend(namespaces::left_outside(draft.snapshot, observed, &wanted));
-    let awaiting_objects = draft.add_spec_changes(policy.approves_spec_change(&releases.hash));
+    let awaiting_objects = draft.add_spec_changes(policy.approves_objects(desired, &releases.hash));
     let additions = Some(additions::approved(&draft.snapshot.deployment, catalog, policy, &releases.hash));
     charts::wait_for_charts(&mut releases, placeholders);
     rollouts::plan_strategies(draft, desired, observed, &releases);

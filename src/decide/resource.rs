@@ -151,6 +151,7 @@ pub(crate) fn policy(deployment: &OpenStackDeployment) -> Policy {
         approval: deployment.spec.approval.unwrap_or_default(),
         approved: deployment.annotations().get(APPROVE).cloned(),
         approved_target: deployment.status.as_ref().and_then(|status| status.approved_target.clone()),
+        approved_objects: deployment.status.as_ref().and_then(|status| status.approved_objects.clone()),
         adopt: annotated_names(deployment, ADOPT),
         repair: annotated_names(deployment, REPAIR),
         skip_hooks: annotated_names(deployment, SKIP_HOOKS),

@@ -117,9 +117,14 @@ fn always_holds_back_labels_and_external_services() {
         assert_eq!(published_address(world).await, "192.0.2.7");
         let runs = world.helm_runs().len();
 
-        // A new node does not change the spec. So the operator labels it without a new approval.
+        // A new node does not change the spec. So the operator labels it without a new approval, also while another
+        // change waits for approval.
+        let change = json!({"conf": {"database": {"my_cnf": "[mysqld]"}}});
+        world.apply(&with_values(spec.clone(), "mariadb", change)).await;
+        world.until_reason(reason::APPROVAL).await;
         nodes.add("late", json!({})).await;
         nodes.until_labels(&late, &[COMPUTE, SWITCH]).await;
+        assert_eq!(world.helm_runs().len(), runs, "the change of mariadb must wait for approval");
 
         spec["services"]["memcached"]["external"] = json!({"host": "192.0.2.8"});
         world.apply(&spec).await;

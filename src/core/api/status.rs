@@ -40,6 +40,10 @@ pub struct OpenStackDeploymentStatus {
     /// further approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approved_target: Option<String>,
+    /// The digest of the roles of nodes, external services and settings of Ceph that a person approved last; only with
+    /// `spec.approval: Always`. While other changes wait, the operator continues to apply these.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approved_objects: Option<String>,
     /// The conditions Ready, Progressing, Degraded, Paused, Reconciling and Stalled; `CephReady` if the spec names a
     /// Ceph, `RolledOut` if there were rollouts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
