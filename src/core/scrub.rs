@@ -67,6 +67,12 @@ impl Scrubber {
             // for both.
             all.extend(forms(secret.trim()));
         }
+        Self::from_forms(all)
+    }
+
+    /// Creates a scrubber for these forms of secrets. Unlike [`Scrubber::new`], the function is not generic: so the
+    /// program contains its code only once.
+    fn from_forms(all: BTreeSet<String>) -> Self {
         let mut forms: Vec<String> = all.into_iter().filter(|form| form.len() >= MIN_SECRET_LENGTH).collect();
         forms.sort_by(|left, right| right.len().cmp(&left.len()).then_with(|| left.cmp(right)));
         let long = forms.iter().map(|form| join_lines(form).0).filter(|form| form.len() >= SHORTEST_LINE);

@@ -81,7 +81,8 @@ impl std::error::Error for Errors {}
 
 /// Returns `, did you mean "nova"?` with the candidate that is most similar to `name`; empty if none is similar enough.
 pub fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
-    nearest_name(name, candidates).map(|candidate| format!(", did you mean {candidate:?}?")).unwrap_or_default()
+    let nearest = nearest_of(name, &mut candidates.into_iter());
+    nearest.map(|candidate| format!(", did you mean {candidate:?}?")).unwrap_or_default()
 }
 
 #[cfg(debug_assertions)]
@@ -95,11 +96,16 @@ thread_local! {
 /// A candidate is similar enough if it differs from `name` in few letters. It is also similar enough if it is the only
 /// candidate that shares all words with `name` (see `share_words`).
 pub fn nearest_name<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    nearest_of(name, &mut candidates.into_iter())
+}
+
+/// Does the work of [`nearest_name`], but is not generic: so the program contains its code only once.
+fn nearest_of<'a>(name: &str, candidates: &mut dyn Iterator<Item = &'a str>) -> Option<&'a str> {
     #[cfg(debug_assertions)]
     SEARCHES.set(SEARCHES.get() + 1);
     let lower = name.to_lowercase();
     let mut all: Vec<(usize, &str)> =
-        candidates.into_iter().map(|candidate| (osa_distance(&lower, &candidate.to_lowercase()), candidate)).collect();
+        candidates.map(|candidate| (osa_distance(&lower, &candidate.to_lowercase()), candidate)).collect();
     all.sort_unstable();
     all.dedup();
     // If several numbers differ from `name` in equally many digits, prefer the number with the nearest value.
