@@ -8,6 +8,7 @@ use clap::Args;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt};
+use osdpl_values::CollectSorted;
 use serde_json::json;
 
 use super::common::Target;
@@ -44,7 +45,7 @@ impl Arguments {
         let deployment = target.find(&client).await?;
         let requested =
             deployment.annotations().get(FORGET_NODES_ANNOTATION).into_iter().flat_map(|text| text.split(','));
-        let all: BTreeSet<&str> = requested.chain(self.nodes.iter().map(String::as_str)).collect();
+        let all: BTreeSet<&str> = requested.chain(self.nodes.iter().map(String::as_str)).collect_set();
         let value = all.into_iter().collect::<Vec<_>>().join(",");
         let api: Api<OpenStackDeployment> = Api::namespaced(client, &deployment.namespace().unwrap_or_default());
         let patch = Patch::Merge(json!({"metadata": {"annotations": {FORGET_NODES_ANNOTATION: value}}}));

@@ -11,6 +11,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::Args;
 use futures::TryFutureExt as _;
+use osdpl_values::CollectSorted;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Notify, watch};
@@ -175,7 +176,7 @@ impl Arguments {
 
     /// Returns the namespaces in which the operator has rights.
     fn scope(&self) -> Scope {
-        let names: BTreeSet<&String> = self.namespaces.iter().filter(|name| !name.is_empty()).collect();
+        let names: BTreeSet<&String> = self.namespaces.iter().filter(|name| !name.is_empty()).collect_set();
         if names.is_empty() { Scope::All } else { Scope::Namespaces(names.into_iter().cloned().collect()) }
     }
 

@@ -28,7 +28,7 @@ use osdpl_core::desired::{Desired, DesiredRelease, layers, redact};
 use osdpl_core::scrub::Scrubber;
 use osdpl_operator::controller::collect_secrets;
 use osdpl_operator::helm::Version;
-use osdpl_values::yaml;
+use osdpl_values::{CollectSorted, yaml};
 use osdpl_values::{Layer, Origin, Path, Values, get, leaves, set};
 use write::manifest;
 
@@ -143,13 +143,13 @@ impl Arguments {
         let catalog = self.catalog.load_for(&document)?.catalog;
         let Offline { deployment, selection, facts, desired, .. } = Offline::resolve_strictly(&document, &catalog)?;
         let jobs = desired.releases.iter().map(|(name, release)| (name.clone(), release.plain_jobs.clone()));
-        let jobs = jobs.collect();
+        let jobs = jobs.collect_map();
         let user_secrets = |(name, release): (&String, &DesiredRelease)| {
             let layers = layers(name, &deployment.spec, &catalog, &selection, &facts).unwrap_or_default();
             (name.clone(), layers.iter().flat_map(|layer| user_secret_paths(layer, &release.secret)).collect())
         };
         Ok(Cloud {
-            user_secrets: desired.releases.iter().map(user_secrets).collect(),
+            user_secrets: desired.releases.iter().map(user_secrets).collect_map(),
             namespace: deployment.namespace().unwrap_or_default(),
             name: deployment.name_any(),
             jobs,

@@ -40,6 +40,7 @@ pub use secrets::SecretField;
 pub use text::{Files, LazyTree, Text};
 
 use crate::drift::ToleratedChanges;
+use osdpl_values::CollectSorted;
 use osdpl_values::expr::Expression;
 use osdpl_values::{Path, Values};
 
@@ -318,7 +319,7 @@ impl Catalog {
     /// expression that reads the variable `ceph`.
     pub fn ceph_paths(&self, release: &str) -> BTreeSet<Path> {
         let expressions = self.bodies(release).flat_map(Body::whole_scalar_expressions);
-        expressions.filter(|(_, expression)| crate::ceph::uses_ceph(expression)).map(|(path, _)| path).collect()
+        expressions.filter(|(_, expression)| crate::ceph::uses_ceph(expression)).map(|(path, _)| path).collect_set()
     }
 
     /// Returns the fields of features that reference a key of a Secret, in the order of the fields. `features` are the

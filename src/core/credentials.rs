@@ -13,7 +13,7 @@ use base64::Engine as _;
 use crate::api::{OpenStackDeploymentSpec, SecretKey};
 use crate::catalog::{Body, Catalog, CredentialKind, file};
 use crate::desired::Selection;
-use osdpl_values::{Path, Values, get};
+use osdpl_values::{CollectSorted, Path, Values, get};
 
 /// The identity of a credential: the name of the service that owns it, and the credential's name in that service.
 pub type Name = (String, String);
@@ -36,7 +36,7 @@ pub fn list_needed_credentials<'a>(
         let credential = catalog.services.get(&service)?.credentials.get(&name)?;
         Some(((service, name), credential))
     };
-    names.into_iter().filter_map(recipe).collect()
+    names.into_iter().filter_map(recipe).collect_map()
 }
 
 /// Returns the Secret and key that the user names in the spec for a credential; `None` if the spec names none.

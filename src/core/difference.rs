@@ -21,6 +21,7 @@ mod object;
 use std::collections::BTreeMap;
 use std::fmt;
 
+use osdpl_values::CollectSorted;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -143,7 +144,7 @@ pub fn diff_manifests(before: &[Object], after: &[Object], scrubber: &Scrubber) 
 /// the same identity, the result contains only the last object, as in helm.
 fn by_id(objects: &[Object]) -> BTreeMap<&Id, &Object> {
     let taking_part = objects.iter().filter(|object| !object.is_hook() || object.is_hook_of_upgrades());
-    taking_part.map(|object| (object.id(), object)).collect()
+    taking_part.map(|object| (object.id(), object)).collect_map()
 }
 
 /// Returns the effect of an upgrade on an object that differs between the manifests.

@@ -4,6 +4,8 @@
 
 use std::path::Path;
 
+use osdpl_values::CollectSorted;
+
 use crate::catalog::{Catalog, Errors, Files, Text};
 
 /// A built-in file: its path, its compressed text and its compressed JSON (the fields of [`Text::BuiltIn`]).
@@ -57,7 +59,7 @@ pub fn read_files(folder: Option<&Path>) -> Result<Files, Error> {
 pub fn built_in() -> Files {
     let text =
         |&(path, deflated, deflated_json): &BuiltIn| (path.to_owned(), Text::BuiltIn { deflated, deflated_json });
-    BUILT_IN.iter().map(text).collect()
+    BUILT_IN.iter().map(text).collect_map()
 }
 
 #[allow(clippy::disallowed_methods, reason = "reading the catalogue's files is the only I/O of this crate")]

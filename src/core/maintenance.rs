@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use osdpl_values::CollectSorted;
+
 use crate::api::OpenStackDeploymentSpec;
 use crate::catalog::{Catalog, Component};
 use crate::desired::role_labels;
@@ -39,7 +41,7 @@ pub fn setting(
     has_nova: bool,
 ) -> CloudSettings {
     let mut roles: BTreeMap<String, Labels> =
-        catalog.roles.iter().map(|(name, role)| (name.clone(), role.labels.clone())).collect();
+        catalog.roles.iter().map(|(name, role)| (name.clone(), role.labels.clone())).collect_map();
     roles.extend(spec.nodes.roles.iter().map(|(name, role)| (name.clone(), role_labels(name, role, catalog))));
     let releases = || catalog.services.values().flat_map(|service| service.releases.values());
     CloudSettings {
@@ -48,7 +50,7 @@ pub fn setting(
         has_nova,
         limits: spec.nodes.maintenance.as_ref().map(|own| own.limits.clone()).unwrap_or_default(),
         roles,
-        quorum: releases().flat_map(|release| release.quorum.iter().cloned()).collect(),
+        quorum: releases().flat_map(|release| release.quorum.iter().cloned()).collect_set(),
         hosts: releases().find_map(|release| Some(release.hosts.as_ref()?.component.clone())),
     }
 }
@@ -79,7 +81,7 @@ impl CloudSettings {
     pub fn roles_of(&self, labels: &Labels) -> BTreeSet<String> {
         let matches =
             |wanted: &Labels| !wanted.is_empty() && wanted.iter().all(|(key, value)| labels.get(key) == Some(value));
-        self.roles.iter().filter(|(_, wanted)| matches(wanted)).map(|(name, _)| name.clone()).collect()
+        self.roles.iter().filter(|(_, wanted)| matches(wanted)).map(|(name, _)| name.clone()).collect_set()
     }
 }
 

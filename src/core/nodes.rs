@@ -18,6 +18,8 @@ mod roles;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use osdpl_values::CollectSorted;
+
 use crate::api::{OpenStackDeploymentSpec, RoleStatus};
 use crate::catalog::Catalog;
 use crate::desired::Finding;
@@ -73,10 +75,10 @@ impl LabelChange {
     ///
     /// A label whose value the change replaces keeps its present value.
     pub fn without_losses(&self) -> Option<Self> {
-        let kept: Labels = self.losses.iter().filter_map(|label| label.split_once('=')).map(owned).collect();
+        let kept: Labels = self.losses.iter().filter_map(|label| label.split_once('=')).map(owned).collect_map();
         let is_kept = |label: &String| label.split_once('=').is_some_and(|(key, _)| kept.contains_key(key));
         let gains: Vec<String> = self.gains.iter().filter(|label| !is_kept(label)).cloned().collect();
-        let labels = self.labels.clone().into_iter().chain(kept.clone()).collect();
+        let labels = self.labels.clone().into_iter().chain(kept.clone()).collect_map();
         (!gains.is_empty()).then(|| Self { labels, gains, losses: Vec::new(), ..self.clone() })
     }
 }
@@ -100,7 +102,7 @@ pub fn build_inventory(
         // Check the entries of `spec.nodes.overrides` with the labels that the roles are about to set, because the
         // entries may select nodes by these labels.
         let labelled = nodes.iter().map(|(name, node)| (name.clone(), apply(node, inventory.changes.get(name))));
-        overrides::check_overrides(&spec.nodes, catalog, &labelled.collect(), &mut inventory.findings);
+        overrides::check_overrides(&spec.nodes, catalog, &labelled.collect_map(), &mut inventory.findings);
     }
     inventory
 }
@@ -120,7 +122,7 @@ pub fn count_labelled_nodes(
     changes: &BTreeMap<String, LabelChange>,
     labels: impl IntoIterator<Item = (String, String)>,
 ) -> NodeCount {
-    let labels: BTreeSet<(String, String)> = labels.into_iter().collect();
+    let labels: BTreeSet<(String, String)> = labels.into_iter().collect_set();
     let carries = |name: &String, node: &Node, (key, value): &(String, String)| {
         let has = |labels: &Labels| labels.get(key) == Some(value);
         match changes.get(name) {
@@ -129,7 +131,7 @@ pub fn count_labelled_nodes(
         }
     };
     let count = |label: &(String, String)| nodes.iter().filter(|(name, node)| carries(name, node, label)).count();
-    NodeCount::Labelled(labels.into_iter().map(|label| (label.clone(), count(&label))).collect())
+    NodeCount::Labelled(labels.into_iter().map(|label| (label.clone(), count(&label))).collect_map())
 }
 
 /// Returns the changes that remove from each node all labels that the operator has set there for the cloud `owner`.

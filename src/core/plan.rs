@@ -27,7 +27,7 @@ use crate::api::Approval;
 use crate::catalog::{Catalog, Component};
 use crate::desired::{Desired, Provider};
 use crate::observed::{Observed, ReleaseKey};
-use osdpl_values::digest;
+use osdpl_values::{CollectSorted, digest};
 
 /// The rules for this pass, from the spec and the annotations of the resource, such as an approved target hash.
 #[derive(Clone, Debug, Default)]
@@ -138,7 +138,7 @@ pub fn plan(desired: &Desired, observed: &Observed, catalog: &Catalog, policy: &
         let drift_action = context.drift_action(name, release).filter(|_| matches!(state, State::InSync(_)));
         decisions.insert(name.clone(), Decision { key: release.key.clone(), step, cleanup, drift_action });
     }
-    let wanted: BTreeSet<&ReleaseKey> = desired.releases.values().map(|release| &release.key).collect();
+    let wanted: BTreeSet<&ReleaseKey> = desired.releases.values().map(|release| &release.key).collect_set();
     let unwanted = context.ours().filter(|(key, _)| !wanted.contains(key)).collect::<Vec<_>>();
     for (key, name) in unwanted {
         let state = classify(None, key, observed, now);
@@ -159,9 +159,9 @@ pub fn plan(desired: &Desired, observed: &Observed, catalog: &Catalog, policy: &
 /// The hash stays the same while osdpl carries out the plan: [`owned`] keeps the removed releases until the last one is
 /// uninstalled, and the status keeps the removed labels until the last node has lost them.
 fn hash(desired: &Desired, observed: &Observed, catalog: &Catalog) -> String {
-    let wanted: BTreeSet<&ReleaseKey> = desired.releases.values().map(|release| &release.key).collect();
+    let wanted: BTreeSet<&ReleaseKey> = desired.releases.values().map(|release| &release.key).collect_set();
     let ours = observed.releases.iter().filter(|(_, record)| record.is_ours()).map(|(key, _)| key);
-    let removed: BTreeSet<&ReleaseKey> = ours.chain(&observed.owned).filter(|key| !wanted.contains(*key)).collect();
+    let removed: BTreeSet<&ReleaseKey> = ours.chain(&observed.owned).filter(|key| !wanted.contains(*key)).collect_set();
     let inputs = desired.releases.values().map(|release| format!("{} {}", release.key, release.approved_inputs()));
     let losses = observed.label_losses.iter().map(|(node, labels)| format!("{node} loses {labels}"));
     // Include the additions themselves, because they affect more than the inputs, such as the order of releases.
@@ -184,7 +184,7 @@ fn hash(desired: &Desired, observed: &Observed, catalog: &Catalog) -> String {
 /// stay until the last one is removed.
 pub fn owned(desired: &Desired, observed: &Observed, plan: &Plan) -> BTreeSet<ReleaseKey> {
     let wanted: BTreeMap<&ReleaseKey, bool> =
-        desired.releases.values().map(|release| (&release.key, release.managed)).collect();
+        desired.releases.values().map(|release| (&release.key, release.managed)).collect_map();
     let starts = |step: &Step| match step {
         Step::Do(action, _) => {
             matches!(action, Action::Upgrade { .. } | Action::Uninstall { .. } | Action::Adopt { .. })
@@ -199,7 +199,7 @@ pub fn owned(desired: &Desired, observed: &Observed, plan: &Plan) -> BTreeSet<Re
     let decided = plan.decisions.values().filter(is_owned).map(|decision| decision.key.clone());
     let has_removals = plan.decisions.values().any(|decision| !wanted.contains_key(&decision.key));
     let removed = observed.owned.iter().filter(|key| has_removals && !wanted.contains_key(key)).cloned();
-    decided.chain(removed).collect()
+    decided.chain(removed).collect_set()
 }
 
 struct Context<'a> {
@@ -252,7 +252,7 @@ impl Context<'_> {
     /// Returns the names of the existing releases of the cloud that depend on release `name`, sorted.
     fn dependents(&self, name: &str) -> Vec<String> {
         let provided: BTreeSet<&Component> =
-            self.catalog.release(name).into_iter().flat_map(|(_, release)| release.components.keys()).collect();
+            self.catalog.release(name).into_iter().flat_map(|(_, release)| release.components.keys()).collect_set();
         let mut names: Vec<_> = self
             .ours()
             .filter(|(key, _)| self.observed.owned.contains(*key) || self.observed.running.contains_key(*key))

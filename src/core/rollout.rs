@@ -23,6 +23,7 @@ mod strategy;
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use osdpl_values::CollectSorted;
 
 use crate::api::{Approval, Rollout, RolloutPhase, RolloutStatus};
 use crate::catalog::Catalog;
@@ -108,7 +109,7 @@ pub fn decide(input: &Input<'_>) -> NextRollouts {
     let mut next = NextRollouts { rollouts: pending_approvals(input), ..NextRollouts::default() };
     let mut complete = Rollouts::new();
     let active: Vec<&Part> = parts.iter().filter(|part| part.is_active()).collect();
-    next.watch = active.iter().map(|part| part.daemons()).collect();
+    next.watch = active.iter().map(|part| part.daemons()).collect_set();
     for part in parts.iter().filter(|part| !part.is_active() && !next.rollouts.contains_key(&part.name())) {
         complete.extend(part.completed().map(|status| (part.name(), status)));
     }
@@ -153,7 +154,7 @@ fn pending_approvals(input: &Input<'_>) -> Rollouts {
         }
         approvals
     };
-    named.flat_map(approvals_of).collect()
+    named.flat_map(approvals_of).collect_map()
 }
 
 /// Whether a stored approval has expired: helm finished so long ago that the watch on `DaemonSets` would have reported
@@ -186,7 +187,7 @@ pub fn rolling_batches(rollouts: &Rollouts, desired: &Desired) -> BTreeMap<Daemo
         let namespace = desired.releases.get(&status.release)?.key.namespace.clone();
         Some((DaemonSetGroup { namespace, component: crate::catalog::Component::parse(name)? }, status.batch_size))
     };
-    rolling.filter_map(of).collect()
+    rolling.filter_map(of).collect_map()
 }
 
 /// Whether the spec approves all rollouts (`approval: Automatic`).

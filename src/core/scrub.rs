@@ -19,6 +19,7 @@ use std::fmt;
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
+use osdpl_values::CollectSorted;
 
 use shapes::ends_a_url;
 
@@ -76,7 +77,7 @@ impl Scrubber {
         let mut forms: Vec<String> = all.into_iter().filter(|form| form.len() >= MIN_SECRET_LENGTH).collect();
         forms.sort_by(|left, right| right.len().cmp(&left.len()).then_with(|| left.cmp(right)));
         let long = forms.iter().map(|form| join_lines(form).0).filter(|form| form.len() >= SHORTEST_LINE);
-        Self { joined: long.collect::<BTreeSet<_>>().into_iter().collect(), forms }
+        Self { joined: long.collect_set().into_iter().collect(), forms }
     }
 
     /// Returns the text with [`REDACTED`] in place of all known secrets and of texts that have the shape of a secret.

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::catalog::Catalog;
 use osdpl_core::plan::Policy;
+use osdpl_values::CollectSorted;
 
 /// Returns the additions whose content has changed since the spec or a person approved it.
 pub(crate) fn changed(deployment: &OpenStackDeployment, catalog: &Catalog) -> BTreeSet<String> {
@@ -17,7 +18,7 @@ pub(crate) fn changed(deployment: &OpenStackDeployment, catalog: &Catalog) -> BT
     let unpinned = deployment.spec.catalog.iter().filter(|reference| reference.digest.is_none());
     let names = unpinned.map(|reference| &reference.name);
     let is_changed = |name: &&String| approved(name).is_some_and(|digest| catalog.additions.get(*name) != Some(digest));
-    names.filter(is_changed).cloned().collect()
+    names.filter(is_changed).cloned().collect_set()
 }
 
 /// Returns the digest of the approved content of each addition after this pass, for the status.

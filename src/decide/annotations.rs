@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kube::ResourceExt as _;
+use osdpl_values::CollectSorted;
 
 use super::action::{Action, Planned};
 use super::draft::Draft;
@@ -81,7 +82,7 @@ pub(crate) fn consume(
 /// releases wait for the user, osdpl removes `all`, because the user may decide only months later.
 fn remaining_repairs(requested: &BTreeSet<String>, plan: &Plan) -> BTreeSet<String> {
     let is_done = |name: &String| name == ALL && !plan.decisions.values().any(|decision| is_open(&decision.step));
-    requested.iter().filter(|name| !is_done(name)).cloned().collect()
+    requested.iter().filter(|name| !is_done(name)).cloned().collect_set()
 }
 
 /// Returns whether osdpl will upgrade a release without another decision of the user.
@@ -125,7 +126,7 @@ fn remaining_adoptions(desired: &Desired, observed: &Observed, policy: &Policy) 
         }
         _ => !is_open(name),
     };
-    policy.adopt.iter().filter(|name| !is_done(name)).cloned().collect()
+    policy.adopt.iter().filter(|name| !is_done(name)).cloned().collect_set()
 }
 
 /// Returns warnings about the names in annotations that no release has.
@@ -138,7 +139,7 @@ pub(crate) fn unknown_names(
 ) -> Vec<Finding> {
     let ours = observed.releases.iter().filter(|(_, existing)| existing.is_ours());
     let ours = ours.map(|(key, existing)| existing.release.as_deref().unwrap_or(&key.name));
-    let known: BTreeSet<&str> = names.values().map(String::as_str).chain(ours).chain([ALL]).collect();
+    let known: BTreeSet<&str> = names.values().map(String::as_str).chain(ours).chain([ALL]).collect_set();
     let annotated = [(ADOPT, &policy.adopt), (REPAIR, &policy.repair), (SKIP_HOOKS, &policy.skip_hooks)];
     let annotated = annotated.into_iter().flat_map(|(key, names)| names.iter().map(move |name| (key, name)));
     let unknown = annotated.filter(|(_, name)| !known.contains(name.as_str()));

@@ -8,6 +8,7 @@ pub(crate) mod rook;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use osdpl_values::CollectSorted;
 use serde_json::Value;
 
 use super::draft::Draft;
@@ -86,7 +87,7 @@ fn objects(ceph: &Ceph, selection: &Selection) -> Vec<Object> {
 
 /// Returns the namespace of each selected release, by its name in the catalogue.
 fn namespaces(selection: &Selection) -> BTreeMap<&str, &str> {
-    selection.releases.iter().map(|(name, key)| (name.as_str(), key.namespace.as_str())).collect()
+    selection.releases.iter().map(|(name, key)| (name.as_str(), key.namespace.as_str())).collect_map()
 }
 
 /// Plans the objects that osdpl requests from Rook, the objects that charts mount to use Ceph, and the object store.

@@ -9,7 +9,7 @@ use super::requests::Reference;
 use osdpl_core::catalog::Level;
 use osdpl_core::desired::{Certificate, Finding, Selection, Unavailable};
 use osdpl_lint::rule::{self, CertificateCheck, SecretTexts};
-use osdpl_values::digest;
+use osdpl_values::{CollectSorted, digest};
 
 /// The parsed certificates, each with the digest of its Secret.
 ///
@@ -43,7 +43,7 @@ impl Certificates {
                 }
                 Err(_) => continue,
             };
-            let check = self.parsed(certificate, &texts.collect());
+            let check = self.parsed(certificate, &texts.collect_map());
             for problem in check.problems(now) {
                 warn(certificate, rule::describe_problem(certificate, &problem));
             }

@@ -14,6 +14,7 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use osdpl_values::CollectSorted;
 
 use super::draft::Draft;
 use super::requests::{ChartRequest, DigestSource, ExpectedDigest};
@@ -86,7 +87,7 @@ pub(crate) fn record_digests(
         ChartState::Ready(chart) => Some((record_key(&request.name, &chart.version), chart.digest.clone())),
         ChartState::Pending | ChartState::Failed(..) => None,
     });
-    let mut all: BTreeMap<String, String> = current.collect();
+    let mut all: BTreeMap<String, String> = current.collect_map();
     for (key, digest) in deployment.status.iter().flat_map(|status| &status.charts) {
         if all.len() < MAX_RECORDS {
             all.entry(key.clone()).or_insert_with(|| digest.clone());

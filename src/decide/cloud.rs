@@ -29,6 +29,7 @@ use osdpl_core::openstack::{access, has_nova};
 use osdpl_core::plan::{self, Policy};
 use osdpl_core::rollout;
 use osdpl_lint::Input;
+use osdpl_values::CollectSorted;
 
 /// Returns the plan of a pass for a cloud that is not being deleted.
 pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
@@ -269,7 +270,7 @@ fn take_steps(
 ) -> Plan {
     let catalog = draft.catalog();
     let mut releases = plan::plan(desired, observed, catalog, policy, draft.snapshot.now);
-    let wanted = desired.releases.values().map(|release| &release.key).collect();
+    let wanted = desired.releases.values().map(|release| &release.key).collect_set();
     draft.problems.extend(namespaces::left_outside(draft.snapshot, observed, &wanted));
     let awaiting_objects = draft.add_spec_changes(policy.approves_objects(desired, &releases.hash));
     let additions = Some(additions::approved(&draft.snapshot.deployment, catalog, policy, &releases.hash));
@@ -287,7 +288,7 @@ fn take_steps(
     let label_removal = nodes::approve_removals(draft, removals, agreed);
     let is_watched = |release: &&desired::DesiredRelease| release.managed && release.drift != DriftPolicy::Ignore;
     draft.requests.watches = Some(Watches {
-        drift: desired.releases.values().filter(is_watched).map(|release| release.key.clone()).collect(),
+        drift: desired.releases.values().filter(is_watched).map(|release| release.key.clone()).collect_set(),
         endpoints: Some(endpoint::targets(catalog, desired, observed)),
         daemons: next.watch.clone(),
     });

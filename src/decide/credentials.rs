@@ -17,7 +17,7 @@ use osdpl_core::credentials::{self, Name, RestoredSecret};
 use osdpl_core::desired::Selection;
 use osdpl_core::observed::{Observed, ObservedRelease, ReleaseKey};
 use osdpl_core::status;
-use osdpl_values::Values;
+use osdpl_values::{CollectSorted, Values};
 
 /// The annotation on osdpl's Secret that lists, separated by commas, the keys whose values a Secret of the user
 /// replaces.
@@ -453,8 +453,9 @@ fn outdate(secret: &mut Secret, given: &BTreeMap<String, String>) -> bool {
     let known = outdated_keys(secret);
     let data = secret.data.iter().flatten();
     let differs = |key: &String, value: &ByteString| given.get(key).is_some_and(|given| given.as_bytes() != value.0);
-    let keys: BTreeSet<String> = data.filter(|(key, value)| differs(key, value)).map(|(key, _)| key.clone()).collect();
-    let keys: BTreeSet<String> = known.union(&keys).cloned().collect();
+    let keys: BTreeSet<String> =
+        data.filter(|(key, value)| differs(key, value)).map(|(key, _)| key.clone()).collect_set();
+    let keys: BTreeSet<String> = known.union(&keys).cloned().collect_set();
     let has_changed = keys != known;
     mark_outdated(secret, keys);
     has_changed
@@ -462,7 +463,7 @@ fn outdate(secret: &mut Secret, given: &BTreeMap<String, String>) -> bool {
 
 fn outdated_keys(secret: &Secret) -> BTreeSet<String> {
     let keys = secret.annotations().get(OUTDATED).into_iter().flat_map(|keys| keys.split(','));
-    keys.filter(|key| !key.is_empty()).map(str::to_owned).collect()
+    keys.filter(|key| !key.is_empty()).map(str::to_owned).collect_set()
 }
 
 fn mark_outdated(secret: &mut Secret, keys: BTreeSet<String>) {

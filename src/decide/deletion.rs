@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kube::ResourceExt;
+use osdpl_values::CollectSorted;
 
 use super::action::{Action, Kind, Planned};
 use super::annotations::unknown_names;
@@ -94,7 +95,7 @@ pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
     if draft.is_incomplete() {
         return draft.hold(Hold::Reads);
     }
-    let owned = observed.owned.iter().cloned().chain(plan::owned(&desired, &observed, &steps)).collect();
+    let owned = observed.owned.iter().cloned().chain(plan::owned(&desired, &observed, &steps)).collect_set();
     Plan { forget_secrets, owned: Some(owned), ..finish(draft, selection, observed, names, steps, remaining) }
 }
 
@@ -164,7 +165,7 @@ fn detach_steps(observed: &Observed, names: &BTreeMap<ReleaseKey, String>) -> pl
         let decision = Decision { key: key.clone(), step, cleanup: None, drift_action: None };
         (name.unwrap_or(&key.name).clone(), decision)
     });
-    plan::Plan { decisions: decisions.collect(), ..plan::Plan::default() }
+    plan::Plan { decisions: decisions.collect_map(), ..plan::Plan::default() }
 }
 
 /// Plans to delete the objects that osdpl itself created, and then to remove the finalizer.

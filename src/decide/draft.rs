@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use osdpl_values::CollectSorted;
 
 use super::action::{Action, Approval, Planned};
 use super::kept::{Kept, Refusal};
@@ -179,7 +180,7 @@ impl<'a> Draft<'a> {
         let kept = if acts { self.kept } else { self.snapshot.kept.clone() };
         let (mut requests, requeue_at) = (self.requests, self.requeue_at);
         if hold == Hold::Objects {
-            requests.foreign = self.snapshot.objects.foreign.keys().cloned().collect();
+            requests.foreign = self.snapshot.objects.foreign.keys().cloned().collect_set();
         }
         Plan { requests, actions, requeue_at, kept, hold: Some(hold), ..Plan::default() }
     }

@@ -10,6 +10,7 @@ use std::net::IpAddr;
 use k8s_openapi::api::core::v1::{Endpoints, Service};
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
+use osdpl_values::CollectSorted;
 
 use super::action::{Action, Kind, Planned};
 use super::draft::Draft;
@@ -43,9 +44,9 @@ pub(crate) fn publish_all(
 ) -> BTreeSet<String> {
     let installed = installed_services(draft.catalog(), observed);
     let desired: BTreeMap<&String, &ExternalService> =
-        desired.iter().filter(|(service, _)| !installed.contains(service.as_str())).collect();
+        desired.iter().filter(|(service, _)| !installed.contains(service.as_str())).collect_map();
     let keep = desired.values().map(|external| ReleaseKey::new(&external.namespace, &external.service));
-    withdraw(draft, keep.chain(needed.external.iter().cloned()).collect());
+    withdraw(draft, keep.chain(needed.external.iter().cloned()).collect_set());
     draft.kept.lookups.retain(|name, lookup| desired.get(name) == Some(&&lookup.external));
     let mut ready = BTreeSet::new();
     for (name, external) in desired {
@@ -73,7 +74,7 @@ fn installed_services<'a>(catalog: &'a Catalog, observed: &Observed) -> BTreeSet
         .filter(|existing| existing.is_ours() && existing.status != release::Status::Uninstalled);
     let installed = installed.filter_map(|existing| existing.release.as_deref());
     let running = observed.running.keys().map(|key| key.name.as_str());
-    installed.chain(running).filter_map(|release| Some(catalog.release(release)?.0)).collect()
+    installed.chain(running).filter_map(|release| Some(catalog.release(release)?.0)).collect_set()
 }
 
 /// Plans to delete the Services that osdpl published, except for `keep`.
@@ -248,11 +249,11 @@ fn has_addresses(endpoints: &Endpoints) -> bool {
 fn leads_to(endpoints: &Endpoints, addresses: &[IpAddr], external: &ExternalService) -> bool {
     let ExternalService { port, port_name, .. } = external;
     let Some([subset]) = endpoints.subsets.as_deref() else { return false };
-    let known: BTreeSet<&str> = subset.addresses.iter().flatten().map(|address| address.ip.as_str()).collect();
-    let expected: BTreeSet<String> = addresses.iter().map(ToString::to_string).collect();
+    let known: BTreeSet<&str> = subset.addresses.iter().flatten().map(|address| address.ip.as_str()).collect_set();
+    let expected: BTreeSet<String> = addresses.iter().map(ToString::to_string).collect_set();
     let ports = subset.ports.as_deref().unwrap_or_default();
     let same = matches!(ports, [only] if only.port == i32::from(*port) && only.name.as_ref() == Some(port_name));
-    same && is_of_host(endpoints, external) && known == expected.iter().map(String::as_str).collect()
+    same && is_of_host(endpoints, external) && known == expected.iter().map(String::as_str).collect_set()
 }
 
 /// Returns whether osdpl published the Endpoints for the host of the external service.

@@ -14,7 +14,7 @@ use osdpl_core::observed::{Observed, ObservedCronJob, ReleaseKey};
 use osdpl_core::openstack::{HostObservation, HostQuery, HostResponse, Mapping, Next, access, next};
 use osdpl_core::plan::Policy;
 use osdpl_core::status::{Event, host_deleted_event, host_not_deleted_event, mapping_hosts_event};
-use osdpl_values::digest;
+use osdpl_values::{CollectSorted, digest};
 
 /// The release whose pods register compute hosts in Nova, with the catalogue's settings of the hosts.
 #[derive(Clone, Copy)]
@@ -73,13 +73,13 @@ fn query(
     desired: &Desired,
     observed: &Observed,
 ) -> Result<HostQuery, &'static str> {
-    let nodes = draft.snapshot.nodes.as_ref().map(|nodes| nodes.keys().cloned().collect::<BTreeSet<_>>());
+    let nodes = draft.snapshot.nodes.as_ref().map(|nodes| nodes.keys().cloned().collect_set());
     let nodes = nodes.ok_or("osdpl may not list nodes")?;
     Ok(HostQuery {
         access: access(draft.catalog(), desired).ok_or("the password of Keystone's administrator is not known yet")?,
         state: hosting.state(observed),
         last_success: hosting.cron_job(observed).and_then(|cron| cron.succeeded),
-        removed_nodes: named.difference(&nodes).cloned().collect(),
+        removed_nodes: named.difference(&nodes).cloned().collect_set(),
         nodes: Some(nodes),
     })
 }

@@ -14,6 +14,7 @@ use osdpl_core::credentials::secret_name;
 use osdpl_core::desired::Selection;
 use osdpl_core::observed::{Observed, ObservedRelease, ReleaseKey};
 use osdpl_core::release::Status;
+use osdpl_values::CollectSorted;
 
 /// The objects that remain when all releases of a cloud are uninstalled.
 #[derive(Clone, Debug, Default)]
@@ -113,7 +114,7 @@ fn needed(
     catalog: &Catalog,
 ) -> Needed {
     let namespaces: BTreeMap<&str, &str> =
-        foreign.iter().map(|(name, key)| (name.as_str(), key.namespace.as_str())).collect();
+        foreign.iter().map(|(name, key)| (name.as_str(), key.namespace.as_str())).collect_map();
     let releases = foreign.keys().filter_map(|name| Some(catalog.release(name)?.1));
     let needs = releases.flat_map(|release| release.needs.iter().chain(&release.waits_for));
     let services = needs.filter_map(|need| catalog.services.get(catalog.provider(&need.component)?.0));
@@ -128,9 +129,9 @@ fn needed(
     });
     let gateways = super::ceph::used_by_foreign(selection, &namespaces);
     Needed {
-        releases: foreign.values().cloned().collect(),
+        releases: foreign.values().cloned().collect_set(),
         labels: true,
-        external: external.collect(),
+        external: external.collect_set(),
         store: !gateways.is_empty(),
         ceph: ceph::mountable_objects(&namespaces).into_iter().chain(gateways).collect(),
     }

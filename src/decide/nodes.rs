@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use kube::ResourceExt;
+use osdpl_values::CollectSorted;
 
 use super::action::{Action, Approval, Planned};
 use super::draft::Draft;
@@ -49,9 +50,9 @@ pub(crate) fn plan_role_labels(draft: &mut Draft<'_>, changes: BTreeMap<String, 
         changes.into_iter().partition(|(name, _)| pending.contains_key(name));
     let additions = losing.iter().filter(|(name, _)| !batch.nodes.contains(*name));
     let additions = additions.filter_map(|(name, change)| Some((name.clone(), change.without_losses()?)));
-    let adding = adding.into_iter().chain(additions).collect();
+    let adding = adding.into_iter().chain(additions).collect_map();
     let removing = losing.iter().filter(|(name, _)| batch.nodes.contains(*name));
-    let removing = removing.map(|(name, change)| (name.clone(), change.clone())).collect();
+    let removing = removing.map(|(name, change)| (name.clone(), change.clone())).collect_map();
     let problems =
         attempt_labels(&adding, "the spec assigns these roles to the node", |planned| draft.attempt_for_spec(planned));
     draft.problems.extend(problems);

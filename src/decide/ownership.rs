@@ -11,11 +11,12 @@ use super::resource::release_names;
 use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::desired::Selection;
 use osdpl_core::observed::{Observed, ObservedRelease, ReleaseKey};
+use osdpl_values::CollectSorted;
 
 /// Returns the releases of the cloud that the resource's status names.
 pub fn owned_releases(deployment: &OpenStackDeployment) -> BTreeSet<ReleaseKey> {
     let names = deployment.status.iter().flat_map(|status| &status.owned_releases);
-    names.filter_map(|name| name.parse().ok()).collect()
+    names.filter_map(|name| name.parse().ok()).collect_set()
 }
 
 /// Returns the namespaces in which the cloud may have releases and objects.
@@ -25,7 +26,7 @@ pub fn owned_releases(deployment: &OpenStackDeployment) -> BTreeSet<ReleaseKey> 
 pub(crate) fn namespaces(deployment: &OpenStackDeployment, selection: &Selection) -> BTreeSet<String> {
     let releases = owned_releases(deployment).into_iter().chain(release_names(selection).into_keys());
     let rook = rook::settings(selection).map(|rook| rook.namespace);
-    releases.map(|key| key.namespace).chain([selection.namespace.clone()]).chain(rook).collect()
+    releases.map(|key| key.namespace).chain([selection.namespace.clone()]).chain(rook).collect_set()
 }
 
 /// Determines the releases that belong to the cloud.
@@ -47,7 +48,7 @@ pub(crate) fn claim(observed: &mut Observed, deployment: &OpenStackDeployment, s
         .chain(selected())
         .map(|key| key.namespace.as_str())
         .chain([selection.namespace.as_str()])
-        .collect();
+        .collect_set();
     // During a deletion, osdpl keeps the labels, so that the deletion waits until a person decides about the release.
     let has_forged = |key: &ReleaseKey| {
         let is_foreign = !owned.is_empty() && !owned.contains(key);
@@ -59,7 +60,8 @@ pub(crate) fn claim(observed: &mut Observed, deployment: &OpenStackDeployment, s
         }
     }
     if owned.is_empty() {
-        owned = selection.releases.iter().filter_map(|(name, key)| find_record(observed, name, key)).cloned().collect();
+        owned =
+            selection.releases.iter().filter_map(|(name, key)| find_record(observed, name, key)).cloned().collect_set();
     }
     observed.owned = owned;
 }

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
+use osdpl_values::CollectSorted;
 
 use super::action::{Action, Approval, Kind, Planned};
 use super::crds::{self, Definitions};
@@ -153,7 +154,7 @@ pub(crate) fn steps_of_refused_spec(desired: &Desired, observed: &Observed) -> P
         };
         (name.clone(), Decision { key: release.key.clone(), step, cleanup: None, drift_action: None })
     });
-    Plan { decisions: decisions.collect(), ..Plan::default() }
+    Plan { decisions: decisions.collect_map(), ..Plan::default() }
 }
 
 /// Returns the newest revision and the deployed revisions of each release of osdpl other than `key`.
@@ -164,7 +165,7 @@ fn others(key: &ReleaseKey, observed: &Observed) -> Vec<(ReleaseKey, u32)> {
     let revisions = ours.flat_map(|(other, existing)| {
         let newest = existing.history.iter().map(|past| past.revision).max();
         let deployed = existing.history.iter().filter(|past| past.status == Status::Deployed);
-        let all: BTreeSet<u32> = deployed.map(|past| past.revision).chain(newest).collect();
+        let all: BTreeSet<u32> = deployed.map(|past| past.revision).chain(newest).collect_set();
         all.into_iter().map(|revision| (other.clone(), revision))
     });
     revisions.collect()

@@ -18,6 +18,7 @@ use osdpl_core::endpoint;
 use osdpl_core::observed::{Observed, ObservedRelease, ReleaseKey};
 use osdpl_core::plan::Policy;
 use osdpl_lint::Input;
+use osdpl_values::CollectSorted;
 use osdpl_values::expr::Work;
 
 /// Returns the services and releases that `spec` selects for this resource, with findings about the spec.
@@ -117,7 +118,7 @@ pub fn release_names(selection: &Selection) -> BTreeMap<ReleaseKey, String> {
         let text = |field: &str| release[field].as_str().unwrap_or_default().to_owned();
         (ReleaseKey::new(text("namespace"), text("name")), name.clone())
     })
-    .collect()
+    .collect_map()
 }
 
 /// Returns the observed state.
@@ -142,7 +143,7 @@ pub(crate) fn observe(snapshot: &Snapshot, selection: &Selection, names: &BTreeM
 /// Returns the names that an annotation lists, separated by commas.
 pub(crate) fn annotated_names(deployment: &OpenStackDeployment, annotation: &str) -> BTreeSet<String> {
     let names = deployment.annotations().get(annotation).into_iter().flat_map(|text| text.split(','));
-    names.map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
+    names.map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect_set()
 }
 
 /// Returns the policy of this pass, from the spec and the annotations. The caller sets `changed_additions`.
@@ -165,7 +166,7 @@ pub(crate) fn policy(deployment: &OpenStackDeployment) -> Policy {
 /// Returns the releases that the spec pauses individually.
 pub(crate) fn paused_releases(spec: &OpenStackDeploymentSpec) -> BTreeSet<String> {
     let releases = spec.services.values().flat_map(|service| &service.releases);
-    releases.filter(|(_, release)| release.paused).map(|(name, _)| name.clone()).collect()
+    releases.filter(|(_, release)| release.paused).map(|(name, _)| name.clone()).collect_set()
 }
 
 /// Returns the resource that takes precedence over `than`, as `namespace/name`: the oldest resource, by creation time

@@ -8,7 +8,7 @@ use osdpl_core::api::{OpenStackDeploymentSpec, ValuesFrom, ValuesKind};
 use osdpl_core::catalog::{Catalog, SecretField};
 use osdpl_core::desired::{self, JobFacts, Selection, Unavailable};
 use osdpl_core::observed::ReleaseKey;
-use osdpl_values::{Values, yaml};
+use osdpl_values::{CollectSorted, Values, yaml};
 
 /// Returns the objects that a spec names, and the `ConfigMap`s into which Jobs of releases write facts.
 pub(crate) fn references(
@@ -28,7 +28,12 @@ pub(crate) fn references(
     let credentials = credentials.map(|key| Reference::secret(namespace, &key.name)).chain(features);
     let certificates = selection.certificates.iter().map(|one| Reference::secret(&one.namespace, &one.name));
     let facts = desired::fact_config_maps(catalog, selection).into_values().map(config_map);
-    values.chain(credentials).chain(certificates).chain(facts).chain(super::ceph::references(spec, namespace)).collect()
+    values
+        .chain(credentials)
+        .chain(certificates)
+        .chain(facts)
+        .chain(super::ceph::references(spec, namespace))
+        .collect_set()
 }
 
 /// Returns the values in the objects that `valuesFrom` names, by kind, name and key.
@@ -53,7 +58,7 @@ pub(crate) fn values_from(
         });
         ((source.kind, source.name.clone(), key), values)
     };
-    sources.map(read).collect()
+    sources.map(read).collect_map()
 }
 
 /// Returns the texts in the Secrets that features name, by the Secret's name and key.
@@ -70,7 +75,7 @@ pub(crate) fn feature_secrets(
         });
         ((field.name.clone(), field.key.clone()), text)
     };
-    selection.secrets.iter().map(read).collect()
+    selection.secrets.iter().map(read).collect_map()
 }
 
 /// Returns the facts that Jobs of releases have written, by release.
@@ -84,13 +89,13 @@ pub(crate) fn written(
     let read = |(release, key)| {
         let text = |(key, bytes): (String, Vec<u8>)| (key, String::from_utf8_lossy(&bytes).into_owned());
         let facts = match objects.all(&config_map(key)) {
-            Ok(data) => Ok(data.into_iter().map(text).collect()),
+            Ok(data) => Ok(data.into_iter().map(text).collect_map()),
             Err(Unavailable::Missing(_)) => Ok(JobFacts::new()),
             Err(problem) => Err(problem),
         };
         (release, facts)
     };
-    desired::fact_config_maps(catalog, selection).into_iter().map(read).collect()
+    desired::fact_config_maps(catalog, selection).into_iter().map(read).collect_map()
 }
 
 fn config_map(key: ReleaseKey) -> Reference {

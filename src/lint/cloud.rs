@@ -6,7 +6,7 @@ use osdpl_core::api::OpenStackDeploymentSpec;
 use osdpl_core::catalog::{Catalog, KeyTree};
 use osdpl_core::desired::{Facts, ResolvedLayers, Selection, overridden_chart_version};
 use osdpl_core::observed::ClusterInfo;
-use osdpl_values::{Layer, Origin, Path, Values, trace};
+use osdpl_values::{CollectSorted, Layer, Origin, Path, Values, trace};
 
 /// A spec with its facts and the resolved layers of its releases, which all rules check.
 pub(crate) struct Cloud<'a> {
@@ -32,7 +32,7 @@ impl<'a> Cloud<'a> {
         layered: &'a ResolvedLayers,
     ) -> Self {
         let releases = layered.desired.releases.iter().filter(|(name, _)| layered.layers.contains_key(*name));
-        let values = releases.map(|(name, release)| (name.as_str(), &release.values)).collect();
+        let values = releases.map(|(name, release)| (name.as_str(), &release.values)).collect_map();
         Self { spec, catalog, selection, facts, layers: &layered.layers, partial: &layered.partial, values }
     }
 

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use osdpl_values::CollectSorted;
 use serde_json::Value;
 
 use crate::manifests;
@@ -28,10 +29,10 @@ fn charts(
         let version = catalog.lock.get(chart)?.version.clone();
         let tags = catalog.keys().get(chart)?.find(&tags);
         let images = tags.into_iter().flat_map(KeyTree::texts);
-        let images = images.map(|(tag, image)| (tag.to_owned(), image.to_owned())).collect();
+        let images = images.map(|(tag, image)| (tag.to_owned(), image.to_owned())).collect_map();
         Some((name.clone(), Ok(ChartInfo { version, images, ..ChartInfo::default() })))
     };
-    selection.releases.keys().filter_map(chart_info).collect()
+    selection.releases.keys().filter_map(chart_info).collect_map()
 }
 
 /// Returns the facts from the manifests that are applied together with a resource, and placeholders for other facts.

@@ -25,6 +25,7 @@ pub use controllers::node_labels;
 use std::collections::BTreeSet;
 
 use k8s_openapi::jiff::Timestamp;
+use osdpl_values::CollectSorted;
 
 use crate::cloud::Cloud;
 use crate::overrides;
@@ -47,7 +48,7 @@ pub(crate) fn check(cloud: &Cloud<'_>, now: Option<Timestamp>) -> Vec<Finding> {
     // One wrong map can cause many findings about unknown keys. These findings come last, so that a shortened report
     // still shows the other findings.
     let unknown = unknown::check(cloud);
-    let unknown_fields: BTreeSet<&str> = unknown.iter().map(Finding::field).collect();
+    let unknown_fields: BTreeSet<&str> = unknown.iter().map(Finding::field).collect_set();
     let mut warnings = overrides::check(cloud);
     // If a null is below an unknown key, two rules report the null. Keep only the finding about the unknown key.
     warnings.retain(|warning| warning.rule != "null-nothing" || !unknown_fields.contains(warning.field()));

@@ -33,6 +33,7 @@ use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 use kube::runtime::controller::Action;
 use kube::runtime::reflector::Store;
+use osdpl_values::CollectSorted;
 use tokio::sync::{Mutex, Notify};
 use tokio_util::sync::CancellationToken;
 
@@ -323,7 +324,7 @@ impl Context {
     fn permitted(&self) -> Option<BTreeSet<String>> {
         match self.cluster.reader().scope() {
             Scope::All => None,
-            Scope::Namespaces(names) => Some(names.iter().cloned().collect()),
+            Scope::Namespaces(names) => Some(names.iter().cloned().collect_set()),
         }
     }
 

@@ -49,6 +49,7 @@ use kube::api::{ObjectMeta, PostParams};
 use kube::{Api, Client};
 use osdpl_client::explain;
 use osdpl_core::api::MANAGER;
+use osdpl_values::CollectSorted;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -390,7 +391,7 @@ impl Elector {
 /// Returns the instances that hold a Lease named [`NAME`] in any namespace.
 pub(crate) async fn holders(client: &Client) -> Result<BTreeSet<String>, kube::Error> {
     let held = elsewhere::held(client).await?;
-    Ok(held.values().filter_map(|lease| Some(instance_of(lease.holder_identity.as_ref()?).to_owned())).collect())
+    Ok(held.values().filter_map(|lease| Some(instance_of(lease.holder_identity.as_ref()?).to_owned())).collect_set())
 }
 
 /// Returns the instance in the identity of a holder, which may begin with the name of a pod.

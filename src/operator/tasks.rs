@@ -39,6 +39,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use kube::Client;
 use osdpl_client::{HttpConfig, Scope};
+use osdpl_values::CollectSorted;
 use tokio::sync::{Notify, watch as latest};
 use tokio::task::JoinSet;
 
@@ -244,7 +245,7 @@ impl Tasks {
     /// contains the result.
     pub(crate) fn forget_hosts(&self, nodes: &[String]) {
         let query = self.host_query.borrow().clone();
-        let removed_nodes = nodes.iter().cloned().collect();
+        let removed_nodes = nodes.iter().cloned().collect_set();
         replace(&self.host_query, query.map(|query| HostQuery { removed_nodes, ..query }));
     }
 

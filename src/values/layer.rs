@@ -7,6 +7,7 @@ use std::fmt;
 use serde_json::Value;
 
 use super::{Path, Values, get, merge, set};
+use crate::CollectSorted;
 
 /// Where a layer of values comes from.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -104,7 +105,7 @@ pub fn secret_paths(layers: &[Layer]) -> Vec<Path> {
 /// Returns all paths that any layer marks as secret. osdpl also hides the values that earlier revisions have at these
 /// paths, because it does not know the layers of earlier revisions.
 pub fn marked_paths(layers: &[Layer]) -> Vec<Path> {
-    let all: BTreeSet<&Path> = layers.iter().flat_map(|layer| &layer.secret).collect();
+    let all: BTreeSet<&Path> = layers.iter().flat_map(|layer| &layer.secret).collect_set();
     all.into_iter().cloned().collect()
 }
 

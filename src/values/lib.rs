@@ -9,6 +9,7 @@
 
 mod canonical;
 mod coalesce;
+mod collect;
 pub mod expr;
 mod layer;
 mod nesting;
@@ -17,6 +18,7 @@ pub mod yaml;
 
 pub use canonical::{Digest, canonical, canonical_map, digest, sha256};
 pub use coalesce::{coalesce, normalize_numbers, remove_nulls};
+pub use collect::CollectSorted;
 pub use layer::{
     Layer, LayerValue, Origin, marked_paths, merge_layer, merge_layers, merge_owned_layers, secret_paths, trace,
 };
@@ -100,7 +102,7 @@ pub fn leaves_with_key(values: &Values, has_key: impl Fn(&str) -> bool) -> Vec<(
 /// Returns the paths of the leaves that differ between two trees, sorted.
 pub fn changed_paths(before: &Values, after: &Values) -> Vec<Path> {
     let paths: std::collections::BTreeSet<Path> =
-        leaves(before).into_iter().chain(leaves(after)).map(|(path, _)| path).collect();
+        leaves(before).into_iter().chain(leaves(after)).map(|(path, _)| path).collect_set();
     paths.into_iter().filter(|path| get(before, path) != get(after, path)).collect()
 }
 

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams};
 use kube::{Api, Client, ResourceExt};
+use osdpl_values::CollectSorted;
 
 use crate::connect::readable;
 use osdpl_core::adopt::{CephDeclaration, CephState, CephUses, IdentifiedReleases, find_ceph_uses};
@@ -69,7 +70,7 @@ async fn rook_clusters(client: &Client) -> BTreeMap<String, Option<String>> {
         let cluster = Cluster::from_object(&object.namespace().unwrap_or_default(), &object.name_any(), &object.data);
         (cluster.path, cluster.fsid)
     };
-    all.into_iter().map(fsid).collect()
+    all.into_iter().map(fsid).collect_map()
 }
 
 /// Returns the note about a Ceph that the written file declares.

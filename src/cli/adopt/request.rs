@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use anyhow::bail;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client, ResourceExt};
+use osdpl_values::CollectSorted;
 use serde_json::json;
 
 use super::Arguments;
@@ -97,7 +98,7 @@ async fn adoptable_releases(
 /// Adds releases to the annotation that requests their adoption.
 async fn annotate(client: Client, deployment: &OpenStackDeployment, names: &[String]) -> anyhow::Result<()> {
     let requested = deployment.annotations().get(ADOPT).into_iter().flat_map(|text| text.split(','));
-    let names: BTreeSet<&str> = requested.chain(names.iter().map(String::as_str)).collect();
+    let names: BTreeSet<&str> = requested.chain(names.iter().map(String::as_str)).collect_set();
     let value = names.into_iter().collect::<Vec<_>>().join(",");
     let api: Api<OpenStackDeployment> = Api::namespaced(client, &deployment.namespace().unwrap_or_default());
     let patch = Patch::Merge(json!({"metadata": {"annotations": {ADOPT: value}}}));

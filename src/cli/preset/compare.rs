@@ -9,7 +9,7 @@ use crate::document::Document;
 use crate::finding_output::FindingOutput;
 use crate::value_change::Change;
 use osdpl_core::desired::{Desired, DesiredRelease, Selection, redact};
-use osdpl_values::{changed_paths, get};
+use osdpl_values::{CollectSorted, changed_paths, get};
 
 /// The cloud that results from presets.
 pub(crate) struct Cloud {
@@ -56,13 +56,13 @@ impl Comparison {
         // uses ovs.
         let services = |cloud: &Cloud| -> BTreeSet<String> {
             let installed = cloud.desired.releases.values().map(|release| &release.service);
-            installed.chain(cloud.selection.external.keys()).cloned().collect()
+            installed.chain(cloud.selection.external.keys()).cloned().collect_set()
         };
         let (services_before, services_after) = (services(before), services(after));
-        let names = |cloud: &Cloud| -> BTreeSet<String> { cloud.desired.releases.keys().cloned().collect() };
+        let names = |cloud: &Cloud| -> BTreeSet<String> { cloud.desired.releases.keys().cloned().collect_set() };
         let (names_before, names_after) = (names(before), names(after));
         let findings = |cloud: &Cloud| -> BTreeSet<FindingOutput> {
-            cloud.desired.findings.iter().map(|finding| FindingOutput::of(finding, document)).collect()
+            cloud.desired.findings.iter().map(|finding| FindingOutput::of(finding, document)).collect_set()
         };
         let mut comparison = Self {
             before: before.presets.clone(),

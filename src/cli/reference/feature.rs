@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
+use osdpl_values::CollectSorted;
 use serde_json::json;
 
 use super::{Description, fragments, schema};
@@ -14,7 +15,7 @@ pub(crate) fn describe(entry: &file::Feature) -> Description {
         entry;
     let fields = schema::fields(feature_schema);
     let releases: BTreeSet<&str> =
-        fragments.iter().flat_map(|fragment| fragment.releases.keys().map(String::as_str)).collect();
+        fragments.iter().flat_map(|fragment| fragment.releases.keys().map(String::as_str)).collect_set();
     let mut page = format!("# {feature}\n\n{}\n\nSet by `spec.features.{feature}`", description.trim());
     if !releases.is_empty() {
         let _ = write!(page, "; it sets values of {}", releases.iter().copied().collect::<Vec<_>>().join(", "));

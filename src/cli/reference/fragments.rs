@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 
 use super::table::{code, codes};
 use osdpl_core::catalog::{Group, file};
-use osdpl_values::Values;
 use osdpl_values::yaml;
+use osdpl_values::{CollectSorted, Values};
 
 /// Converts the fragments to JSON, for programs.
 pub(crate) fn fragments_data(fragments: &[file::Fragment]) -> Value {
     let body = |body: &file::Body| json!({"values": body.values, "unset": body.unset});
     let one = |fragment: &file::Fragment| {
-        let releases: BTreeMap<_, _> = fragment.releases.iter().map(|(name, own)| (name, body(own))).collect();
+        let releases: BTreeMap<_, _> = fragment.releases.iter().map(|(name, own)| (name, body(own))).collect_map();
         let every = fragment.every.as_ref();
         let every =
             every.map(|every| json!({"group": every.group.map(group), "except": every.except, "values": every.values}));

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::{Context as _, bail};
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::{Api, Client, ResourceExt};
+use osdpl_values::CollectSorted;
 
 use super::script::ClusterIdentity;
 use super::{Arguments, Cloud};
@@ -65,7 +66,7 @@ fn list_jobs_to_delete(preview: &Preview) -> BTreeMap<String, Vec<String>> {
         let observed = preview.observed.releases.get(&release.key)?;
         Some((name.clone(), jobs_to_delete(release, observed).unwrap_or_else(|| release.plain_jobs.clone())))
     });
-    jobs.collect()
+    jobs.collect_map()
 }
 
 /// Checks that the operator has stored every credential. For a missing credential, the values contain a random password
@@ -86,7 +87,7 @@ async fn check_stored(client: &Client, preview: &Preview, catalog: &Catalog) -> 
             let found =
                 api.get_opt(&secret).await.map_err(readable).with_context(|| format!("reading Secret {secret}"))?;
             let data = found.and_then(|found| found.data).unwrap_or_default();
-            stored_secrets.insert(secret.clone(), data.into_iter().map(|(key, value)| (key, value.0)).collect());
+            stored_secrets.insert(secret.clone(), data.into_iter().map(|(key, value)| (key, value.0)).collect_map());
         }
         if stored_secrets[&secret].get(&name.1).is_none_or(|stored| stored != value.as_bytes()) {
             missing.push(format!("{secret}/{}", name.1));

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use osdpl_core::catalog::{Catalog, Component};
 use osdpl_core::observed::{ObservedCronJob, ObservedJob, Workload};
 use osdpl_operator::controller::Preview;
+use osdpl_values::CollectSorted;
 
 /// The object that the user named on the command line of `osdpl why`.
 pub(crate) enum Subject<'a> {
@@ -57,13 +58,13 @@ impl<'a> Names<'a> {
         let workloads = self.workloads().flat_map(|workload| [workload.component.to_string(), workload.name.clone()]);
         let crons = self.crons().flat_map(|cron| [cron.component.to_string(), cron.name.clone()]);
         let jobs = self.jobs().map(|job| job.name.clone());
-        let all: BTreeSet<String> = releases.chain(workloads).chain(jobs).chain(crons).collect();
+        let all: BTreeSet<String> = releases.chain(workloads).chain(jobs).chain(crons).collect_set();
         all.into_iter().collect()
     }
 
     /// Returns the namespaces of the releases.
     pub(crate) fn namespaces(&self) -> BTreeSet<&'a str> {
-        self.preview.plan.decisions.values().map(|decision| decision.key.namespace.as_str()).collect()
+        self.preview.plan.decisions.values().map(|decision| decision.key.namespace.as_str()).collect_set()
     }
 
     fn releases(&self) -> impl Iterator<Item = &'a str> {

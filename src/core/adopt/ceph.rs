@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::SecretContent;
 use super::identify::{IdentifiedReleases, InstalledRelease};
 use crate::ceph::{CONFIG_MAP, Consumer, DeclaredCeph, read_declared_ceph, setting};
-use osdpl_values::{Path, get};
+use osdpl_values::{CollectSorted, Path, get};
 
 /// The Ceph user, pool and Secret of one service of a running cloud, according to the values of its release.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -191,8 +191,8 @@ impl CephUses {
             .keys
             .iter()
             .map(|(consumer, key)| (format!("{}.key", consumer.name()), SecretContent::Text(key.clone())));
-        let contents: BTreeMap<String, SecretContent> = open.chain(keys).collect();
-        let data = contents.iter().map(|(key, content)| (key.clone(), content.text().into_bytes())).collect();
+        let contents: BTreeMap<String, SecretContent> = open.chain(keys).collect_map();
+        let data = contents.iter().map(|(key, content)| (key.clone(), content.text().into_bytes())).collect_map();
         let declared = read_declared_ceph(&format!("{namespace}/{name}"), Ok(data), releases, None);
         match declared.not_ready_reason() {
             Some(trouble) => Err(vec![trouble.to_string()]),

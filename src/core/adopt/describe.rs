@@ -17,7 +17,7 @@ use crate::credentials;
 use crate::desired::{
     DesiredRelease, Facts, Finding, ResolvedLayers, Selection, resolve_with_layers, select, warn_unknown_keys,
 };
-use osdpl_values::yaml;
+use osdpl_values::{CollectSorted, yaml};
 use osdpl_values::{Values, get};
 
 /// The key under which a Secret stores helm values.
@@ -118,7 +118,7 @@ impl<'a> CloudInventory<'a> {
         fit.presets();
         fit.features();
         let mut spec = fit.spec;
-        let mut secrets: Secrets = self.storage.iter().map(|storage| storage.secret.clone()).collect();
+        let mut secrets: Secrets = self.storage.iter().map(|storage| storage.secret.clone()).collect_map();
         let selection = self.selected(&spec);
         self.credentials(&mut spec, &selection, &mut secrets);
         let mut facts = self.facts(&selection);
@@ -157,7 +157,7 @@ impl<'a> CloudInventory<'a> {
             .filter_map(|(name, found)| {
                 Some((name.clone(), compare_release(desired.releases.get(name)?, &found.source)))
             })
-            .collect();
+            .collect_map();
         let mut findings = desired.findings;
         findings.extend(unread);
         findings.extend(detect_openstack_release(self.known, self.catalog).warning);
@@ -191,7 +191,8 @@ impl<'a> CloudInventory<'a> {
     /// Returns the credentials of running releases that the spec can reference: the credentials of services that are
     /// part of the cloud.
     fn usable_credentials(&self, selection: &Selection) -> impl Iterator<Item = (&credentials::Name, &String)> {
-        let enabled: BTreeSet<String> = selection.services.iter().chain(selection.external.keys()).cloned().collect();
+        let enabled: BTreeSet<String> =
+            selection.services.iter().chain(selection.external.keys()).cloned().collect_set();
         self.adopted_credentials.iter().filter(move |((service, _), _)| enabled.contains(service))
     }
 
@@ -228,7 +229,7 @@ fn adopted_credentials(known: &IdentifiedReleases<'_>, catalog: &Catalog) -> BTr
         let most = texts.into_iter().max_by_key(|(text, count)| (*count, std::cmp::Reverse(*text)));
         most.map(|(text, _)| text.to_owned())
     };
-    counts.into_iter().filter_map(|(name, texts)| Some((name, most(texts)?))).collect()
+    counts.into_iter().filter_map(|(name, texts)| Some((name, most(texts)?))).collect_map()
 }
 
 /// Returns the service and the name of a credential if the expression contains only this credential, such as

@@ -10,7 +10,7 @@ use super::openstack::detect_openstack_release;
 use crate::api::OpenStackDeploymentSpec;
 use crate::catalog::Level;
 use crate::desired::{Facts, Selection, resolve};
-use osdpl_values::{Path, changed_paths, coalesce, get, normalize_numbers, set};
+use osdpl_values::{CollectSorted, Path, changed_paths, coalesce, get, normalize_numbers, set};
 
 /// The name of the feature that selects the storage backend.
 const STORAGE: &str = "storage";
@@ -194,9 +194,9 @@ impl<'a> Fit<'a> {
     /// Removes `enabled` from the entries of all other services.
     fn services(&mut self) {
         let running: BTreeSet<&str> =
-            self.cloud.known.releases.keys().filter_map(|name| Some(self.cloud.catalog.release(name)?.0)).collect();
+            self.cloud.known.releases.keys().filter_map(|name| Some(self.cloud.catalog.release(name)?.0)).collect_set();
         let presets = self.spec.presets.iter().filter_map(|name| self.cloud.catalog.presets.get(name));
-        let implied: BTreeSet<&str> = presets.flat_map(|preset| &preset.services).map(String::as_str).collect();
+        let implied: BTreeSet<&str> = presets.flat_map(|preset| &preset.services).map(String::as_str).collect_set();
         for service in self.cloud.catalog.services.keys() {
             let (runs, implied) = (running.contains(service.as_str()), implied.contains(service.as_str()));
             let enabled = (runs != implied).then_some(runs);

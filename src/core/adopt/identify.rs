@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::catalog::Catalog;
 use crate::observed::ReleaseKey;
 use crate::release::RevisionSource;
-use osdpl_values::{Values, coalesce, normalize_numbers};
+use osdpl_values::{CollectSorted, Values, coalesce, normalize_numbers};
 
 /// A release that helm has installed in the cluster. Contains secrets.
 #[derive(Clone, PartialEq)]
@@ -88,5 +88,5 @@ pub fn main_namespace(found: &[InstalledRelease], catalog: &Catalog) -> Option<S
 /// Returns the names of the catalogue's releases that use a chart.
 fn of_chart(catalog: &Catalog, chart: &str) -> BTreeSet<String> {
     let releases = catalog.services.values().flat_map(|service| &service.releases);
-    releases.filter(|(_, release)| release.chart == chart).map(|(name, _)| name.clone()).collect()
+    releases.filter(|(_, release)| release.chart == chart).map(|(name, _)| name.clone()).collect_set()
 }

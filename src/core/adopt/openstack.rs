@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::identify::IdentifiedReleases;
 use crate::catalog::{Catalog, Level, OpenStackRelease};
 use crate::desired::Finding;
-use osdpl_values::{Path, get};
+use osdpl_values::{CollectSorted, Path, get};
 
 /// The field of the spec to which the warning about a guessed OpenStack release refers.
 const FIELD: &str = "spec.openstackRelease";
@@ -25,7 +25,7 @@ pub(super) struct DetectedRelease {
 /// Returns the OpenStack release to which most image tags belong. If no tag belongs to a release of the catalogue,
 /// returns the newest release of the catalogue.
 pub(super) fn detect_openstack_release(known: &IdentifiedReleases<'_>, catalog: &Catalog) -> DetectedRelease {
-    let mut counts: BTreeMap<&String, usize> = catalog.openstack.keys().map(|name| (name, 0)).collect();
+    let mut counts: BTreeMap<&String, usize> = catalog.openstack.keys().map(|name| (name, 0)).collect_map();
     let mut tags: BTreeMap<String, usize> = BTreeMap::new();
     for tag in tags_of(known) {
         for (name, release) in &catalog.openstack {

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::json;
 
 use super::{Catalog, Errors, Files, Text, file};
-use osdpl_values::{canonical, sha256, yaml};
+use osdpl_values::{CollectSorted, canonical, sha256, yaml};
 
 /// The prefixes of keys in an addition. The second item is the folder of the catalogue to which a key with the prefix
 /// adds a file.
@@ -121,10 +121,10 @@ pub fn extend_catalog(base: &Files, additions: &[Addition]) -> Result<ExtendedCa
         let files = with(base, &given);
         let errors = match Catalog::load(&files) {
             Ok(mut catalog) => {
-                catalog.added = given.iter().map(AddedFile::location).collect();
+                catalog.added = given.iter().map(AddedFile::location).collect_map();
                 let is_used = |addition: &&Addition| refused.iter().all(|one| one.source != addition.source);
                 let used = additions.iter().filter(is_used);
-                catalog.additions = used.map(|addition| (addition.name.clone(), addition.digest())).collect();
+                catalog.additions = used.map(|addition| (addition.name.clone(), addition.digest())).collect_map();
                 return Ok(ExtendedCatalog { catalog, files, rejected: refused });
             }
             Err(errors) => errors,
@@ -203,7 +203,7 @@ fn own_pins(base: &Files) -> BTreeMap<String, file::Pin> {
 /// An addition can pin only charts that neither the catalogue nor an earlier addition pins.
 fn pinned(base: &Files, text: &str, before: &[AddedFile]) -> Result<BTreeMap<String, file::Pin>, String> {
     let read = |text: &str| Text::from(text).read::<file::Lock>(LOCK).map(|lock| lock.charts);
-    let mut known: BTreeSet<String> = own_pins(base).into_keys().collect();
+    let mut known: BTreeSet<String> = own_pins(base).into_keys().collect_set();
     for given in before.iter().filter(|given| given.path == LOCK) {
         known.extend(read(&given.text).unwrap_or_default().into_keys());
     }
@@ -251,7 +251,7 @@ fn group_by_source(errors: &Errors, given: &[AddedFile]) -> BTreeMap<String, Str
             errors_by_source.entry(own.source.clone()).or_default().push(text);
         }
     }
-    errors_by_source.into_iter().map(|(source, texts)| (source, texts.join("\n"))).collect()
+    errors_by_source.into_iter().map(|(source, texts)| (source, texts.join("\n"))).collect_map()
 }
 
 #[cfg(test)]

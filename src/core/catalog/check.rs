@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::error::did_you_mean;
 use super::{Body, Catalog, Component, Error, Fragment, WorkloadKind};
+use osdpl_values::CollectSorted;
 use osdpl_values::expr::{Expression, Template};
 
 /// Returns the errors that osdpl finds when it compares the catalogue's files.
@@ -219,7 +220,7 @@ fn cycle(catalog: &Catalog) -> Option<String> {
             let providers = components.filter_map(|component| Some(catalog.provider(component)?.1));
             (name.as_str(), providers.collect())
         })
-        .collect();
+        .collect_map();
     let mut done = BTreeSet::new();
     edges.keys().find_map(|name| walk(name, &edges, &mut Vec::new(), &mut done))
 }

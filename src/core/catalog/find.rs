@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Body, Catalog, Component, Fragment, Release, Service, credentials_in};
-use osdpl_values::{Digest, canonical, canonical_map};
+use osdpl_values::{CollectSorted, Digest, canonical, canonical_map};
 
 impl Catalog {
     /// Returns the release `name` of the catalogue, and the name of its service.
@@ -33,7 +33,7 @@ impl Catalog {
     pub(crate) fn credentials_of(&self, release: &str) -> &[(String, String)] {
         self.release_index.credentials(release, || {
             let used = self.bodies(release).flat_map(|body| credentials_in(&body.source));
-            used.map(|(service, name)| (service.to_owned(), name.to_owned())).collect()
+            used.map(|(service, name)| (service.to_owned(), name.to_owned())).collect_set()
         })
     }
 

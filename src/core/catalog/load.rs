@@ -16,8 +16,8 @@ use super::{
     OpenStackRelease, Preset, Text, check, checks, file, find,
 };
 use crate::drift::ToleratedChanges;
-use osdpl_values::Values;
 use osdpl_values::expr::{Expression, Template};
+use osdpl_values::{CollectSorted, Values};
 
 impl Catalog {
     /// Loads a catalogue from the texts of its files.
@@ -62,8 +62,8 @@ impl Loader<'_> {
         let lock = self.parse::<file::Lock>("values/lock.yaml").map(|lock| lock.charts).unwrap_or_default();
         let tolerated = self.parse::<file::Drift>("values/drift.yaml").unwrap_or_default();
         let tolerated = ToleratedChanges {
-            managers: tolerated.managers.into_keys().collect(),
-            fields: tolerated.fields.into_keys().collect(),
+            managers: tolerated.managers.into_keys().collect_set(),
+            fields: tolerated.fields.into_keys().collect_set(),
         };
         let file::Nodes { roles, rollout } = self.parse::<file::Nodes>("values/nodes.yaml").unwrap_or_default();
         let mut rule_errors = Vec::new();
@@ -126,7 +126,7 @@ impl Loader<'_> {
             let entry = make(self, &name, entry);
             Some((name, entry))
         });
-        read.collect()
+        read.collect_map()
     }
 
     fn parse<T: DeserializeOwned>(&mut self, path: &str) -> Option<T> {

@@ -3,6 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use osdpl_values::CollectSorted;
+
 use super::Chain;
 use crate::api::CauseObject;
 use crate::observed::{Cause, ReleaseKey};
@@ -28,7 +30,7 @@ pub fn group_by_root_cause<'a>(affected: impl IntoIterator<Item = &'a AffectedOb
             objects: objects(chain),
             message,
             stuck: chain.stuck,
-            releases: chain.release.iter().cloned().collect(),
+            releases: chain.release.iter().cloned().collect_set(),
             affected: Vec::new(),
             is_explained: chain.why.is_some(),
         });

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::{Ceph, Cluster, Consumer, Gateway, ObjectStore, SecretError, external, mirantis, variables};
-use osdpl_values::Values;
+use osdpl_values::{CollectSorted, Values};
 
 /// The Ceph cluster that the spec declares: its settings, its gateways, and its problems.
 #[derive(Clone, Debug, PartialEq)]
@@ -166,7 +166,7 @@ fn missing_users<'a>(ceph: &Ceph, releases: impl Iterator<Item = &'a str>) -> Ve
         "gnocchi" => Some(Consumer::Gnocchi),
         _ => None,
     });
-    let needed: std::collections::BTreeSet<Consumer> = needed.collect();
+    let needed: std::collections::BTreeSet<Consumer> = needed.collect_set();
     needed
         .into_iter()
         .filter(|consumer| ceph.user(*consumer).is_none())

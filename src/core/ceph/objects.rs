@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use osdpl_values::CollectSorted;
+
 use super::{ADMIN_SECRET, CONFIG_MAP, Ceph, Consumer, Monitors, NotReady, User, fsid_of, setting};
 
 /// The kind of an object from which pods of the charts mount settings or keys. Each Secret type has its own variant.
@@ -110,7 +112,7 @@ pub fn desired_objects(ceph: &Ceph, namespace: &str, releases: &BTreeMap<&str, &
     for (consumer, user) in &ceph.users {
         let own_namespace = matches!(consumer, Consumer::Manila | Consumer::Gnocchi).then_some(namespace);
         let mounting = mounted_by(*consumer, ceph).iter().filter_map(|release| releases.get(release).copied());
-        let namespaces: BTreeSet<&str> = mounting.chain(own_namespace).collect();
+        let namespaces: BTreeSet<&str> = mounting.chain(own_namespace).collect_set();
         for namespace in namespaces {
             add(&mut objects, ceph, namespace, (consumer.keyring(), keyring(user)));
         }

@@ -12,6 +12,7 @@ mod read;
 
 use std::collections::BTreeSet;
 
+use osdpl_values::CollectSorted;
 use serde_json::{Map, Value, json};
 
 pub use cluster::Cluster;
@@ -77,7 +78,7 @@ impl RookSettings {
         if self.admin {
             return [MONITORS.to_owned()].into();
         }
-        Consumer::ALL.into_iter().map(|consumer| Self::secret(user(consumer))).collect()
+        Consumer::ALL.into_iter().map(|consumer| Self::secret(user(consumer))).collect_set()
     }
 
     /// Returns the name of the Secret in which Rook stores the key of a Ceph user.
@@ -100,7 +101,7 @@ impl RookSettings {
             };
             Manifest { kind, name: name.to_owned(), spec }
         });
-        let users: BTreeSet<&str> = consumers.iter().map(|consumer| user(*consumer)).collect();
+        let users: BTreeSet<&str> = consumers.iter().map(|consumer| user(*consumer)).collect_set();
         let clients = users.into_iter().map(|name| Manifest {
             kind: "CephClient",
             name: name.to_owned(),
@@ -140,7 +141,7 @@ pub fn consumers<'a>(releases: impl Iterator<Item = &'a str>) -> BTreeSet<Consum
         "gnocchi" => vec![Consumer::Gnocchi],
         _ => Vec::new(),
     };
-    releases.flat_map(of).collect()
+    releases.flat_map(of).collect_set()
 }
 
 /// Returns the name of the Ceph user that osdpl requests from Rook for a consumer. Nova shares Cinder's user.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use osdpl_values::CollectSorted;
 use serde_json::{Map, Value, json};
 
 use super::{Kind, Object};
@@ -82,7 +83,7 @@ impl ObjectStore {
         // Rook reads the CA for Keystone's certificate from the key `cabundle`.
         let ca_bundle = self.text("caBundle").map(|bundle| ("cabundle", bundle));
         let data = known.into_iter().chain(ca_bundle).map(|(key, value)| (key.to_owned(), value.to_owned()));
-        let data: BTreeMap<String, String> = data.collect();
+        let data: BTreeMap<String, String> = data.collect_map();
         Object { kind: Kind::Opaque, namespace: namespace.to_owned(), name: secret_name(deployment), data }
     }
 

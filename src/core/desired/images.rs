@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::{ChartInfo, Desired, DesiredRelease, Facts, Finding};
 use crate::api::{Images, reason};
 use crate::catalog::{Level, did_you_mean};
-use osdpl_values::{self as values, Layer, Origin, Path, Values, canonical, get, merge_layers};
+use osdpl_values::{self as values, CollectSorted, Layer, Origin, Path, Values, canonical, get, merge_layers};
 
 /// Returns the layer of values that applies `spec.images` to the chart's images and to the layers `below`; `None` if
 /// `spec.images` changes nothing.
@@ -102,7 +102,7 @@ pub(super) fn unused_digests(images: &Images, desired: &Desired, facts: &Facts) 
     }
     let path: Path = ["images", "tags"].into_iter().collect();
     let tags = desired.releases.values().filter_map(|release| get(&release.values, &path)?.as_object());
-    let used: BTreeSet<&str> = tags.flat_map(|tags| tags.values().filter_map(Value::as_str)).collect();
+    let used: BTreeSet<&str> = tags.flat_map(|tags| tags.values().filter_map(Value::as_str)).collect_set();
     let charts: Vec<&ChartInfo> = facts.charts.values().filter_map(|chart| chart.as_ref().ok()).collect();
     let near = |image: &str| {
         let named = charts.iter().flat_map(|chart| chart.images.values().map(String::as_str));

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::{Facts, Selection, Unavailable};
 use crate::catalog::{Catalog, releases_of_facts};
 use crate::observed::ReleaseKey;
-use osdpl_values::Values;
+use osdpl_values::{CollectSorted, Values};
 
 /// The facts that a Job has stored, by the key in its ConfigMap.
 pub type JobFacts = BTreeMap<String, String>;
@@ -21,7 +21,7 @@ pub fn fact_config_maps(catalog: &Catalog, selection: &Selection) -> BTreeMap<St
         let name = catalog.release(release)?.1.facts.as_ref()?;
         Some((release.clone(), ReleaseKey::new(key.namespace.clone(), name.clone())))
     };
-    selection.releases.iter().filter_map(config_map).collect()
+    selection.releases.iter().filter_map(config_map).collect_map()
 }
 
 /// Returns the variable `facts` of CEL expressions: the job facts by release.

@@ -3,6 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use osdpl_values::CollectSorted;
+
 use super::layers::Source;
 use super::{Finding, Provider};
 use crate::catalog::{Component, Need};
@@ -28,7 +30,7 @@ impl Source<'_> {
     pub(super) fn waits_for(&self, findings: &mut Vec<Finding>) -> BTreeSet<String> {
         let awaited = self.applicable(&self.release.waits_for, findings).into_iter();
         let providers = awaited.filter_map(|need| Some(self.catalog.provider(&need.component)?.1));
-        providers.filter(|provider| self.selection.releases.contains_key(*provider)).map(str::to_owned).collect()
+        providers.filter(|provider| self.selection.releases.contains_key(*provider)).map(str::to_owned).collect_set()
     }
 
     /// Returns the needs whose condition holds in this cloud.

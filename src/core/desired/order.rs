@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::{ChartInfo, Desired, DesiredRelease, Provider};
-use osdpl_values::{self as values, Values};
+use osdpl_values::{self as values, CollectSorted, Values};
 
 /// Counts the Jobs that a release's chart renders, according to the switches `manifests.job_*` in its values.
 ///
@@ -41,7 +41,7 @@ impl Desired {
     pub fn priorities(&self) -> BTreeMap<&str, usize> {
         let own = |release: &DesiredRelease| 1 + release.jobs;
         let mut lengths: BTreeMap<&str, usize> =
-            self.releases.iter().map(|(name, release)| (name.as_str(), own(release))).collect();
+            self.releases.iter().map(|(name, release)| (name.as_str(), own(release))).collect_map();
         // A chain has at most as many links as there are releases, so this number of rounds suffices. The limit also
         // ends the loop if releases need each other in a cycle, which the catalogue forbids.
         for _ in 0..self.releases.len() {

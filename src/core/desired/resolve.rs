@@ -14,6 +14,7 @@ use crate::catalog::{Catalog, Level, Release};
 use crate::ceph::DeclaredCeph;
 use crate::observed::ReleaseKey;
 use crate::release::ChartIdentity;
+use osdpl_values::CollectSorted;
 use osdpl_values::expr::Scope;
 use osdpl_values::{
     Layer, Path, Values, canonical_map, digest, marked_paths, merge_layers, merge_owned_layers, secret_paths,
@@ -268,7 +269,7 @@ pub(super) fn common<'a>(catalog: &Catalog, selection: &'a Selection, facts: &Fa
     let variables = variables.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
     let read =
         |(reference, text): (&(String, String), &Result<String, _>)| Some((reference.clone(), text.clone().ok()?));
-    selection.scope.nested(variables).with_secrets(facts.secrets.iter().filter_map(read).collect())
+    selection.scope.nested(variables).with_secrets(facts.secrets.iter().filter_map(read).collect_map())
 }
 
 /// Returns the variables for the CEL expressions of one release. The result contains the shared variables and

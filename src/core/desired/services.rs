@@ -11,8 +11,8 @@ use super::{ExternalService, Finding};
 use crate::api::OpenStackDeploymentSpec;
 use crate::catalog::{Catalog, Level};
 use crate::observed::ReleaseKey;
-use osdpl_values::Values;
 use osdpl_values::expr::Scope;
+use osdpl_values::{CollectSorted, Values};
 
 /// The services of a cloud with their releases and findings.
 pub(super) struct Chosen {
@@ -102,7 +102,7 @@ fn round(
     let mut findings = Vec::new();
     let external = external(namespace, spec, catalog, enabled, &mut findings);
     let mut scope = Scope::new(variables(namespace, spec, catalog, features, enabled, &external));
-    let services: BTreeSet<_> = enabled.iter().filter(|name| !external.contains_key(*name)).cloned().collect();
+    let services: BTreeSet<_> = enabled.iter().filter(|name| !external.contains_key(*name)).cloned().collect_set();
     let mut releases = BTreeMap::new();
     for service in &services {
         for (release, entry) in catalog.services.get(service).into_iter().flat_map(|service| &service.releases) {
@@ -181,7 +181,7 @@ fn added_note(service: &str, dependents: &Dependents) -> Finding {
 
 /// Returns the error about a service that the spec disables although releases can't start without the service.
 fn in_use_error(service: &str, dependents: &Dependents, catalog: &Catalog) -> Finding {
-    let services: BTreeSet<&str> = dependents.keys().filter_map(|name| Some(catalog.release(name)?.0)).collect();
+    let services: BTreeSet<&str> = dependents.keys().filter_map(|name| Some(catalog.release(name)?.0)).collect_set();
     let services = services.into_iter().collect::<Vec<_>>().join(", ");
     let message = format!(
         "is false, and {service} is needed by {}; remove `enabled: false`, or disable {services} as well",
@@ -216,7 +216,7 @@ fn unmet_error(service: &str, release: &str, dependents: &Dependents) -> Finding
 /// Returns the services that the presets and the spec enable by name. Adds an error if there are none.
 fn named(spec: &OpenStackDeploymentSpec, catalog: &Catalog, findings: &mut Vec<Finding>) -> BTreeSet<String> {
     let presets = spec.presets.iter().filter_map(|name| catalog.presets.get(name));
-    let mut enabled: BTreeSet<String> = presets.flat_map(|preset| preset.services.iter().cloned()).collect();
+    let mut enabled: BTreeSet<String> = presets.flat_map(|preset| preset.services.iter().cloned()).collect_set();
     for (service, overrides) in spec.services.iter().filter(|(name, _)| catalog.services.contains_key(*name)) {
         match overrides.enabled {
             Some(true) => drop(enabled.insert(service.clone())),

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use osdpl_values::CollectSorted;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -75,7 +76,7 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     fn maps(&mut self, path: &str, old: &Map<String, Value>, new: &Map<String, Value>) {
-        let keys: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+        let keys: BTreeSet<&String> = old.keys().chain(new.keys()).collect_set();
         for key in keys {
             let dot = if path.is_empty() { "" } else { "." };
             let quote = if key.contains('.') { "\"" } else { "" };
@@ -157,7 +158,7 @@ impl<'a> Named<'a> {
     /// if two items have the same string.
     fn of(items: &'a [Value], key: &str) -> Option<Self> {
         let order = items.iter().map(|item| item.get(key)?.as_str()).collect::<Option<Vec<_>>>()?;
-        let items: BTreeMap<&str, &Value> = order.iter().copied().zip(items).collect();
+        let items: BTreeMap<&str, &Value> = order.iter().copied().zip(items).collect_map();
         (items.len() == order.len()).then_some(Self { order, items })
     }
 

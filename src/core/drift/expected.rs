@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use osdpl_values::CollectSorted;
+
 use super::{DriftedObject, ObjectId, find_kind};
 use crate::release::{Field, Object, ReleaseKey};
 
@@ -51,5 +53,5 @@ pub fn list_watched_objects(
             ExpectedFields::new(&object.fields, server_side),
         ))
     })
-    .collect()
+    .collect_map()
 }

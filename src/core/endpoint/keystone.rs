@@ -7,7 +7,7 @@ use std::fmt;
 use serde::Deserialize;
 use serde_json::json;
 
-use osdpl_values::Values;
+use osdpl_values::{CollectSorted, Values};
 
 /// The types of the OpenStack services, such as `compute`, for which Keystone's service catalogue contains an endpoint.
 pub type Types = BTreeSet<String>;
@@ -117,5 +117,5 @@ pub fn service_types(body: &[u8]) -> Option<Types> {
     }
     let document: Document = serde_json::from_slice(body).ok()?;
     let entries = document.token.catalog.into_iter().filter(|entry| !entry.endpoints.is_empty());
-    Some(entries.map(|entry| entry.kind).collect())
+    Some(entries.map(|entry| entry.kind).collect_set())
 }

@@ -11,7 +11,7 @@ use crate::desired::{Desired, DesiredRelease};
 use crate::health::{has_no_nodes, is_available};
 use crate::observed::{Observed, ReleaseKey, Workload};
 use crate::release::Status;
-use osdpl_values::Values;
+use osdpl_values::{CollectSorted, Values};
 
 /// The default DNS domain of a Kubernetes cluster in upstream's charts. The release's values may set another domain at
 /// `endpoints.cluster_domain_suffix`.
@@ -71,7 +71,7 @@ pub fn targets(catalog: &Catalog, desired: &Desired, observed: &Observed) -> BTr
         let state = state(&endpoint.component, &release.key, observed)?;
         Some((release.key.clone(), target(endpoint, release, state, observed)))
     });
-    known.collect()
+    known.collect_map()
 }
 
 fn target(endpoint: &Endpoint, release: &DesiredRelease, state: Vec<(i64, i32)>, observed: &Observed) -> Target {

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use osdpl_values::CollectSorted;
+
 use super::{Inventory, format_names};
 use crate::api::{NodeOverride, NodeValues, Nodes};
 use crate::catalog::{Catalog, Form, Level};
@@ -23,7 +25,7 @@ pub(super) fn check_overrides(spec: &Nodes, catalog: &Catalog, nodes: &Inventory
     let entries = spec.overrides.iter().enumerate().filter_map(|(index, entry)| {
         let target = parse_target(entry).ok()?;
         let fits = nodes.iter().filter(|(name, node)| target.fits(name, &node.labels)).map(|(name, _)| name.as_str());
-        Some(Entry { index, given: entry, nodes: fits.collect(), target })
+        Some(Entry { index, given: entry, nodes: fits.collect_set(), target })
     });
     let entries: Vec<_> = entries.collect();
     for entry in &entries {

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use osdpl_values::CollectSorted;
 
 use super::{Inventory, LabelChange};
 use crate::api::{LabelRemovalStatus, Rollout};
@@ -50,7 +51,7 @@ pub struct LabelBatch {
 /// Returns the labels that the changes remove.
 pub fn losses(changes: &BTreeMap<String, LabelChange>) -> LabelLosses {
     let losing = changes.iter().filter(|(_, change)| !change.losses.is_empty());
-    losing.map(|(name, change)| (name.clone(), change.losses.join(","))).collect()
+    losing.map(|(name, change)| (name.clone(), change.losses.join(","))).collect_map()
 }
 
 /// Returns the removal `stored` in the status; `None` if there is none, or if it is finished.
@@ -87,7 +88,7 @@ pub fn unfinished(
 /// So the target hash stays the same while the operator carries out the approved removal.
 pub fn removal_target(pending: &LabelLosses, stored: Option<&LabelRemovalStatus>) -> LabelLosses {
     let approved = stored.map(|stored| stored.nodes.clone()).unwrap_or_default();
-    approved.into_iter().chain(pending.clone()).collect()
+    approved.into_iter().chain(pending.clone()).collect_map()
 }
 
 /// Returns the nodes from which the operator removes `pending` labels now.
@@ -114,7 +115,7 @@ pub fn next_batch(
     }
     let size = settings.batch_size_for(i32::try_from(stored.nodes.len()).unwrap_or(i32::MAX));
     let nodes: BTreeSet<String> =
-        due.by_ref().take(usize::try_from(size).unwrap_or(1)).map(|(name, _)| name.clone()).collect();
+        due.by_ref().take(usize::try_from(size).unwrap_or(1)).map(|(name, _)| name.clone()).collect_set();
     let requeue_at = due.next().and_then(|_| now.checked_add(pause).ok());
     LabelBatch { nodes, requeue_at }
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::jiff::Timestamp;
+use osdpl_values::CollectSorted;
 
 use super::Access;
 use super::nova::{Hypervisor, Service, find_service};
@@ -78,15 +79,16 @@ impl Hosts {
     pub fn from_services(services: Vec<Service>, hypervisors: &[Hypervisor], nodes: Option<&BTreeSet<String>>) -> Self {
         let with_node: Option<BTreeSet<String>> = nodes.map(|nodes| {
             let of = |node: &String| find_service(&services, node).map(|service| service.id.clone());
-            nodes.iter().filter_map(of).collect()
+            nodes.iter().filter_map(of).collect_set()
         });
         let has_node = |service: &Service| with_node.as_ref().is_none_or(|there| there.contains(&service.id));
         let (there, without_node): (Vec<_>, Vec<_>) = services.into_iter().partition(has_node);
-        let mapped: BTreeSet<&str> = hypervisors.iter().map(|hypervisor| hypervisor.service.host.as_str()).collect();
+        let mapped: BTreeSet<&str> =
+            hypervisors.iter().map(|hypervisor| hypervisor.service.host.as_str()).collect_set();
         let up = || there.iter().filter(|service| service.is_up());
         let unmapped = up().filter(|service| !mapped.contains(service.host.as_str()));
         Self {
-            unmapped: unmapped.map(|service| (service.host.clone(), service.id.clone())).collect(),
+            unmapped: unmapped.map(|service| (service.host.clone(), service.id.clone())).collect_map(),
             up: up().count(),
             // Omit the time of the host's last report. Otherwise each new report would change the result and trigger a
             // reconcile pass.

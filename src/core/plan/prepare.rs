@@ -9,7 +9,7 @@ use super::{Action, Context, Policy, Reason, State, Step, Wait};
 use crate::desired::DesiredRelease;
 use crate::observed::{Failed, ObservedRelease, ReleaseKey, RetryCondition};
 use crate::release::{Cleanup, Verb, cleanup_before_uninstall, pending_cleanup};
-use osdpl_values::digest;
+use osdpl_values::{CollectSorted, digest};
 
 impl Context<'_> {
     /// Returns the step that upgrades or installs a release, or a wait if osdpl must wait first.
@@ -109,7 +109,7 @@ impl Context<'_> {
 pub fn jobs_to_delete(release: &DesiredRelease, record: &ObservedRelease) -> Option<Vec<String>> {
     let mut jobs = release.plain_jobs.clone();
     if !has_images(release, record) {
-        let known: BTreeSet<String> = jobs.iter().cloned().collect();
+        let known: BTreeSet<String> = jobs.iter().cloned().collect_set();
         let hooks = record.body.as_ref()?.hook_jobs.iter();
         let in_namespace =
             hooks.filter(|(namespace, _)| *namespace == release.key.namespace).map(|(_, name)| name.clone());

@@ -14,6 +14,7 @@
 use std::collections::BTreeSet;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use osdpl_values::CollectSorted;
 
 use super::{Object, Objects, ReleaseKey, Status, helm_owner};
 
@@ -60,11 +61,11 @@ pub fn pending_cleanup(history: &[PastRevision]) -> Option<Cleanup> {
         .filter(|past| past.status == Status::Failed && !past.cleaned_up)
         .map(|past| past.revision)
         .filter(|revision| (below + 1..newest.revision).contains(revision))
-        .collect();
+        .collect_set();
     // If the newest revision failed, keep the objects of the deployed revision: the next helm upgrade itself removes
     // those of them that are obsolete.
     let base = base.filter(|_| newest.status == Status::Failed);
-    let kept = base.into_iter().chain([newest]).map(|past| past.revision).collect();
+    let kept = base.into_iter().chain([newest]).map(|past| past.revision).collect_set();
     (!revisions.is_empty()).then_some(Cleanup { revisions, kept, newest: newest.revision })
 }
 

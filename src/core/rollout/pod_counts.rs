@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use osdpl_values::CollectSorted;
 
 use super::Input;
 use crate::observed::{DaemonPod, PodState, RolloutPods, Workload};
@@ -59,7 +60,7 @@ impl PodCounts {
         };
         let Some(rolling) = rolling else { return counts };
         let uids = sets.iter().filter_map(|set| set.on_delete.as_ref()).map(|own| own.uid.as_str());
-        let uids: BTreeSet<&str> = uids.collect();
+        let uids: BTreeSet<&str> = uids.collect_set();
         counts.revision = revision(sets, rolling).unwrap_or_default();
         let own = || rolling.pods.iter().filter(|pod| uids.contains(pod.set.as_str()));
         for pod in own() {
@@ -69,7 +70,7 @@ impl PodCounts {
         }
         // A pod that is being deleted still exists here: its node is already in the batch, and must not count as
         // missing too.
-        let nodes_with_pod: BTreeSet<&str> = own().map(|pod| pod.node.as_str()).collect();
+        let nodes_with_pod: BTreeSet<&str> = own().map(|pod| pod.node.as_str()).collect_set();
         let exists = |node: &String| input.nodes.is_none_or(|nodes| nodes.contains_key(node));
         let empty = batch.iter().filter(|node| exists(node) && !nodes_with_pod.contains(node.as_str()));
         // The number of nodes minus the number of pods can be too low: if a pod runs on a node that its `DaemonSet`

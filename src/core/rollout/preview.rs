@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use osdpl_values::CollectSorted;
+
 use super::{is_automatic, messages, part};
 use crate::api::Rollout;
 use crate::catalog::{Catalog, Component};
@@ -41,5 +43,5 @@ pub fn preview_restarts(
         let message = format!("restarts{approval} the pods whose pod template changes: {}", each.join("; "));
         (!each.is_empty()).then(|| (name.clone(), message))
     };
-    named.filter_map(of).collect()
+    named.filter_map(of).collect_map()
 }

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use osdpl_values::CollectSorted;
+
 use super::drift::{self, Children};
 use super::{Ignored, Report, children::first, crons, labels, rollouts};
 use crate::api::{ComponentHealth, ComponentStatus, Phase, reason};
@@ -310,7 +312,8 @@ fn lost_nodes(report: &Report<'_>, health: &Health) -> Option<String> {
     let degraded = all.filter(|(.., status)| status.status == ComponentHealth::Degraded);
     let parts: Vec<_> =
         degraded.map(|(application, name, status)| format!("{application}/{name} {}", status.ready)).collect();
-    let nodes: BTreeSet<&String> = report.observed.workloads.iter().flat_map(|workload| &workload.lost_nodes).collect();
+    let nodes: BTreeSet<&String> =
+        report.observed.workloads.iter().flat_map(|workload| &workload.lost_nodes).collect_set();
     let nodes: Vec<String> = nodes.into_iter().cloned().collect();
     (!parts.is_empty()).then(|| format!("{}: {}", health::lost_nodes(&nodes), parts.join(", ")))
 }

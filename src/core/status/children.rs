@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::jiff::Timestamp;
+use osdpl_values::CollectSorted;
 
 use super::Report;
 use super::drift::{self, Children};
@@ -28,7 +29,7 @@ pub(super) fn children(before: &OpenStackDeploymentStatus, report: &Report<'_>, 
         drift::report_drift(&mut child, before.children.get(name), name, decision, report, now);
         (name.clone(), child)
     });
-    all.collect()
+    all.collect_map()
 }
 
 fn child(name: &str, decision: &Decision, report: &Report<'_>) -> HelmReleaseStatus {

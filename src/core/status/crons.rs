@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use osdpl_values::CollectSorted;
 
 use super::Report;
 use super::children::first;
@@ -47,7 +48,7 @@ pub(super) fn tests(before: &BTreeMap<String, TestStatus>, report: &Report<'_>) 
         let status = test_status(before.get(&name), cron, results);
         Some((name, status))
     });
-    results.collect()
+    results.collect_map()
 }
 
 fn test_status(before: Option<&TestStatus>, cron: &ObservedCronJob, results: String) -> TestStatus {

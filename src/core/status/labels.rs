@@ -3,6 +3,8 @@
 
 use std::collections::BTreeSet;
 
+use osdpl_values::CollectSorted;
+
 use super::children::first;
 use super::events::event;
 use super::{Event, Report};
@@ -19,7 +21,7 @@ pub(super) fn awaiting(report: &Report<'_>) -> Option<String> {
 /// Describes the labels whose removal waits for approval; `None` if no removal waits.
 fn awaiting_removal(report: &Report<'_>) -> Option<String> {
     let awaiting = report.label_removal.map(|removal| &removal.awaiting).filter(|awaiting| !awaiting.is_empty())?;
-    let labels: BTreeSet<&str> = awaiting.values().flat_map(|labels| labels.split(',')).collect();
+    let labels: BTreeSet<&str> = awaiting.values().flat_map(|labels| labels.split(',')).collect_set();
     let labels: Vec<&str> = labels.into_iter().collect();
     let nodes = format_names(awaiting.keys().map(String::as_str), awaiting.len());
     let labels = labels.join(", ");

@@ -8,6 +8,7 @@ use kube::ResourceExt;
 use osdpl_core::api::{DEPLOYMENT_LABEL, ValuesKind};
 use osdpl_core::ceph::{self, NotReady, Object};
 use osdpl_core::observed::ReleaseKey;
+use osdpl_values::CollectSorted;
 
 use crate::action::{Action, Kind, Planned};
 use crate::draft::Draft;
@@ -109,7 +110,7 @@ fn live_secret(secret: &Secret, owner: &str) -> Live {
 }
 
 fn texts<'a>(data: impl Iterator<Item = (&'a String, &'a [u8])>) -> Data {
-    data.map(|(key, bytes)| (key.clone(), String::from_utf8_lossy(bytes).into_owned())).collect()
+    data.map(|(key, bytes)| (key.clone(), String::from_utf8_lossy(bytes).into_owned())).collect_map()
 }
 
 fn is_of(object: &impl ResourceExt, owner: &str) -> bool {

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::cloud::{Cloud, Location};
 use osdpl_core::catalog::{EqualSetting, entry_name};
 use osdpl_core::finding::Finding;
-use osdpl_values::{Layer, Path, Values, get, trace};
+use osdpl_values::{CollectSorted, Layer, Path, Values, get, trace};
 
 /// A value of a release that must be equal to values of other releases.
 struct CoupledValue {
@@ -32,7 +32,7 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
     let scope = &cloud.selection.scope;
     let check_coupling = |coupling: &EqualSetting| {
         let expected = coupling.expected.as_ref().and_then(|expected| expected.evaluate(scope).ok());
-        let servers: BTreeSet<&str> = cloud.layers.keys().map(|name| server_of(name, coupling, cloud)).collect();
+        let servers: BTreeSet<&str> = cloud.layers.keys().map(|name| server_of(name, coupling, cloud)).collect_set();
         let check_server =
             |server| contradictions(coupling, &coupled_values(coupling, server, cloud), expected.as_ref());
         servers.into_iter().flat_map(check_server).collect::<Vec<_>>()

@@ -1,8 +1,6 @@
 //! Checks the layers of the user and of additions one by one. The check compares a layer with the layers below and
 //! above it.
 
-use std::collections::BTreeSet;
-
 use serde_json::Value;
 
 use super::types;
@@ -10,7 +8,7 @@ use super::warnings::{Warning, Warnings};
 use crate::cloud::{Cloud, Location, user_field};
 use osdpl_core::catalog::{KeyTree, KeyType, entry_name};
 use osdpl_core::desired::is_unknown_key_in;
-use osdpl_values::{Layer, Origin, Path, Values, get, leaves, merge_layer, merge_layers, trace};
+use osdpl_values::{CollectSorted, Layer, Origin, Path, Values, get, leaves, merge_layer, merge_layers, trace};
 
 /// The key of a volume claim's access modes.
 const ACCESS_MODES: &str = "accessModes";
@@ -77,7 +75,7 @@ impl LayerCheck<'_> {
         };
         let set: Vec<(Path, &Value)> =
             leaves(&self.layer.values).into_iter().filter(|(path, _)| !path.keys().is_empty()).collect();
-        for path in set.iter().flat_map(|(path, _)| parents(path)).collect::<BTreeSet<Path>>() {
+        for path in set.iter().flat_map(|(path, _)| parents(path)).collect_set() {
             add(self.location.child(&path), &path, self.replaced_by_map(&path));
         }
         for (path, value) in set {

@@ -12,7 +12,7 @@ use crate::manifests;
 use osdpl_core::catalog::CertificateKeys;
 use osdpl_core::desired::Certificate;
 use osdpl_core::finding::Finding;
-use osdpl_values::Path;
+use osdpl_values::{CollectSorted, Path};
 
 /// The keys of the certificate, its private key and its CA in the values of upstream's charts (helm-toolkit's
 /// `manifests.secret_ingress_tls`).
@@ -84,7 +84,7 @@ pub(crate) fn check_secrets(
         let Some(secret) = manifests::find_in(secret, namespaces, manifests) else { continue };
         let keys = &certificate.keys;
         let keys = [&keys.certificate, &keys.key, &keys.authority].into_iter().flatten();
-        let texts = keys.filter_map(|key| Some((key.clone(), manifests::text(secret, key).ok()?))).collect();
+        let texts = keys.filter_map(|key| Some((key.clone(), manifests::text(secret, key).ok()?))).collect_map();
         let problems = check_certificate(certificate, &texts).problems_at(now);
         let finding = |problem: String| {
             Finding::error("certificate", &certificate.field, describe_problem(certificate, &problem))
@@ -127,7 +127,7 @@ fn check_endpoint(
 ) -> Vec<Finding> {
     let tls = entry["tls"].as_object().into_iter().flatten();
     let text = |(key, value): (&String, &Value)| Some((key.clone(), value.as_str()?.to_owned()));
-    let texts: SecretTexts = tls.filter_map(text).filter(|(_, text)| !text.is_empty()).collect();
+    let texts: SecretTexts = tls.filter_map(text).filter(|(_, text)| !text.is_empty()).collect_map();
     let existing = |key: &str| texts.contains_key(key).then(|| key.to_owned());
     // The charts create the TLS Secret only if the values set both the certificate and its key. So report a certificate
     // without a key, and a key without a certificate.

@@ -12,7 +12,7 @@ use osdpl_core::api::{OpenStackDeploymentSpec, RoleNodes};
 use osdpl_core::catalog::{Catalog, SeparateServers};
 use osdpl_core::desired::role_labels;
 use osdpl_core::finding::Finding;
-use osdpl_values::{Path, Values, get};
+use osdpl_values::{CollectSorted, Path, Values, get};
 
 /// The label by which upstream's charts select the nodes of APIs and similar pods (`labels.*` of the charts' values).
 const CONTROL_PLANE: &str = "openstack-control-plane";
@@ -71,7 +71,7 @@ pub fn node_labels(spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> BTreeSe
     let of_charts = keys.map(|key| (key.to_owned(), ENABLED.to_owned()));
     let known = catalog.roles.values().flat_map(|role| role.labels.clone());
     let own = spec.nodes.roles.iter().flat_map(|(name, role)| role_labels(name, role, catalog));
-    of_charts.chain(known).chain(own).collect()
+    of_charts.chain(known).chain(own).collect_set()
 }
 
 /// Servers with the same field, label, effect and number of nodes share one message.
@@ -191,7 +191,7 @@ fn nodes(cloud: &Cloud<'_>, (key, value): &(String, String)) -> Option<Nodes> {
     if roles.is_empty() || roles.iter().any(|role| role.selector.is_some() || role.names.is_empty()) {
         return None;
     }
-    let names: BTreeSet<&String> = roles.iter().flat_map(|role| &role.names).collect();
+    let names: BTreeSet<&String> = roles.iter().flat_map(|role| &role.names).collect_set();
     Some(Nodes { count: names.len(), is_from_spec: true })
 }
 

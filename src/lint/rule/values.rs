@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::cloud::Cloud;
 use osdpl_core::catalog::{Level, Rule, SeparateServers};
 use osdpl_core::finding::Finding;
+use osdpl_values::CollectSorted;
 use osdpl_values::expr::Scope;
 use osdpl_values::{Path, get};
 
@@ -22,7 +23,7 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
 
 /// Returns the scope for expressions of `values/rules.yaml`: the common scope and the final values of these releases.
 pub(super) fn scope<'a>(cloud: &'a Cloud<'_>, releases: impl Iterator<Item = &'a str>) -> Scope<'a> {
-    let names: BTreeSet<&str> = releases.collect();
+    let names: BTreeSet<&str> = releases.collect_set();
     let values =
         names.into_iter().filter_map(|name| Some((name.to_owned(), Value::Object((*cloud.values.get(name)?).clone()))));
     let variables = [("values".to_owned(), Value::Object(values.collect()))].into_iter().collect();

@@ -5,6 +5,8 @@ use std::fs::{self, File};
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
+use osdpl_values::CollectSorted;
+
 use super::archive;
 use super::contents::Contents;
 use super::directory::{self, inside};
@@ -98,7 +100,7 @@ impl<'a> Folder<'a> {
             candidates.iter().any(|candidate| candidate.version == locked).then_some(locked)
         });
         if let Some(version) = wanted {
-            let versions: BTreeSet<_> = candidates.iter().map(|candidate| candidate.version.clone()).collect();
+            let versions: BTreeSet<_> = candidates.iter().map(|candidate| candidate.version.clone()).collect_set();
             candidates.retain(|candidate| candidate.version == version);
             if candidates.is_empty() {
                 let found = format!("it has {}", Vec::from_iter(versions).join(", "));

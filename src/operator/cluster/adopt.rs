@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
 use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
+use osdpl_values::CollectSorted;
 use serde_json::json;
 
 use super::objects::ignore_missing;
@@ -73,7 +74,7 @@ impl Cluster {
         let mut count = 0;
         for record in records.items {
             let ours = record.labels().keys().filter(|label| label.starts_with(LABEL_PREFIX));
-            let removed: BTreeMap<&String, Option<String>> = ours.map(|label| (label, None)).collect();
+            let removed: BTreeMap<&String, Option<String>> = ours.map(|label| (label, None)).collect_map();
             if removed.is_empty() {
                 continue;
             }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{Endpoints, Service};
 use kube::Api;
 use kube::api::{Patch, PatchParams};
+use osdpl_values::CollectSorted;
 use serde_json::{Value, json};
 
 use super::{Cluster, Error, ErrorContext, MANAGER};
@@ -41,7 +42,7 @@ pub(super) async fn resolve_host(host: &str, port: u16) -> Result<Vec<IpAddr>, S
     let found =
         found.map_err(|error| format!("{host} has no address ({error}); correct the name or give an IP address"))?;
     let addresses: BTreeSet<IpAddr> =
-        found.iter().map(SocketAddr::ip).filter(|address| !address.is_loopback()).collect();
+        found.iter().map(SocketAddr::ip).filter(|address| !address.is_loopback()).collect_set();
     if addresses.is_empty() {
         return Err(format!("{host} has no address that pods can reach; correct the name or give an IP address"));
     }

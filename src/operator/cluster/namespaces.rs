@@ -8,6 +8,7 @@ use kube::api::PostParams;
 use kube::core::PartialObjectMeta;
 use kube::runtime::watcher;
 use kube::{Api, ResourceExt};
+use osdpl_values::CollectSorted;
 use tokio::sync::Notify;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -116,8 +117,8 @@ impl State {
     fn namespaces(&self) -> Option<Namespaces> {
         let terminating = self.names.iter().filter(|(_, is_terminating)| **is_terminating);
         (self.is_listed || self.is_forbidden).then(|| Namespaces {
-            all: self.is_listed.then(|| self.names.keys().cloned().collect()),
-            terminating: terminating.map(|(name, _)| name.clone()).collect(),
+            all: self.is_listed.then(|| self.names.keys().cloned().collect_set()),
+            terminating: terminating.map(|(name, _)| name.clone()).collect_set(),
         })
     }
 }

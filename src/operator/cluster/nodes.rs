@@ -9,6 +9,7 @@ use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
+use osdpl_values::CollectSorted;
 use serde_json::{Value, json};
 
 use super::{Cluster, Error, ErrorContext, Reader};
@@ -71,7 +72,7 @@ impl Cluster {
         let api: Api<Node> = Api::all(self.client.clone());
         // Without the uid, the API server would create the node again if it was deleted meanwhile.
         let mut metadata = json!({"name": name, "uid": uid});
-        let labels: BTreeMap<_, _> = listed.values().flatten().collect();
+        let labels: BTreeMap<_, _> = listed.values().flatten().collect_map();
         if !labels.is_empty() {
             metadata["labels"] = json!(labels);
             metadata["annotations"] = json!({NODE_LABELS: observed::Node::annotation(listed)});

@@ -11,6 +11,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::Api;
 use kube::runtime::watcher;
 use osdpl_client::Scope;
+use osdpl_values::CollectSorted;
 use tokio::sync::Notify;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -71,7 +72,7 @@ impl ObjectWatches {
     pub(crate) fn additions(&self, namespace: &str, references: &[AdditionReference]) -> Option<NamedAdditions> {
         let reference =
             |name: &str| Reference { kind: ValuesKind::ConfigMap, namespace: namespace.into(), name: name.into() };
-        self.watch_objects(&self.additions, &references.iter().map(|one| reference(&one.name)).collect());
+        self.watch_objects(&self.additions, &references.iter().map(|one| reference(&one.name)).collect_set());
         let states = states(&self.additions);
         let is_read = states.values().all(|state| *state != ObjectState::Unread);
         let data = |name: &str| states.get(&reference(name)).map_or(Ok(None), config_map_data);
@@ -86,7 +87,7 @@ impl ObjectWatches {
     /// Starts and stops watches so that osdpl watches exactly the objects that the plan requests.
     pub(crate) fn subscribe(&self, requests: &Requests) {
         let permitted =
-            requests.namespaces.iter().filter(|namespace| self.scope.contains(namespace)).cloned().collect();
+            requests.namespaces.iter().filter(|namespace| self.scope.contains(namespace)).cloned().collect_set();
         if !requests.namespaces.is_empty() {
             self.own_secrets.watch(&permitted);
             self.own_maps.watch(&permitted);
@@ -128,13 +129,13 @@ impl ObjectWatches {
             ValuesKind::Secret => {
                 let api = Api::<Secret>::namespaced(self.client.clone(), namespace);
                 self.follow(watcher::watch_object(api, name), |secret| {
-                    secret.data.unwrap_or_default().into_iter().map(|(key, value)| (key, value.0)).collect()
+                    secret.data.unwrap_or_default().into_iter().map(|(key, value)| (key, value.0)).collect_map()
                 })
             }
             ValuesKind::ConfigMap => {
                 let api = Api::<ConfigMap>::namespaced(self.client.clone(), namespace);
                 self.follow(watcher::watch_object(api, name), |map| {
-                    map.data.unwrap_or_default().into_iter().map(|(key, value)| (key, value.into_bytes())).collect()
+                    map.data.unwrap_or_default().into_iter().map(|(key, value)| (key, value.into_bytes())).collect_map()
                 })
             }
         }
@@ -179,7 +180,7 @@ fn config_map_data(state: &ObjectState) -> ConfigMapData {
         ObjectState::Read(data) => {
             // Convert the data back to text: it was text in the ConfigMap, and the watch has converted it to bytes.
             let text = |(key, bytes): (&String, &Vec<u8>)| (key.clone(), String::from_utf8_lossy(bytes).into_owned());
-            Ok(Some(data.iter().map(text).collect()))
+            Ok(Some(data.iter().map(text).collect_map()))
         }
         ObjectState::Failed(error) => Err(unreadable(error)),
         ObjectState::Missing | ObjectState::Unread => Ok(None),
@@ -189,7 +190,7 @@ fn config_map_data(state: &ObjectState) -> ConfigMapData {
 fn states(watched: &WatchedObjects) -> BTreeMap<Reference, ObjectState> {
     let watched = watched.lock().unwrap_or_else(PoisonError::into_inner);
     let state = |object: &WatchedObject| object.state.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    watched.iter().map(|(reference, object)| (reference.clone(), state(object))).collect()
+    watched.iter().map(|(reference, object)| (reference.clone(), state(object))).collect_map()
 }
 
 #[cfg(test)]

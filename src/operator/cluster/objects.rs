@@ -11,6 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::{ByteString, NamespaceResourceScope};
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::{ApiResource, DynamicObject};
+use osdpl_values::CollectSorted;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
@@ -83,7 +84,7 @@ impl Cluster {
             ceph::Kind::Secret | ceph::Kind::Opaque => {
                 let encoded = |text: &String| STANDARD.encode(text);
                 let data = object.data.iter().map(|(key, text)| (key.clone(), encoded(text)));
-                let data: BTreeMap<String, String> = data.collect();
+                let data: BTreeMap<String, String> = data.collect_map();
                 let type_ = if object.kind == ceph::Kind::Secret { CEPH_SECRET_TYPE } else { "Opaque" };
                 let body = json!({"data": data, "type": type_});
                 inputs.own_secrets.put(self.apply::<Secret>(object, owner, body).await?);

@@ -16,6 +16,7 @@ use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::runtime::watcher;
 use kube::{Api, Client, Resource, ResourceExt};
+use osdpl_values::CollectSorted;
 use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 use tokio_util::task::AbortOnDropHandle;
@@ -130,7 +131,7 @@ impl<K: OwnedKind> OwnedObjects<K> {
 
     /// Returns all cached objects.
     pub(super) fn all(&self) -> BTreeMap<ReleaseKey, Arc<K>> {
-        self.namespaces().values().flat_map(|watched| watched.cache().objects.clone()).collect()
+        self.namespaces().values().flat_map(|watched| watched.cache().objects.clone()).collect_map()
     }
 
     /// Caches an object that the API server returned in response to osdpl's own write.

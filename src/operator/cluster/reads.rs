@@ -10,6 +10,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Endpoints, PersistentVolumeClaim, Se
 use k8s_openapi::api::networking::v1::ServiceCIDR;
 use kube::api::{Api, DynamicObject, ListParams};
 use kube::{Resource, ResourceExt};
+use osdpl_values::CollectSorted;
 use serde::de::DeserializeOwned;
 
 use super::external::resolve_host;
@@ -215,7 +216,7 @@ impl Reader {
             let is_active = claim.metadata.deletion_timestamp.is_none();
             is_active && (is_labelled || release::helm_owner(&claim.metadata).as_ref() == Some(release))
         };
-        let claims: BTreeSet<ObjectId> = all.items.iter().filter(belongs).map(object_id).collect();
+        let claims: BTreeSet<ObjectId> = all.items.iter().filter(belongs).map(object_id).collect_set();
         Ok(claims.into_iter().collect())
     }
 }

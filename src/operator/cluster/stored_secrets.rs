@@ -19,8 +19,8 @@ use osdpl_client::{Scope, Stored};
 use osdpl_core::api::{DEPLOYMENT_LABEL, OpenStackDeployment};
 use osdpl_core::release;
 use osdpl_core::scrub::collect_secret_scalars;
-use osdpl_values::Values;
 use osdpl_values::yaml;
+use osdpl_values::{CollectSorted, Values};
 
 /// The number of Secrets per page of a list.
 const PAGE: u32 = 8;
@@ -42,7 +42,7 @@ pub async fn stored_secrets(client: &Client, scope: &Scope) -> Result<BTreeSet<S
     let deployments = if_defined(deployments.list(&ListParams::default()).await.map(|list| list.items))?;
     let own = ListParams::default().labels(DEPLOYMENT_LABEL).limit(PAGE);
     let (mut found, mut capacity) = (BTreeSet::new(), CAPACITY);
-    let namespaces: BTreeSet<String> = deployments.iter().flat_map(named_namespaces).collect();
+    let namespaces: BTreeSet<String> = deployments.iter().flat_map(named_namespaces).collect_set();
     for namespace in namespaces.into_iter().filter(|namespace| scope.contains(namespace)) {
         let api: Api<Secret> = Api::namespaced(client.clone(), &namespace);
         let what = || format!("listing Secrets of the operator in {namespace}");
@@ -147,7 +147,7 @@ fn spec_texts(spec: &Value) -> BTreeSet<String> {
     if let Some(ceph) = spec.pointer_mut("/features/storage/ceph").and_then(Value::as_object_mut) {
         ceph.remove("secret");
     }
-    collect_secret_scalars(&spec).into_iter().map(Into::into).collect()
+    collect_secret_scalars(&spec).into_iter().map(Into::into).collect_set()
 }
 
 /// Returns the keys of a Secret whose content is UTF-8, each with its content.

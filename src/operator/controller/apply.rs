@@ -11,6 +11,7 @@ use std::sync::PoisonError;
 
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
+use osdpl_values::CollectSorted;
 
 use super::memory::{Memory, WrittenStatus};
 use super::{Context, now};
@@ -150,7 +151,7 @@ impl Context {
     ) -> Result<(), Error> {
         let Some(owned) = &plan.owned else { return Ok(()) };
         let mut status = deployment.status.clone().unwrap_or_default();
-        let mut owned: BTreeSet<String> = owned.iter().map(ToString::to_string).collect();
+        let mut owned: BTreeSet<String> = owned.iter().map(ToString::to_string).collect_set();
         owned.extend(status.owned_releases);
         status.owned_releases = owned.into_iter().collect();
         status.catalog = plan.additions.clone().unwrap_or(status.catalog);

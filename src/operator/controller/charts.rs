@@ -21,6 +21,7 @@ use osdpl_core::api::{OpenStackDeploymentSpec, reason};
 use osdpl_core::catalog::Catalog;
 use osdpl_core::desired::{Blocked, ChartInfo, Selection};
 use osdpl_decide::{ChartRequest, ChartState, Charts, Crds, chart_request, known_charts, retry_chart_at};
+use osdpl_values::CollectSorted;
 use osdpl_values::yaml::{self, LocatedNode};
 
 /// The minimum time between two checks whether the charts in a folder have changed.
@@ -115,7 +116,7 @@ impl ChartSource {
             State::Ready(ready) => Some((name.clone(), ready.crds.clone())),
             State::Pending | State::Failed(..) => None,
         });
-        Charts { known: known.collect(), crds: crds.collect(), ..origin(&self.shared.store) }
+        Charts { known: known.collect_map(), crds: crds.collect_map(), ..origin(&self.shared.store) }
     }
 
     /// Starts to fetch the charts that a plan requests.
@@ -171,7 +172,7 @@ impl ChartSource {
 /// contains.
 fn origin(store: &Store) -> Charts {
     let folder = matches!(store.source(), Source::Folder(_));
-    Charts { folder, locked: store.lock().charts.keys().cloned().collect(), ..Charts::default() }
+    Charts { folder, locked: store.lock().charts.keys().cloned().collect_set(), ..Charts::default() }
 }
 
 /// Returns the request for the chart of a release; `None` for a release that is not in the catalogue.
@@ -272,10 +273,10 @@ async fn catch_panic<T>(reading: impl Future<Output = Result<T, Error>>, chart: 
 fn read_contents(chart: &Chart) -> Result<ReadyChart, Error> {
     let defaults = chart.default_values()?;
     let tags = defaults["images"]["tags"].as_object().into_iter().flatten();
-    let images = tags.filter_map(|(tag, image)| Some((tag.clone(), image.as_str()?.to_owned()))).collect();
+    let images = tags.filter_map(|(tag, image)| Some((tag.clone(), image.as_str()?.to_owned()))).collect_map();
     let switches = defaults["manifests"].as_object().into_iter().flatten();
     let jobs = switches.filter(|(name, _)| name.starts_with("job_"));
-    let jobs = jobs.filter_map(|(name, on)| Some((name.clone(), on.as_bool()?))).collect();
+    let jobs = jobs.filter_map(|(name, on)| Some((name.clone(), on.as_bool()?))).collect_map();
     let (version, digest) = (chart.version.clone(), chart.digest.to_string());
     let info = ChartInfo { version, digest, fingerprint: chart.fingerprint()?, images, jobs };
     Ok(ReadyChart { path: chart.path.clone(), crds: decode_crds(chart)?, info })

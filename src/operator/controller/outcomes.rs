@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
+use osdpl_values::CollectSorted;
 
 use super::Context;
 use super::memory::{Memory, UnobservedResult};
@@ -136,7 +137,7 @@ impl Memory {
     pub(super) fn unobserved_processes(&self) -> BTreeMap<ReleaseKey, RunningHelm> {
         let unread = self.unread.iter().map(|outcome| (outcome.release.clone(), self.running_helm(outcome)));
         let unobserved = self.unobserved.iter().map(|(key, waiting)| (key.clone(), waiting.process.clone()));
-        unread.chain(unobserved).collect()
+        unread.chain(unobserved).collect_map()
     }
 
     /// Returns the releases whose newest record osdpl must read again, because the watch has not reported the record

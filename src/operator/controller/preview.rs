@@ -36,7 +36,7 @@ use osdpl_decide::{
     Action, Approval, Helm, Hold, Plan, Planned, Read, Received, Response, Responses, Snapshot, decide,
     labels_after_deletion, release_names, selection, target,
 };
-use osdpl_values::{Path, Values};
+use osdpl_values::{CollectSorted, Path, Values};
 
 /// The plan that the operator would make now, and the data that it was made from.
 pub struct Preview {
@@ -136,7 +136,7 @@ pub async fn preview(
         observed: plan.observed,
         plan: plan.releases,
         actions,
-        recorded: plan.recorded.into_iter().map(|(name, values)| (name, owned(values))).collect(),
+        recorded: plan.recorded.into_iter().map(|(name, values)| (name, owned(values))).collect_map(),
         compared: plan.compared,
         findings: plan.findings,
         refused: plan.refused,
@@ -370,23 +370,23 @@ fn node_changes(actions: &[Planned], approval: Approval) -> BTreeMap<String, Lab
             Action::LabelNode { name, change } => Some((name.clone(), change.clone())),
             _ => None,
         });
-    labels.collect()
+    labels.collect_map()
 }
 
 /// Returns for each release the paths of the values that describe Ceph, and the object that contains Ceph's settings.
 fn ceph_values(catalog: &Catalog, selection: &Selection, facts: &Facts) -> BTreeMap<String, (BTreeSet<Path>, String)> {
     let known = facts.ceph.as_ref().and_then(|declared| declared.settings.as_ref().ok());
     let releases = known.into_iter().flat_map(|known| selection.releases.keys().map(move |name| (name, known)));
-    releases.map(|(name, known)| (name.clone(), (catalog.ceph_paths(name), known.source()))).collect()
+    releases.map(|(name, known)| (name.clone(), (catalog.ceph_paths(name), known.source()))).collect_map()
 }
 
 /// Returns the namespace of the resource, and the namespaces of its releases: the desired releases, and the releases
 /// that the status or the spec names.
 fn namespaces(deployment: &OpenStackDeployment, selection: &Selection) -> BTreeSet<String> {
     let children = deployment.status.iter().flat_map(|status| status.children.keys());
-    let children: BTreeSet<&String> = children.collect();
+    let children: BTreeSet<&String> = children.collect_set();
     let named = deployment.spec.services.values().flat_map(|service| service.releases.keys());
-    let named: BTreeSet<&String> = named.collect();
+    let named: BTreeSet<&String> = named.collect_set();
     let known = release_names(selection)
         .into_iter()
         .filter(|(_, name)| selection.releases.contains_key(name) || named.contains(name) || children.contains(name));
@@ -394,5 +394,5 @@ fn namespaces(deployment: &OpenStackDeployment, selection: &Selection) -> BTreeS
         .map(|(key, _)| key.namespace)
         .filter(|namespace| !namespace.is_empty())
         .chain(deployment.namespace())
-        .collect()
+        .collect_set()
 }

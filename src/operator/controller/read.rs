@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use osdpl_values::CollectSorted;
 
 use super::memory::Memory;
 use super::{Context, now};
@@ -52,7 +53,11 @@ pub(super) fn snapshot(
         charts: Charts::default(),
         observed: Observed {
             releases: (*observation.releases).clone(),
-            unchanged: observation.unchanged.iter().map(|(key, duration)| (key.clone(), signed(duration))).collect(),
+            unchanged: observation
+                .unchanged
+                .iter()
+                .map(|(key, duration)| (key.clone(), signed(duration)))
+                .collect_map(),
             workloads: observation.workloads().to_vec(),
             jobs: observation.jobs().to_vec(),
             crons: observation.cron_jobs().to_vec(),
@@ -138,7 +143,7 @@ impl Context {
                 let running = running_helm(&job, inputs);
                 (key, running)
             })
-            .collect();
+            .collect_map();
         observed.running.extend(memory.unobserved_processes());
         observed.failures = memory.failures.clone();
         observed.repairs = memory.repairs.clone();

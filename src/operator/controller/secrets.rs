@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use futures::{FutureExt as _, StreamExt as _};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use osdpl_values::CollectSorted;
 
 use super::memory::Memory;
 use super::{Context, now};
@@ -110,7 +111,7 @@ fn is_settled(desired: &Desired, observed: &Observed, plan: &Plan, rollouts: &Ro
 impl Memory {
     /// Creates a memory with the secrets that the operator found in the cluster when it started.
     pub(super) fn with_secrets(secrets: BTreeSet<String>, now: Timestamp) -> Self {
-        Self { secrets: secrets.into_iter().map(|secret| (secret, Some(now))).collect(), ..Self::default() }
+        Self { secrets: secrets.into_iter().map(|secret| (secret, Some(now))).collect_map(), ..Self::default() }
     }
 
     /// Adds the secrets of the facts. For each known secret that the facts do not contain, stores the time of the first

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use futures::FutureExt as _;
 use kube::ResourceExt as _;
+use osdpl_values::CollectSorted;
 
 use super::{CatalogWithFindings, Context};
 use osdpl_core::api::{OpenStackDeployment, OpenStackDeploymentSpec};
@@ -110,7 +111,7 @@ impl Context {
             let values = self.cluster.reader().recorded_values(key, release.revision).await;
             recorded.insert(name, (key, values.map_err(|error| error.to_string())??));
         }
-        let recorded = recorded.iter().map(|(name, (key, values))| (*name, (*key, values))).collect();
+        let recorded = recorded.iter().map(|(name, (key, values))| (*name, (*key, values))).collect_map();
         recorded_access(catalog, &recorded).ok_or_else(|| NO_PASSWORD.to_owned())
     }
 }

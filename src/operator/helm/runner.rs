@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use k8s_openapi::jiff::Timestamp;
+use osdpl_values::CollectSorted;
 use tokio::sync::watch;
 
 use super::child::{self, Run, StopReason};
@@ -131,7 +132,7 @@ impl Runner {
     /// Returns the running helm processes by release.
     pub fn table(&self) -> BTreeMap<ReleaseKey, RunningJob> {
         let state = self.0.state();
-        state.running.iter().map(|(key, entry)| (key.clone(), entry.running.clone())).collect()
+        state.running.iter().map(|(key, entry)| (key.clone(), entry.running.clone())).collect_map()
     }
 
     /// Returns the number of free slots.
@@ -269,7 +270,7 @@ impl State {
         if self.running.contains_key(release) {
             return Err(JobRejection::Busy);
         }
-        let taken: BTreeSet<usize> = self.running.values().map(|entry| entry.slot).collect();
+        let taken: BTreeSet<usize> = self.running.values().map(|entry| entry.slot).collect_set();
         (0..slots).find(|slot| !taken.contains(slot)).ok_or(JobRejection::Full)
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use kube::api::ListParams;
 use kube::{Api, Client};
+use osdpl_values::CollectSorted;
 
 use super::{DURATION, NAME, RETRY_PERIOD, request};
 
@@ -13,7 +14,7 @@ pub(super) async fn held(client: &Client) -> Result<BTreeMap<String, LeaseSpec>,
     let named = ListParams::default().fields(&format!("metadata.name={NAME}"));
     let leases = Api::<Lease>::all(client.clone()).list(&named).await?.items;
     let held = leases.into_iter().filter_map(|lease| Some((lease.metadata.namespace?, lease.spec?)));
-    Ok(held.filter(|(_, lease)| lease.holder_identity.as_ref().is_some_and(|holder| !holder.is_empty())).collect())
+    Ok(held.filter(|(_, lease)| lease.holder_identity.as_ref().is_some_and(|holder| !holder.is_empty())).collect_map())
 }
 
 /// Returns the holder of a Lease in a namespace other than `own`, with the namespace, if this holder is alive.

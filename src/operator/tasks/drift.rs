@@ -21,6 +21,7 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use kube::Client;
 use kube::runtime::watcher;
+use osdpl_values::CollectSorted;
 use tokio::sync::{Notify, watch};
 
 use check::Checks;
@@ -143,7 +144,7 @@ impl DriftTask {
     ) {
         let bodies = included.iter().filter_map(|(_, release)| release.body.as_ref());
         let kinds: BTreeSet<&'static Kind> =
-            bodies.flat_map(|body| body.applied_objects.keys().map(|id| id.kind)).collect();
+            bodies.flat_map(|body| body.applied_objects.keys().map(|id| id.kind)).collect_set();
         watches.retain(|kind, _| kinds.contains(kind));
         shared.store().retain(&kinds);
         for kind in kinds {

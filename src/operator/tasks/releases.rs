@@ -18,6 +18,7 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use kube::Client;
 use kube::runtime::watcher;
+use osdpl_values::CollectSorted;
 use tokio::sync::{Notify, watch};
 
 use bodies::Bodies;
@@ -73,14 +74,17 @@ impl PendingRecords {
             let before = known.get(key).filter(|(version, _)| *version == meta.resource_version);
             Some((key.clone(), (meta.resource_version.clone(), before.map_or(now, |(_, since)| *since))))
         });
-        let pending = pending.collect();
+        let pending = pending.collect_map();
         *known = pending;
     }
 
     /// Returns how long each pending record has not changed.
     pub(super) fn unchanged(&self) -> BTreeMap<ReleaseKey, Duration> {
         let now = now();
-        self.records().iter().map(|(key, (_, since))| (key.clone(), now.saturating_duration_since(*since))).collect()
+        self.records()
+            .iter()
+            .map(|(key, (_, since))| (key.clone(), now.saturating_duration_since(*since)))
+            .collect_map()
     }
 
     fn records(&self) -> MutexGuard<'_, PendingByRelease> {
@@ -216,7 +220,7 @@ fn derive_state(newest: &BTreeMap<ReleaseKey, Newest>, bodies: &Bodies, owner: &
             release.undecodable = newest.malformed.clone().or(release.undecodable);
             (key.clone(), release)
         })
-        .collect()
+        .collect_map()
 }
 
 /// Returns the body of a record without data that may be outdated. Drops the running hook if the operation has ended

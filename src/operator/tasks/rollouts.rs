@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use kube::runtime::watcher;
 use kube::{Api, Client};
+use osdpl_values::CollectSorted;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 
@@ -96,7 +97,7 @@ async fn run(
             return;
         }
         let found = watched.iter().filter_map(|(daemons, watched)| Some((daemons.clone(), watched.found()?)));
-        publish(Arc::new(found.collect()), &sender, &trigger);
+        publish(Arc::new(found.collect_map()), &sender, &trigger);
         tokio::select! {
             changed = wanted.changed() => if changed.is_err() { return },
             () = changed.notified() => tokio::time::sleep(DEBOUNCE).await,
@@ -153,7 +154,7 @@ impl Watched {
         let revisions = newest.into_iter().map(|(set, revision)| (set.to_owned(), revision.hash.clone()));
         Some(RolloutPods {
             pods: caches.pods.entries().map(|(_, pod)| pod.clone()).collect(),
-            revisions: revisions.collect(),
+            revisions: revisions.collect_map(),
         })
     }
 }

@@ -7,6 +7,7 @@ use osdpl_core::desired::Selection;
 use osdpl_core::observed::ReleaseKey;
 use osdpl_core::release::{RecordMeta, RevisionOrigin, Status};
 use osdpl_operator::cluster::Reader;
+use osdpl_values::CollectSorted;
 
 /// Whether a release can be adopted.
 pub(crate) enum Adoptability {
@@ -38,7 +39,7 @@ impl<'a> AdoptionCheck<'a> {
         deployment: &'a OpenStackDeployment,
         selection: &'a Selection,
     ) -> anyhow::Result<Self> {
-        let namespaces: BTreeSet<&String> = selection.releases.values().map(|key| &key.namespace).collect();
+        let namespaces: BTreeSet<&String> = selection.releases.values().map(|key| &key.namespace).collect_set();
         let mut records = BTreeMap::new();
         for namespace in namespaces {
             let newest = cluster.newest_records(Some(namespace)).await?;

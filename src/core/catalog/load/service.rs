@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Loader;
 use crate::catalog::{DaemonSet, Endpoint, Error, Fragment, Need, Release, Service, file};
-use osdpl_values::Path;
+use osdpl_values::{CollectSorted, Path};
 
 impl Loader<'_> {
     pub(super) fn service(&mut self, name: &str, entry: file::Service) -> Service {
@@ -12,7 +12,7 @@ impl Loader<'_> {
         let path = format!("values/services/{name}.yaml");
         let releases = entry.releases.into_iter();
         let releases =
-            releases.map(|(name, release)| (name.clone(), Box::new(self.release(&path, &name, release)))).collect();
+            releases.map(|(name, release)| (name.clone(), Box::new(self.release(&path, &name, release)))).collect_map();
         let file::Service { description, group, credentials, external, .. } = entry;
         Service { file: path, description, group, releases, credentials, external }
     }
@@ -29,13 +29,13 @@ impl Loader<'_> {
         let field_of_tests = format!("{field}.tests");
         let tests = entry.tests.into_iter();
         let tests = tests.filter_map(|(text, kept)| Some((self.component(path, &field_of_tests, &text)?, kept)));
-        let tests = tests.collect();
+        let tests = tests.collect_map();
         let endpoint = entry.endpoint.and_then(|entry| self.endpoint(path, &format!("{field}.endpoint"), entry));
         let instance_digest = self.condition(path, &format!("{field}.instanceDigest"), entry.instance_digest);
         let daemonsets = entry.daemonsets.into_iter();
         let daemonsets =
             daemonsets.filter_map(|(name, own)| Some((name.clone(), self.daemonset(path, &field, &name, own)?)));
-        let daemonsets = daemonsets.collect();
+        let daemonsets = daemonsets.collect_map();
         let base = self.body(path, &field, entry.values, entry.unset);
         let fragments = entry.fragments.into_iter().enumerate().map(|(index, own)| {
             let field = format!("{field}.fragments[{index}]");

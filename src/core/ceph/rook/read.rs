@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use osdpl_values::CollectSorted;
+
 use super::super::{Admin, Ceph, CephxKey, Consumer, Layout, Monitors, NotReady, Pool, User, ValueError};
 use super::cluster::{Cluster, only};
 use super::{ENDPOINTS, MONITORS, RookSettings, user};
@@ -94,7 +96,7 @@ impl RookSettings {
         let key = text(&stored, "ceph-secret").and_then(|key| CephxKey::parse(&key));
         let key = key.map_err(|complaint| malformed("ceph-secret", complaint))?;
         let replicas = consumers.iter().map(|consumer| (*consumer, self.replicas(consumer.rook_pool())));
-        Ok(Admin { key, replicas: replicas.collect() })
+        Ok(Admin { key, replicas: replicas.collect_map() })
     }
 
     fn path(&self, name: &str) -> String {

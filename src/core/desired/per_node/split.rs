@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::forms;
 use crate::catalog::{Component, Form, Release};
 use crate::release::NO_SPLIT;
-use osdpl_values::{Values, canonical, digest, get};
+use osdpl_values::{CollectSorted, Values, canonical, digest, get};
 
 /// How the values of a release split its `DaemonSets` by node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -58,7 +58,7 @@ fn nodes(form: Form, value: &Value) -> Vec<Value> {
         }
         Form::Root => {
             let keys: BTreeSet<&String> =
-                value["labels"].as_object().into_iter().flatten().map(|(key, _)| key).collect();
+                value["labels"].as_object().into_iter().flatten().map(|(key, _)| key).collect_set();
             keys.into_iter().map(|key| key.as_str().into()).collect()
         }
     }

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeSet;
 
+use osdpl_values::CollectSorted;
+
 use crate::api::{NodeOperator, NodeOverride, NodeSelector};
 use crate::observed::Labels;
 
@@ -42,12 +44,14 @@ impl NodeTarget {
 /// # Errors
 /// Returns an error if charts can't select these nodes, returns a message with the reason and the remedy.
 pub fn parse_target(entry: &NodeOverride) -> Result<NodeTarget, String> {
-    let Some(selector) = &entry.selector else { return Ok(NodeTarget::Hosts(entry.nodes.iter().cloned().collect())) };
+    let Some(selector) = &entry.selector else {
+        return Ok(NodeTarget::Hosts(entry.nodes.iter().cloned().collect_set()));
+    };
     let NodeSelector { match_labels, match_expressions } = selector;
     match (match_labels.iter().collect::<Vec<_>>().as_slice(), match_expressions.as_slice()) {
         ([(key, value)], []) => Ok(NodeTarget::Label((*key).clone(), BTreeSet::from([(*value).clone()]))),
         ([], [required]) if required.operator == NodeOperator::In => {
-            Ok(NodeTarget::Label(required.key.clone(), required.values.iter().cloned().collect()))
+            Ok(NodeTarget::Label(required.key.clone(), required.values.iter().cloned().collect_set()))
         }
         ([], [required]) => Err(unsupported(&format!("{:?}", required.operator))),
         _ => Err(unsupported("several labels at once")),

@@ -11,6 +11,7 @@ use kube::api::{Api, DynamicObject};
 use kube::core::PartialObjectMeta;
 use kube::runtime::watcher;
 use kube::{Client, ResourceExt};
+use osdpl_values::CollectSorted;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio_util::task::AbortOnDropHandle;
@@ -63,7 +64,7 @@ impl RookWatch {
                 event.is_ok()
             })
         });
-        let states: BTreeMap<_, _> = kinds.iter().map(|kind| (*kind, Arc::<Mutex<State>>::default())).collect();
+        let states: BTreeMap<_, _> = kinds.iter().map(|kind| (*kind, Arc::<Mutex<State>>::default())).collect_map();
         let cached = states.iter().map(|(kind, state)| {
             let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &rook_resource(kind));
             let state = Arc::clone(state);
@@ -96,7 +97,7 @@ impl RookWatch {
             };
             Some((*kind, objects))
         });
-        known.collect()
+        known.collect_map()
     }
 }
 

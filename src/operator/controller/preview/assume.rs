@@ -12,6 +12,7 @@ use osdpl_core::endpoint::COMPONENT as ENDPOINT_COMPONENT;
 use osdpl_core::observed::{EndpointProbe, Liveness, Observed, ReleaseKey, RunningHelm};
 use osdpl_core::release::{Status, Verb};
 use osdpl_decide::{Assumed, Crds, Snapshot};
+use osdpl_values::CollectSorted;
 
 /// The data that the assumptions are made from: the stored resource with its status, the catalogue, and charts.
 pub(super) struct Assumptions<'a> {
@@ -77,7 +78,7 @@ impl Assumptions<'_> {
         let existing = |key| observed.releases.contains_key(key);
         let guessed: BTreeSet<String> = match major {
             Some(_) => BTreeSet::new(),
-            None => selection.releases.iter().filter(|(_, key)| existing(key)).map(|(n, _)| n.clone()).collect(),
+            None => selection.releases.iter().filter(|(_, key)| existing(key)).map(|(n, _)| n.clone()).collect_set(),
         };
         if !guessed.is_empty() {
             unknown.push("the version of the operator's helm, because the status does not contain it yet".into());
@@ -165,7 +166,7 @@ impl Assumptions<'_> {
             let trouble = (reported.status != ComponentHealth::Ready).then(|| reported.reason.clone());
             Some((key.clone(), EndpointProbe { application, service: endpoint.service.clone(), trouble }))
         });
-        probes.collect()
+        probes.collect_map()
     }
 }
 

@@ -10,6 +10,7 @@ use k8s_openapi::api::storage::v1::StorageClass;
 use kube::api::ListParams;
 use kube::core::{ApiResource, DynamicObject};
 use kube::{Api, Client, Resource};
+use osdpl_values::CollectSorted;
 
 use crate::cluster::{Error, api_message};
 use osdpl_client::Scope;
@@ -94,7 +95,7 @@ async fn unreadable_kinds(
     let nodes = refusal::<Node>(client, None).await?;
     refused.extend(nodes.map(|message| (Node::URL_PATH_SEGMENT, message)));
     unknown.extend(refused.iter().map(|(kind, message)| format!("{}: {message}", unknown_fact(kind))));
-    Ok(refused.into_keys().collect())
+    Ok(refused.into_keys().collect_set())
 }
 
 /// Returns what the preview does not know if the user may not list the objects of a kind.

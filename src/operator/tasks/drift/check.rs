@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use kube::Client;
+use osdpl_values::CollectSorted;
 
 use super::store::is_deployed;
 use super::{Found, RECHECK_INTERVAL, Suspect, head, record};
@@ -75,7 +76,7 @@ impl Checks {
         let empty = |(key, release): &(&ReleaseKey, &ObservedRelease)| {
             ((*key).clone(), ObservedDrift { revision: release.revision, objects: Vec::new() })
         };
-        let mut found: Found = deployed.map(empty).collect();
+        let mut found: Found = deployed.map(empty).collect_map();
         let mut checks = Vec::new();
         for suspect in suspects {
             let Some((_, release)) = releases.iter().find(|(key, _)| **key == suspect.release) else { continue };

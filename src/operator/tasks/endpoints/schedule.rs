@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use super::{Found, Wanted};
 use osdpl_core::endpoint::{Target, Types};
 use osdpl_core::observed::{EndpointProbe, ReleaseKey};
+use osdpl_values::CollectSorted;
 
 /// The delay until the next probe of an API that has responded with a fault.
 const RETRY_PERIOD: Duration = Duration::from_secs(5);
@@ -112,7 +113,7 @@ impl ProbeSchedule {
 
     fn registered(&self) -> BTreeSet<ReleaseKey> {
         let registered = self.probed.iter().filter(|(_, probed)| probed.target.registered);
-        registered.map(|(key, _)| key.clone()).collect()
+        registered.map(|(key, _)| key.clone()).collect_set()
     }
 
     /// Whether the task must request Keystone's service catalogue again.
@@ -178,7 +179,7 @@ impl ProbeSchedule {
             };
             Some((key.clone(), EndpointProbe { application: application.clone(), service: service.clone(), trouble }))
         });
-        known.collect()
+        known.collect_map()
     }
 
     fn unregistered(&self, key: &ReleaseKey, target: &Target) -> Option<String> {

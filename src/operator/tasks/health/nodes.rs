@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::jiff::Timestamp;
+use osdpl_values::CollectSorted;
 
 use osdpl_core::health::node::Readiness;
 
@@ -33,7 +34,7 @@ impl NodeTimes {
 
     /// Forgets the nodes that no longer exist once they outnumber the existing nodes, which limits the memory.
     pub(super) fn forget_others<'a>(&mut self, existing: impl Iterator<Item = &'a str>) {
-        let existing: BTreeSet<&str> = existing.collect();
+        let existing: BTreeSet<&str> = existing.collect_set();
         if self.0.len() > 2 * existing.len() {
             self.0.retain(|node, _| existing.contains(node.as_str()));
         }

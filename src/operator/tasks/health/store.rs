@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
+use osdpl_values::CollectSorted;
 
 use explain::{explain_job, explain_workload};
 use failures::Fetched;
@@ -171,7 +172,7 @@ impl Store {
         let listed = self.nodes.iter().any(WatchCache::is_listed);
         let nodes =
             self.nodes.iter().flat_map(WatchCache::entries).map(|((_, name), (_, node))| (name.clone(), node.clone()));
-        listed.then(|| Arc::new(nodes.collect()))
+        listed.then(|| Arc::new(nodes.collect_map()))
     }
 
     /// Returns the time until osdpl regards the next `NotReady` node as missing; `None` if no node is in its grace
@@ -206,7 +207,7 @@ impl Store {
     ) -> T {
         let services = self.services.iter().flat_map(WatchCache::entries);
         let services: Services<'_> =
-            services.map(|((namespace, name), selector)| ((namespace.as_str(), name.as_str()), selector)).collect();
+            services.map(|((namespace, name), selector)| ((namespace.as_str(), name.as_str()), selector)).collect_map();
         let services = (!self.services.is_empty()).then_some(services);
         inspect(&Input { workloads: workloads.iter().collect(), jobs: jobs.iter().collect(), pods, services, facts })
     }
@@ -219,14 +220,14 @@ impl Store {
         let present = nodes().map(|(name, node)| (name, node == Readiness::Ready || awaited(node)));
         let logs = self.logs.iter().filter_map(|(uid, log)| Some((uid.as_str(), log.text()?)));
         Facts {
-            claims: claims.map(|((namespace, name), claim)| ((namespace.as_str(), name.as_str()), claim)).collect(),
-            classes: self.classes.iter().any(WatchCache::is_listed).then(|| classes.collect()),
-            nodes: self.nodes.iter().any(WatchCache::is_listed).then(|| present.collect()),
-            recovering_nodes: nodes().filter(|(_, node)| awaited(*node)).map(|(name, _)| name).collect(),
-            absent: self.mount_checks.iter().map(|(uid, check)| (uid.as_str(), check.absent())).collect(),
+            claims: claims.map(|((namespace, name), claim)| ((namespace.as_str(), name.as_str()), claim)).collect_map(),
+            classes: self.classes.iter().any(WatchCache::is_listed).then(|| classes.collect_map()),
+            nodes: self.nodes.iter().any(WatchCache::is_listed).then(|| present.collect_map()),
+            recovering_nodes: nodes().filter(|(_, node)| awaited(*node)).map(|(name, _)| name).collect_set(),
+            absent: self.mount_checks.iter().map(|(uid, check)| (uid.as_str(), check.absent())).collect_map(),
             rejections: self.refused(),
             provisioners: self.provisioners(),
-            logs: logs.collect(),
+            logs: logs.collect_map(),
         }
     }
 

@@ -8,6 +8,7 @@ use osdpl_core::drift;
 use osdpl_core::observed::{ObservedHook, RecordBody, ReleaseKey};
 use osdpl_core::release::{self, DecodeError, DeletePolicy, Event, Hook, Object, Phase, Record, Status};
 use osdpl_core::scrub::Scrubber;
+use osdpl_values::CollectSorted;
 
 /// The maximum length in bytes of a release's description. helm writes one sentence or an error. Anyone who may write
 /// the record can store a longer text, which would take seconds to search for secrets.
@@ -47,10 +48,10 @@ pub(super) fn objects(payload: &[u8], release: &ReleaseKey) -> Result<Objects, D
         let (namespace, name) = object_name(object);
         object.api_version.starts_with("apps/").then_some((kind, namespace, name))
     };
-    let jobs = |objects: &[Object]| objects.iter().filter(|object| object.kind == "Job").map(object_name).collect();
+    let jobs = |objects: &[Object]| objects.iter().filter(|object| object.kind == "Job").map(object_name).collect_set();
     Ok(Objects {
-        workloads: objects.manifest.iter().filter_map(workload).collect(),
-        at_rest: objects.manifest.iter().filter(|object| object.replicas == Some(0)).filter_map(workload).collect(),
+        workloads: objects.manifest.iter().filter_map(workload).collect_set(),
+        at_rest: objects.manifest.iter().filter(|object| object.replicas == Some(0)).filter_map(workload).collect_set(),
         plain_jobs: jobs(&objects.manifest),
         hook_jobs: jobs(&objects.hooks),
         left: Arc::new(drift::list_watched_objects(&objects.manifest, release, objects.server_side)),
@@ -67,10 +68,11 @@ pub(super) fn read(
 ) -> Result<RecordBody, DecodeError> {
     let record = release::decode(payload)?;
     let recreated = |hook: &&Hook| hook.kind == "Job" && hook.runs_at(Event::PostUpgrade);
-    let hook_jobs = record.hooks.iter().filter(recreated).map(|hook| object_name(hook, namespace, objects)).collect();
+    let hook_jobs =
+        record.hooks.iter().filter(recreated).map(|hook| object_name(hook, namespace, objects)).collect_set();
     let kept =
         record.hooks.iter().filter(|hook| is_kept(hook, &record)).map(|hook| object_name(hook, namespace, objects));
-    let jobs = objects.plain_jobs.iter().cloned().chain(kept).collect();
+    let jobs = objects.plain_jobs.iter().cloned().chain(kept).collect_set();
     Ok(RecordBody {
         hook: current_hook(&record),
         jobs,

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use kube::api::{Api, ApiResource, DynamicObject, ListParams};
 use kube::{Client, Error, ResourceExt};
+use osdpl_values::CollectSorted;
 
 use super::RECHECK_INTERVAL;
 use crate::tasks::problems::Problems;
@@ -23,7 +24,7 @@ const LISTING: &str = "listing";
 /// Repeats a failed request, except if the CRD of the resources does not exist or the API server forbids the request.
 pub(super) async fn initial(client: &Client, scope: Scope, problems: &Problems) -> BTreeSet<String> {
     if let Scope::Namespaces(namespaces) = scope {
-        return namespaces.into_iter().collect();
+        return namespaces.into_iter().collect_set();
     }
     // Read the resources as dynamic objects, because a resource may not match this version's CRD.
     let resource = ApiResource::erase::<OpenStackDeployment>(&());
@@ -32,7 +33,7 @@ pub(super) async fn initial(client: &Client, scope: Scope, problems: &Problems) 
         match all.list(&ListParams::default()).await {
             Ok(list) => {
                 problems.report_success(LISTING, &resource.plural);
-                return list.items.iter().flat_map(named_namespaces).collect();
+                return list.items.iter().flat_map(named_namespaces).collect_set();
             }
             Err(Error::Api(status)) if status.is_not_found() || status.is_forbidden() => return BTreeSet::new(),
             Err(error) => problems.report_failure(LISTING, &resource.plural, describe_error(&error)),
@@ -43,7 +44,7 @@ pub(super) async fn initial(client: &Client, scope: Scope, problems: &Problems) 
 
 /// Returns the namespaces that an `OpenStackDeployment` names in its metadata, spec and status.
 pub(crate) fn named_namespaces(stored: &Stored<DynamicObject>) -> BTreeSet<String> {
-    let mut found: BTreeSet<String> = stored.namespace().into_iter().collect();
+    let mut found: BTreeSet<String> = stored.namespace().into_iter().collect_set();
     let Some(deployment) = stored.content() else { return found };
     let owned = deployment.data["status"]["ownedReleases"].as_array().into_iter().flatten();
     found.extend(owned.filter_map(|key| Some(key.as_str()?.parse::<ReleaseKey>().ok()?.namespace)));

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::jiff::Timestamp;
+use osdpl_values::CollectSorted;
 
 use osdpl_core::observed::{DaemonPod, PodState};
 
@@ -30,7 +31,7 @@ impl PodTimes {
 
     /// Forgets the pods that no longer exist once they outnumber the existing pods, which limits the memory.
     pub(super) fn forget_others<'a>(&mut self, existing: impl Iterator<Item = &'a DaemonPod>) {
-        let existing: BTreeSet<&str> = existing.map(|pod| pod.uid.as_str()).collect();
+        let existing: BTreeSet<&str> = existing.map(|pod| pod.uid.as_str()).collect_set();
         if self.0.len() > 2 * existing.len() {
             self.0.retain(|uid, _| existing.contains(uid.as_str()));
         }

@@ -8,6 +8,7 @@ use osdpl_core::cause::Facts;
 use osdpl_core::health::pod::UnreadyPod;
 use osdpl_core::health::{has_no_nodes, no_nodes};
 use osdpl_core::observed::{Issue, ObservedJob, Workload};
+use osdpl_values::CollectSorted;
 
 /// Returns a copy of the workload. The field `trouble` of the copy says why the workload is not complete, derived from
 /// the state of its pods.
@@ -47,7 +48,7 @@ pub(super) fn explain_workload(workload: &Workload, pods: &[&UnreadyPod], facts:
 }
 
 fn lost(pods: &[&UnreadyPod], facts: &Facts<'_>) -> Vec<String> {
-    let nodes: BTreeSet<&str> = pods.iter().filter_map(|pod| facts.lost_node(pod)).collect();
+    let nodes: BTreeSet<&str> = pods.iter().filter_map(|pod| facts.lost_node(pod)).collect_set();
     nodes.into_iter().map(str::to_owned).collect()
 }
 

@@ -12,6 +12,7 @@ use osdpl_core::cause::{OwnerRef, Pods};
 use osdpl_core::health::pod::OwnerKind;
 use osdpl_core::health::pod_creation::{describe_creation_error, shorten};
 use osdpl_core::observed::{ClaimPhase, Workload};
+use osdpl_values::CollectSorted;
 
 /// The queries for events about one object that waits for an unknown reason.
 #[derive(Default)]
@@ -89,7 +90,7 @@ impl Store {
             };
             Some(((subject.namespace.as_str(), kind, subject.name.as_str()), check.message.as_deref()?))
         });
-        deployments.chain(from_events).collect()
+        deployments.chain(from_events).collect_map()
     }
 
     /// Returns the reasons why provisioners create no volume, by the namespace and name of the claim.
@@ -98,7 +99,7 @@ impl Store {
         let messages = claims.filter_map(|(subject, check)| {
             Some(((subject.namespace.as_str(), subject.name.as_str()), check.message.as_deref()?))
         });
-        messages.collect()
+        messages.collect_map()
     }
 }
 
