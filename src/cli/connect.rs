@@ -1,6 +1,7 @@
 //! Connects to the cluster, or explains why that fails.
 
 use std::error::Error as _;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -45,6 +46,13 @@ impl ClusterOption {
     /// Whether an option or KUBECONFIG selects a cluster.
     pub(crate) fn is_selected(&self) -> bool {
         self.kubeconfig.is_some() || self.context.is_some() || kubeconfig::from_environment().is_some()
+    }
+
+    /// Returns the options that select the cluster, as arguments for another command.
+    pub(crate) fn selection(&self) -> Vec<&OsStr> {
+        let kubeconfig = self.kubeconfig.iter().flat_map(|file| [OsStr::new("--kubeconfig"), file.as_os_str()]);
+        let context = self.context.iter().flat_map(|context| [OsStr::new("--context"), OsStr::new(context)]);
+        kubeconfig.chain(context).collect()
     }
 
     /// Returns a client for the cluster that kubectl would use.

@@ -28,6 +28,7 @@ mod limited_pull;
 mod live;
 mod manifests;
 mod offline;
+mod openrc;
 mod operator;
 mod output;
 mod parent_effect;
@@ -35,6 +36,7 @@ mod plan;
 mod preset;
 pub mod reference;
 mod render;
+mod shell;
 mod status;
 mod test;
 mod validate;
@@ -136,6 +138,11 @@ enum Command {
     ///
     /// osdpl reads the same objects as for `plan`, with your permissions. Exits with code 2 if something is not ready.
     Why(why::Arguments),
+    /// Print how to log in to the cloud as its administrator: eval "$(osdpl openrc)".
+    ///
+    /// osdpl reads Keystone's release record (a Secret) with your permissions. Without --show-secrets, the output does
+    /// not contain the password: the shell that evaluates the output runs osdpl again to get it.
+    Openrc(openrc::Arguments),
     /// Wait until the cloud is Ready.
     ///
     /// Exits with code 0 if the cloud is Ready, 1 after the timeout, 2 if the cloud needs manual intervention.
@@ -253,6 +260,7 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Status(arguments) => arguments.run().await,
         // For `why` and `wait`, exit code 2 means that the cloud is not ready: an error must exit with code 1 instead.
         Command::Why(arguments) => Ok(arguments.run().await.unwrap_or_else(|error| print_failure(&error))),
+        Command::Openrc(arguments) => arguments.run().await,
         Command::Wait(arguments) => Ok(arguments.run().await.unwrap_or_else(|error| print_failure(&error))),
         Command::Charts(arguments) => arguments.run().await.map(|()| ExitCode::SUCCESS),
         Command::Completions(arguments) => Ok(arguments.run(Arguments::command())),

@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 
 pub use keystone::{Login, Token, Types, service_types};
 pub use response::{ProbeResponse, find_fault};
-pub use target::{Target, Url, internal, targets};
+pub use target::{Interface, Target, Url, internal, targets, url};
 
 use crate::api::{CauseObject, ComponentHealth, ComponentStatus};
 use crate::observed::{Cause, EndpointProbe, ReleaseKey};

@@ -15,7 +15,7 @@ use crate::world::{World, run_test};
 
 /// The options with which a user asks for credentials. The check for visible secrets ignores the output of a command
 /// with such an option.
-const SHOWS_CREDENTIALS: [&str; 2] = ["--credentials", "--show-secrets"];
+const SHOWS_CREDENTIALS: [&str; 3] = ["--credentials", "--show-secrets", "--password"];
 
 impl World {
     /// Runs an `osdpl` command as a user with all rights, and returns the output and exit status of the command.

@@ -57,6 +57,7 @@ fn failing_api_blocks_ready_but_unreachable_does_not() {
         assert_eq!(login["auth"]["identity"]["password"]["user"]["password"], json!(password));
         server.set_catalogue(&["identity", "image"]);
         world.until_endpoints_respond(&["glance", "keystone"]).await;
+        world.check_openrc(&password);
 
         // When the cloud is Ready, the operator still writes an event and details of the status. Wait for six more
         // probes, so that the check below does not find these writes.

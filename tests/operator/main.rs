@@ -48,6 +48,7 @@ mod namespaces;
 mod nodes;
 mod nova;
 mod octavia;
+mod openrc;
 mod operator;
 mod outages;
 mod overrides;

@@ -1,6 +1,5 @@
 //! Writes `install.sh`, which runs the same helm commands as the operator.
 
-use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -9,6 +8,7 @@ use anyhow::bail;
 use super::chart::PreparedChart;
 use super::folder::Folder;
 use super::{Cloud, Secrets};
+use crate::shell::{quoted, word};
 use osdpl_core::desired::DesiredRelease;
 use osdpl_operator::controller::build_upgrade;
 use osdpl_operator::helm::program::STORAGE_DRIVER;
@@ -209,40 +209,11 @@ fn comment(text: &str) -> String {
     text.replace(char::is_control, " ")
 }
 
-/// Quotes a text as one shell word.
-fn word(text: &str) -> String {
-    quoted(OsStr::new(text))
-}
-
-/// Quotes an argument as one shell word.
-fn quoted(argument: &OsStr) -> String {
-    let text = argument.to_string_lossy();
-    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:=,+@%".contains(letter);
-    if !text.is_empty() && text.chars().all(is_plain) {
-        return text.into_owned();
-    }
-    format!("'{}'", text.replace('\'', r"'\''"))
-}
-
 #[cfg(test)]
 mod tests {
     use std::process::Command;
 
     use super::*;
-
-    #[test]
-    fn quotes_shell_words() {
-        for (word, quoted_word) in [
-            ("--set=a,b", "--set=a,b"),
-            ("2026.1.24+0ee5adeff", "2026.1.24+0ee5adeff"),
-            ("", "''"),
-            ("a b", "'a b'"),
-            ("$(rm)", "'$(rm)'"),
-            ("it's", r"'it'\''s'"),
-        ] {
-            assert_eq!(quoted(OsStr::new(word)), quoted_word);
-        }
-    }
 
     #[test]
     fn stops_in_another_cluster() {

@@ -15,10 +15,14 @@ pub type Types = BTreeSet<String>;
 /// The credentials of the cloud's administrator, from the values of Keystone's release.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Login {
-    user: String,
-    user_domain: String,
-    project: String,
-    project_domain: String,
+    /// The name of the user.
+    pub user: String,
+    /// The name of the user's domain.
+    pub user_domain: String,
+    /// The name of the project.
+    pub project: String,
+    /// The name of the project's domain.
+    pub project_domain: String,
     password: String,
 }
 
@@ -46,6 +50,11 @@ impl Login {
             project_domain: text("project_domain_name", "default"),
             password,
         })
+    }
+
+    /// Returns the password, which osdpl must print only on request.
+    pub fn reveal_password(&self) -> &str {
+        &self.password
     }
 
     /// Returns the body of the request with which osdpl gets a token from Keystone (`POST /v3/auth/tokens`). The body

@@ -100,20 +100,60 @@ fn state(component: &Component, key: &ReleaseKey, observed: &Observed) -> Option
     all.then(|| own.iter().map(|workload| (workload.generation, workload.ready)).collect())
 }
 
-/// Returns the URL of an API's internal endpoint.
+/// The endpoints that upstream's charts register in Keystone for each API, and that osdpl uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interface {
+    /// The endpoint for programs in the Kubernetes cluster.
+    Internal,
+    /// The endpoint for users outside of the cluster. Without public endpoints, it is the internal endpoint.
+    Public,
+}
+
+impl Interface {
+    /// Returns the name of the interface in Keystone's service catalogue.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Internal => "internal",
+            Self::Public => "public",
+        }
+    }
+
+    /// Returns the value that a setting has for this endpoint of an API.
+    ///
+    /// In upstream's charts, a setting is a single value for all endpoints of the API, or a map with a value for each
+    /// endpoint, such as `internal`, and a `default`.
+    fn value(self, values: Option<&Value>) -> Option<&Value> {
+        let values = values?;
+        if values.is_object() {
+            let of = |class: &str| values.get(class).filter(|value| !value.is_null());
+            of(self.name()).or_else(|| of("default"))
+        } else {
+            Some(values).filter(|value| !value.is_null())
+        }
+    }
+}
+
+/// Returns the URL of an API's internal endpoint, see [`url`].
+pub fn internal(endpoint: &Endpoint, values: &Values, own_namespace: &str) -> Url {
+    url(endpoint, values, own_namespace, Interface::Internal)
+}
+
+/// Returns the URL of an endpoint of an API.
 ///
 /// osdpl takes each part of the URL from the release's values or, if the values do not set it, from the catalogue and
 /// upstream's defaults.
-pub fn internal(endpoint: &Endpoint, values: &Values, own_namespace: &str) -> Url {
+pub fn url(endpoint: &Endpoint, values: &Values, own_namespace: &str, interface: Interface) -> Url {
     let all = values.get("endpoints");
     let own = all.and_then(|all| all.get(&endpoint.endpoint));
     let value_at = |path: &[&str]| path.iter().try_fold(own?, |value, key| value.get(key));
-    let tls = class(value_at(&["scheme"])).and_then(Value::as_str) == Some("https");
-    let port = class(value_at(&["port", &endpoint.port_name]))
+    let tls = interface.value(value_at(&["scheme"])).and_then(Value::as_str) == Some("https");
+    let port = interface
+        .value(value_at(&["port", &endpoint.port_name]))
         .and_then(Value::as_u64)
         .and_then(|port| u16::try_from(port).ok());
-    let host =
-        class(value_at(&["host_fqdn_override"])).and_then(|host| host.as_str().or_else(|| host.get("host")?.as_str()));
+    let host = interface
+        .value(value_at(&["host_fqdn_override"]))
+        .and_then(|host| host.as_str().or_else(|| host.get("host")?.as_str()));
     let namespace = value_at(&["namespace"]).and_then(Value::as_str).unwrap_or(own_namespace);
     let suffix = all.and_then(|all| all.get("cluster_domain_suffix")?.as_str()).unwrap_or(SUFFIX);
     let service_host = || format!("{}.{namespace}.svc.{suffix}", endpoint.service);
@@ -122,19 +162,5 @@ pub fn internal(endpoint: &Endpoint, values: &Values, own_namespace: &str) -> Ur
         host: host.map_or_else(service_host, str::to_owned),
         port: port.unwrap_or(endpoint.port),
         path: endpoint.path.clone(),
-    }
-}
-
-/// Returns the value that a setting has for the internal endpoint of an API.
-///
-/// In upstream's charts, a setting is a single value for all endpoints of the API, or a map with a value for each
-/// endpoint, such as `internal`, and a `default`.
-fn class(values: Option<&Value>) -> Option<&Value> {
-    let values = values?;
-    if values.is_object() {
-        let of = |class: &str| values.get(class).filter(|value| !value.is_null());
-        of("internal").or_else(|| of("default"))
-    } else {
-        Some(values).filter(|value| !value.is_null())
     }
 }

@@ -122,6 +122,7 @@ fn calls(world: &World, files: &Files) -> Vec<Calls> {
         ("status", vec![vec![]], 0),
         ("why", vec![vec![], vec!["mariadb"]], 0),
         ("wait", vec![vec!["--timeout", "300"]], 0),
+        ("openrc", vec![vec![]], 0),
         ("crd", vec![vec![]], 0),
         ("render", vec![vec!["-f", same], join(&["-f", same, "--manifests", "--placeholders"], &charts)], 0),
         (

@@ -1,0 +1,200 @@
+//! `osdpl openrc`: prints the settings with which OpenStack's clients log in to the cloud as its administrator.
+
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use clap::{Args, ValueEnum};
+use kube::{Client, ResourceExt};
+use serde_json::json;
+
+use super::additions::warn_about;
+use super::common::{CatalogOption, Target};
+use super::output;
+use super::shell::{quoted, word};
+use osdpl_core::api::OpenStackDeployment;
+use osdpl_core::catalog::Catalog;
+use osdpl_core::endpoint::{Interface, Login, Url, url};
+use osdpl_core::release::RecordMeta;
+use osdpl_decide::owned_releases;
+use osdpl_operator::cluster::Reader;
+use osdpl_values::{CollectSorted, Values, coalesce, yaml};
+
+/// The region in the default values of upstream's charts.
+const DEFAULT_REGION: &str = "RegionOne";
+
+/// What to print.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Output {
+    /// Environment variables for a shell: eval "$(osdpl openrc)".
+    Shell,
+    /// A clouds.yaml, for OpenStack's clients and libraries.
+    Clouds,
+}
+
+/// The endpoints that the clients use.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum InterfaceArgument {
+    /// For clients in the Kubernetes cluster.
+    Internal,
+    /// For clients outside of the cluster. Without features.publicEndpoints, these are the internal endpoints.
+    Public,
+}
+
+impl From<InterfaceArgument> for Interface {
+    fn from(argument: InterfaceArgument) -> Self {
+        match argument {
+            InterfaceArgument::Internal => Self::Internal,
+            InterfaceArgument::Public => Self::Public,
+        }
+    }
+}
+
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// What to print.
+    #[arg(long, short, value_enum, default_value_t = Output::Shell)]
+    output: Output,
+    /// The endpoints that the clients use.
+    #[arg(long, value_enum, default_value_t = InterfaceArgument::Internal)]
+    interface: InterfaceArgument,
+    /// The project to work in, in the domain of the administrator's project; default: the administrator's project.
+    #[arg(long)]
+    project: Option<String>,
+    /// Include the password. Without this option, the shell runs osdpl to get the password, and a clouds.yaml has none.
+    #[arg(long)]
+    show_secrets: bool,
+    /// Print only the password.
+    #[arg(long, conflicts_with_all = ["output", "interface", "project", "show_secrets"])]
+    password: bool,
+    #[command(flatten)]
+    target: Target,
+    #[command(flatten)]
+    catalog: CatalogOption,
+}
+
+impl Arguments {
+    pub(crate) async fn run(self) -> anyhow::Result<ExitCode> {
+        let client = self.target.cluster.client().await?;
+        let deployment = self.target.find(&client).await?;
+        let (extended, errors) = self.catalog.load_live(&client, &deployment).await?;
+        warn_about(&errors);
+        let mut access = read_access(client, &deployment, &extended.catalog, self.interface.into()).await?;
+        if let Some(project) = &self.project {
+            access.login.project.clone_from(project);
+        }
+        let text = match self.output {
+            _ if self.password => format!("{}\n", access.login.reveal_password()),
+            Output::Shell => access.shell(&self.password_expression(&deployment, &access.login)?),
+            Output::Clouds => access.clouds(self.show_secrets),
+        };
+        output::print(text);
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Returns the shell expression of the password: the password, or the command that prints it.
+    fn password_expression(&self, deployment: &OpenStackDeployment, login: &Login) -> anyhow::Result<String> {
+        if self.show_secrets {
+            return Ok(word(login.reveal_password()));
+        }
+        let program = std::env::current_exe().context("finding the program osdpl")?;
+        let mut command = format!("{} openrc --password {}", quoted(program.as_os_str()), word(&deployment.name_any()));
+        let _ = write!(command, " --namespace {}", word(&deployment.namespace().unwrap_or_default()));
+        for argument in self.target.cluster.selection() {
+            let _ = write!(command, " {}", quoted(argument));
+        }
+        Ok(format!("\"$({command})\""))
+    }
+}
+
+/// The login of the cloud's administrator, and where it is valid.
+struct KeystoneAccess {
+    cloud: String,
+    identity: Url,
+    interface: Interface,
+    region: String,
+    login: Login,
+}
+
+/// Reads the access to Keystone from the newest record of its release, so that it describes the cloud that runs.
+async fn read_access(
+    client: Client,
+    deployment: &OpenStackDeployment,
+    catalog: &Catalog,
+    interface: Interface,
+) -> anyhow::Result<KeystoneAccess> {
+    let reader = Reader::new(client);
+    let cloud = deployment.name_any();
+    let owned = owned_releases(deployment);
+    let mut found = None;
+    for namespace in owned.iter().map(|key| key.namespace.as_str()).collect_set() {
+        let records = reader.newest_records(Some(namespace)).await?;
+        let endpoint_of = |record: &RecordMeta| {
+            let (_, release) = catalog.release(record.catalog_name.as_deref()?)?;
+            release.endpoint.as_ref().filter(|endpoint| endpoint.keystone && owned.contains(&record.release))
+        };
+        found = found.or(records.iter().find_map(|record| Some((record.clone(), endpoint_of(record)?))));
+    }
+    let Some((record, endpoint)) = found else {
+        bail!("{cloud} has no release of Keystone yet; see `osdpl status`");
+    };
+    let source = reader.recorded_source(&record.release, record.revision.into()).await?;
+    let (source, _) = source.map_err(anyhow::Error::msg)?;
+    let values = coalesce(&source.defaults, &source.config);
+    let Some(login) = Login::from_values(&values) else {
+        bail!("the values of release {} contain no password of Keystone's administrator", record.release);
+    };
+    let identity = url(endpoint, &values, &record.release.namespace, interface);
+    Ok(KeystoneAccess { cloud, identity, interface, region: region(&values), login })
+}
+
+fn region(values: &Values) -> String {
+    let admin = values.get("endpoints").and_then(|all| all.get("identity")?.get("auth")?.get("admin"));
+    admin.and_then(|admin| admin.get("region_name")?.as_str()).unwrap_or(DEFAULT_REGION).to_owned()
+}
+
+impl KeystoneAccess {
+    /// Returns a script that sets the variables of OpenStack's clients.
+    fn shell(&self, password: &str) -> String {
+        let Login { user, user_domain, project, project_domain, .. } = &self.login;
+        let identity = self.identity.to_string();
+        let variables = [
+            ("OS_IDENTITY_API_VERSION", "3"),
+            ("OS_AUTH_URL", &identity),
+            ("OS_REGION_NAME", &self.region),
+            ("OS_INTERFACE", self.interface.name()),
+            ("OS_USERNAME", user),
+            ("OS_USER_DOMAIN_NAME", user_domain),
+            ("OS_PROJECT_NAME", project),
+            ("OS_PROJECT_DOMAIN_NAME", project_domain),
+        ];
+        let mut text = String::new();
+        for (name, value) in variables {
+            let _ = writeln!(text, "export {name}={}", word(value));
+        }
+        let _ = writeln!(text, "export OS_PASSWORD={password}");
+        text
+    }
+
+    /// Returns a `clouds.yaml`. OpenStack's clients also read the password from a `secure.yaml` beside it.
+    fn clouds(&self, show_password: bool) -> String {
+        let Login { user, user_domain, project, project_domain, .. } = &self.login;
+        let mut auth = json!({
+            "auth_url": self.identity.to_string(),
+            "username": user,
+            "user_domain_name": user_domain,
+            "project_name": project,
+            "project_domain_name": project_domain,
+        });
+        if show_password {
+            auth["password"] = self.login.reveal_password().into();
+        }
+        let cloud = json!({
+            "region_name": self.region,
+            "interface": self.interface.name(),
+            "identity_api_version": 3,
+            "auth": auth,
+        });
+        yaml::write(&json!({"clouds": {&self.cloud: cloud}}))
+    }
+}
