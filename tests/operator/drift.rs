@@ -65,6 +65,10 @@ fn reports_drift_with_author_and_time_across_restarts() {
         world.apply(&services(&SMALL)).await;
         assert_eq!(drift(&world.until_ready().await.child("mariadb")), [""; 0]);
 
+        // Upstream's mariadb-controller changes this field, so osdpl must not report it beside the edit below.
+        let selector =
+            Patch::Merge(json!({"spec": {"selector": {"statefulset.kubernetes.io/pod-name": "mariadb-server-0"}}}));
+        world.api::<Service>().patch("mariadb", &by("pykube-ng"), &selector).await.unwrap();
         edit(world, "kubectl-edit", "exec false").await;
         until_drift(world, "mariadb", &["ConfigMap mariadb-bin edited: data.stand-in.sh kubectl-edit"]).await;
         let scale = Patch::Merge(json!({"spec": {"replicas": 2}}));
