@@ -5,10 +5,21 @@ use super::select::refused;
 use crate::api::OpenStackDeploymentSpec;
 use crate::catalog::{Catalog, did_you_mean};
 
+/// The most names that a message lists beside a suggestion. The catalogue has far more services and features.
+const LISTED: usize = 12;
+
+/// Returns the error for an unknown name, with the nearest known name.
+///
+/// The error also lists the known names. If there are many of them, it lists them only if none is similar.
 fn unknown<'a>(field: String, kind: &str, name: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> Finding {
     let hint = did_you_mean(name, known.clone());
-    let list = known.into_iter().collect::<Vec<_>>().join(", ");
-    refused(field, format!("there is no {kind} {name:?}{hint}; there are {list}"))
+    let names: Vec<_> = known.into_iter().collect();
+    let list = if hint.is_empty() || names.len() <= LISTED {
+        format!("; there are {}", names.join(", "))
+    } else {
+        "; correct the name".to_owned()
+    };
+    refused(field, format!("there is no {kind} {name:?}{hint}{list}"))
 }
 
 /// Whether a spec has a name that the catalogue does not have.
@@ -16,8 +27,7 @@ pub fn has_unknown_names(spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> b
     !check_names(spec, catalog).is_empty()
 }
 
-/// Returns an error for every name in the spec that the catalogue does not have, with the nearest known name and all
-/// known names.
+/// Returns an error for every name in the spec that the catalogue does not have, with the nearest known name.
 pub fn check_names(spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Vec<Finding> {
     let mut findings = Vec::new();
     let wanted = &spec.openstack_release;
