@@ -1,4 +1,4 @@
-//! Contains an HTTP client for the APIs of services.
+//! Contains an HTTP client for OpenStack's APIs.
 //!
 //! Each request uses its own connection.
 
@@ -22,8 +22,8 @@ use osdpl_core::endpoint::{ProbeResponse, Token, Url};
 
 /// The maximum size of a response body. Real responses are far smaller.
 ///
-/// Keystone's catalogue has some hundred bytes per endpoint, and a page of Nova's list of instances some thousand bytes
-/// per instance.
+/// For example, Keystone's service catalogue has a few hundred bytes per endpoint, and a page of Nova's list of
+/// instances has a few thousand bytes per instance.
 const MAX_BODY: usize = 4 << 20;
 
 /// The value of the request header `User-Agent`.
@@ -37,7 +37,7 @@ const SUBJECT_TOKEN: &str = "x-subject-token";
 pub struct HttpConfig {
     /// The `host:port` to which the client connects instead of the host in the URL; only for tests.
     pub address: Option<String>,
-    /// The timeout for connecting, and the minimum timeout for the response.
+    /// The timeout for connecting. The timeout for the response is at least as long.
     pub timeout: Duration,
     /// The certificates, in PEM, that the client trusts in addition to the certificates of the system.
     pub ca: Vec<u8>,
@@ -45,7 +45,7 @@ pub struct HttpConfig {
     pub permit: Permit,
 }
 
-/// Decides before each request whether a client may send it. The default permits every request.
+/// A function that decides whether a client may send a request. The default permits every request.
 #[derive(Clone)]
 pub struct Permit(Arc<dyn Fn() -> bool + Send + Sync>);
 
@@ -76,8 +76,8 @@ pub struct Http {
     config: HttpConfig,
     /// How long the client waits for a response after it has connected.
     response_timeout: Duration,
-    /// The connector for TLS. The client creates it on first use, because the system's certificates take half a
-    /// megabyte of memory.
+    /// The connector for TLS. The client creates it only for its first request over TLS, because the system's
+    /// certificates take half a megabyte of memory.
     tls: OnceLock<Result<TlsConnector, String>>,
 }
 
@@ -87,22 +87,23 @@ impl Http {
         Self { response_timeout: config.timeout, config, tls: OnceLock::new() }
     }
 
-    /// Creates a client that waits at least `response_timeout` for a response once it is connected.
+    /// Creates a client that waits for a response for `response_timeout` or, if longer, for the timeout in `config`.
     pub fn with_response_timeout(config: HttpConfig, response_timeout: Duration) -> Self {
         Self { response_timeout: response_timeout.max(config.timeout), ..Self::new(config) }
     }
 
-    /// Sends a `GET`; `None` if the connection failed.
+    /// Sends a `GET` and returns the response; `None` in the same cases as for [`Http::send`].
     pub async fn get(&self, url: &Url) -> Option<ProbeResponse> {
         self.send(url, Method::GET, &[], Vec::new()).await
     }
 
-    /// Sends a `POST` with JSON; `None` if the connection failed.
+    /// Sends a `POST` with JSON and returns the response; `None` in the same cases as for [`Http::send`].
     pub async fn post(&self, url: &Url, body: Vec<u8>) -> Option<ProbeResponse> {
         self.send(url, Method::POST, &[], body).await
     }
 
-    /// Sends a request; `None` if the connection failed, or the client may not send requests.
+    /// Sends a request and returns the response; `None` if the connection failed, or if the client may not send
+    /// requests.
     pub async fn send(&self, url: &Url, method: Method, headers: &Headers, body: Vec<u8>) -> Option<ProbeResponse> {
         let HttpConfig { address, timeout, ca: _, permit } = &self.config;
         let connect = async {

@@ -1,5 +1,6 @@
-//! Contains what all controllers share: errors of requests to the API server, the namespaces for which the operator has
-//! rights, a function that runs a controller, the bounds of requests, an HTTP client, and a resolver of names.
+//! Contains what all controllers share: a function that runs a controller, time limits and retries for requests to the
+//! API server, the errors of these requests, the namespaces in which the operator has rights, a wrapper for resources
+//! that may be unreadable, an HTTP client, and a resolver of host names.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests look at the clock"))]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]

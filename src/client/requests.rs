@@ -16,7 +16,7 @@ use tower::{BoxError, service_fn};
 /// example because a firewall drops its packets. If a request has a longer time limit, that limit applies instead.
 ///
 /// The API server sends a bookmark to each watch once per minute (`k8s.io/apiserver`, `cacher`: `bookmarkFrequency`),
-/// so a watch on an intact connection never reaches this limit.
+/// so a watch on an intact connection never reaches the read timeout.
 const READ_TIMEOUT: Duration = Duration::from_secs(75);
 
 /// The read timeout of a client whose requests have no time limit.
@@ -24,19 +24,19 @@ const READ_TIMEOUT: Duration = Duration::from_secs(75);
 /// hyper adds the timeout to the present time, so an infinite timeout would overflow.
 const LONGEST_READ_TIMEOUT: Duration = Duration::from_hours(365 * 24);
 
-/// The time limit of a request of the operator. It is shorter than the time limit of a pass.
+/// The time limit of one request of the operator. It is shorter than the time limit of a whole reconcile pass.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The pauses before the retries of a request, in the bounds that [`Bounds::new`] returns.
+/// The default pauses before the retries of a request. [`Bounds::new`] sets them.
 const PAUSES: [Duration; 3] = [Duration::from_millis(500), Duration::from_secs(1), Duration::from_secs(2)];
 
 /// Decides before each attempt of a request whether the client may send it. The argument is the method of the request.
 pub type Check = Arc<dyn Fn(&Method) -> Result<(), BoxError> + Send + Sync>;
 
-/// The bounds of a client's requests. Watches and followed logs have no time limit and no retries.
+/// The time limit, retries and check for a client's requests. Only the check applies to watches and followed logs.
 #[derive(Clone)]
 pub struct Bounds {
-    /// The time limit of a request, with its retries and the whole response.
+    /// The time limit of a request. It covers all attempts, the pauses, and the whole last response.
     pub timeout: Duration,
     /// The pauses before the retries of a request; without pauses, there are no retries.
     ///
@@ -48,15 +48,16 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// Returns bounds with the time limit `timeout`. They allow retries, and permit every request.
+    /// Returns bounds with the time limit `timeout`, the default retries, and a check that permits every request.
     pub fn new(timeout: Duration) -> Self {
         Self { timeout, pauses: &PAUSES, check: Arc::new(|_| Ok(())) }
     }
 }
 
-/// Creates the client that [`bounded`] wraps. `timeout` must be the time limit of the bounds.
+/// Creates a client without retries, to which [`bounded`] then adds the retries and the time limit.
 ///
-/// The client itself does not retry. It only limits how long a connection may carry no data.
+/// `timeout` must be the time limit that the caller passes to [`bounded`]. The client itself only limits how long a
+/// connection may carry no data.
 ///
 /// # Errors
 /// Returns an error if the configuration is not usable.
@@ -69,8 +70,8 @@ pub fn connect(mut config: Config, timeout: Duration) -> Result<Client, kube::Er
     Client::try_from(config)
 }
 
-/// Returns how long a connection may carry no data: at least the time limit of a request, because a server may work on
-/// a response for this whole time before it sends any data.
+/// Returns how long a connection may carry no data. This is at least `timeout`, the time limit of a request, because a
+/// server may need the whole time limit before it sends any data.
 fn read_timeout(timeout: Duration) -> Duration {
     timeout.clamp(READ_TIMEOUT, LONGEST_READ_TIMEOUT)
 }
@@ -136,7 +137,7 @@ mod tests {
     /// The object that the fake API server returns.
     const OBJECT: &str = r#"{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}}"#;
 
-    /// Returns the bounds of a client that waits as long as necessary, with short pauses.
+    /// Returns bounds without a time limit, and with short pauses between the attempts.
     fn patient() -> Bounds {
         const SHORT: [Duration; 3] = [Duration::from_millis(1); 3];
         Bounds { pauses: &SHORT, ..Bounds::new(Duration::MAX) }
@@ -167,7 +168,7 @@ mod tests {
         }
     }
 
-    /// Returns the status code of the response, and the number of codes that the fake API server has not used.
+    /// Returns the status code that the client gets, and the number of `codes` that the fake API server has not sent.
     async fn code(codes: &[u16], bounds: Bounds) -> (u16, usize) {
         let (api, left) = fake(codes, bounds);
         let code = match api.get("a").await {
@@ -186,7 +187,8 @@ mod tests {
         for processed in [500, 504, 409] {
             assert_eq!(code(&[processed, 200], patient()).await, (processed, 1));
         }
-        // If the limit ends a pause, the client returns the last response, because it explains the problem.
+        // If the time limit ends during a pause, the client returns the last response and not a timeout, because only
+        // the response explains the problem.
         let impatient = Bounds { timeout: Duration::from_millis(100), pauses: &[Duration::MAX], ..patient() };
         assert_eq!(code(&[503, 200], impatient).await, (503, 1));
     }

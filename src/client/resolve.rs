@@ -1,8 +1,8 @@
 //! Resolves the names of hosts on threads that only this module uses.
 //!
-//! The C library can wait for a DNS server for half a minute, and a thread that waits can't be stopped. tokio would
-//! resolve names on its threads for blocking work, and would then delay other work there: release records to decode,
-//! and charts to read.
+//! The C library can wait for a DNS server for half a minute, and a thread that waits can't be stopped. If tokio
+//! resolved the names, such a wait would occupy one of tokio's threads for blocking work, and would delay other work of
+//! these threads: decoding release records and reading charts.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -16,7 +16,8 @@ static RUNNING: Semaphore = Semaphore::const_new(LOOKUPS);
 
 /// Returns the addresses of a host, each with the port.
 ///
-/// The function has no timeout. If the caller drops the future, the thread still waits for the DNS server.
+/// The function has no timeout. Even after the caller has dropped the future, the thread keeps waiting for the DNS
+/// server.
 ///
 /// # Errors
 /// Returns an error if the host has no address, or no DNS server responds.

@@ -13,8 +13,8 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// Returns the APIs with which a caller reads all objects of a namespaced kind: one for the whole cluster, or one
-    /// for each namespace.
+    /// Returns the [`Api`]s with which a caller reads all objects of a namespaced kind: one [`Api`] for the whole
+    /// cluster, or one for each namespace of the scope.
     pub fn apis<K>(&self, client: &Client) -> Vec<Api<K>>
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
@@ -25,8 +25,8 @@ impl Scope {
         }
     }
 
-    /// Returns the part of the scope that contains only namespaces for which `keep` returns true. [`Scope::All`] stays
-    /// unchanged.
+    /// Returns the scope without the namespaces for which `keep` returns false. If the scope is [`Scope::All`], the
+    /// function returns it unchanged.
     #[must_use]
     pub fn filtered(&self, keep: impl Fn(&str) -> bool) -> Self {
         match self {

@@ -12,10 +12,10 @@ use serde_json::value::RawValue;
 
 use osdpl_values::json_too_deep;
 
-/// How deeply a resource may be nested. The API server accepts any depth, but serde refuses more than 127 levels.
+/// How deeply a resource may be nested. The limit is below serde's limit of 127 levels. The API server has no limit.
 const DEPTH: usize = 100;
 
-/// A resource in the API server: the resource itself or, if it can't be read, only its metadata.
+/// A resource from the API server. If osdpl can't read the resource, the struct contains only its metadata.
 #[derive(Clone, Debug)]
 pub struct Stored<K> {
     metadata: ObjectMeta,

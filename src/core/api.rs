@@ -38,8 +38,8 @@ use osdpl_values::digest;
 
 /// The field manager of the operator's writes, and the value of `app.kubernetes.io/managed-by` on its objects.
 pub const MANAGER: &str = "osdpl";
-/// The annotation with which a person approves waiting changes. Its value is the target hash, which the status and
-/// `osdpl plan` show.
+/// The annotation with which a person approves changes that wait for approval. Its value is the target hash, which the
+/// status and `osdpl plan` show.
 pub const APPROVE: &str = "osdpl.dev/approve";
 /// The annotation with which a person requests that the operator adopts running releases that someone else installed.
 /// Its value is the names of the releases, separated by commas, or `all`.
@@ -47,11 +47,11 @@ pub const ADOPT: &str = "osdpl.dev/adopt";
 /// The annotation with which a person requests the repair of releases. Its value is the names of the releases,
 /// separated by commas, or `all`.
 ///
-/// To repair a release, the operator overwrites revisions that it did not create, and restores edited and deleted
-/// objects. It also retries failed operations after a short delay.
+/// To repair a release, the operator restores edited and deleted objects. If someone else made the newest revision, the
+/// operator overwrites it with a new revision. The operator also retries a failed operation after a short delay.
 pub const REPAIR: &str = "osdpl.dev/repair";
-/// The annotation with which a person names nodes that are permanently removed, separated by commas. The operator
-/// deletes the hosts of these nodes from Nova and Neutron.
+/// The annotation with which a person confirms that nodes were removed permanently. Its value is the names of the
+/// nodes, separated by commas. The operator deletes the hosts of these nodes from Nova and Neutron.
 pub const FORGET_NODES_ANNOTATION: &str = "osdpl.dev/forget-nodes";
 /// The annotation with which a person requests that the operator uninstalls releases without running their hooks, for
 /// the case that a hook can never finish. Its value is the names of the releases, separated by commas, or `all`.
@@ -61,13 +61,14 @@ pub const SKIP_HOOKS: &str = "osdpl.dev/skip-hooks";
 pub const DELETE_WITH_INSTANCES: &str = "osdpl.dev/delete-with-instances";
 /// The finalizer that keeps an `OpenStackDeployment` until the operator has uninstalled or detached its releases.
 pub const FINALIZER: &str = "osdpl.dev/releases";
-/// The annotation on a node that lists the labels which the operator has set for the node's roles. The [`owner_label`]
-/// of the cloud precedes its labels, such as `openstack.cloud,openstack-compute-node=enabled,openvswitch=enabled`.
+/// The annotation in which the operator lists the labels that it has set on a node for the node's roles. The cloud's
+/// [`owner_label`] comes first: `openstack.cloud,openstack-compute-node=enabled,openvswitch=enabled`.
 pub const NODE_LABELS: &str = "osdpl.dev/labels";
-/// The annotation on a node that names the `NodeMaintenance` for which the operator cordoned the node.
+/// The annotation on a node that the operator cordoned for a `NodeMaintenance`. Its value is the name of this
+/// `NodeMaintenance`.
 pub const NODE_MAINTENANCE: &str = "osdpl.dev/maintenance";
 /// The annotation on a `NodeMaintenance` with which a person requests that the operator retries failed migrations of
-/// instances. The operator ignores its value.
+/// instances. The operator ignores the annotation's value.
 pub const RETRY: &str = "osdpl.dev/retry";
 /// The finalizer that keeps a `NodeMaintenance` until the operator has returned its node to the cloud. The operator
 /// sets the finalizer before it changes anything for the maintenance.

@@ -84,9 +84,9 @@ pub struct Catalog {
     /// The chart lock (`values/lock.yaml`): the pinned version of each chart, by the chart's name.
     pub lock: BTreeMap<String, file::Pin>,
     release_index: Arc<ReleaseIndex>,
-    /// The service and release that provide each component.
+    /// For each component, the names of the service and the release that provide it.
     providers: BTreeMap<Component, (String, String)>,
-    /// The changes of objects that osdpl does not report as drift, by field manager or by field (`values/drift.yaml`).
+    /// The field managers and the fields whose changes osdpl does not report as drift (`values/drift.yaml`).
     pub tolerated: ToleratedChanges,
     /// The built-in roles of nodes, by name (`values/nodes.yaml`).
     pub roles: BTreeMap<String, Role>,
@@ -97,7 +97,7 @@ pub struct Catalog {
     /// The files that users added (see [`extend_catalog`]): maps the path of each file to its source, such as
     /// `ConfigMap openstack/edge, key presets.edge.yaml`.
     pub added: BTreeMap<String, String>,
-    /// The digest of the content of each addition, by the name of its `ConfigMap`.
+    /// The digest of the content of each `ConfigMap` with files that users added, by the name of the `ConfigMap`.
     pub additions: BTreeMap<String, String>,
 }
 
@@ -111,13 +111,13 @@ pub struct Service {
     /// The group of the service: `spec.common` and shared fragments can set values for all releases of a group.
     pub group: Group,
     /// The releases of the service, by name. A name is unique across all services. The releases are boxed to save
-    /// memory: most services have one release, but a map allocates space for eleven entries.
+    /// memory: most services have only one release, but each map allocates space for eleven entries.
     pub releases: BTreeMap<String, Box<Release>>,
     /// The passwords and keys that the service owns, by name. osdpl generates each credential that the user does not
     /// provide.
     pub credentials: BTreeMap<String, file::Credential>,
-    /// The Kubernetes Service through which pods reach the service if it is external; `None` if the service can't be
-    /// external.
+    /// The Kubernetes Service through which pods reach the service if it runs outside of the cluster; `None` if the
+    /// service can't run outside of the cluster.
     pub external: Option<file::External>,
 }
 
@@ -137,40 +137,40 @@ pub struct Release {
     /// The components that the init containers of the release's pods wait for. The operator does not wait for these
     /// components before it starts helm. The services that provide the components become part of the cloud.
     pub waits_for: Vec<Need>,
-    /// The components that the release needs to work. The operator may install the release before or after these
-    /// components, because their pods may wait for each other. The services that provide the components become part of
-    /// the cloud, unless the spec disables them.
+    /// The components without which the release does not work. The operator may install the release before or after
+    /// these components, because their pods may wait for each other. The services that provide the components become
+    /// part of the cloud, unless the spec disables them.
     pub alongside: Vec<Need>,
     /// The components that the release provides, each with the kind of its workload.
     pub components: BTreeMap<Component, WorkloadKind>,
     /// The HTTP API of the release, which the operator probes; `None` if the release has none.
     pub endpoint: Option<Endpoint>,
-    /// The components that need more than half of their pods to be ready. The operator declares a node ready to be
-    /// drained only if enough pods on other nodes are ready.
+    /// The components that need more than half of their pods to be ready. Before the operator allows the drain of a
+    /// node, it checks that enough pods on other nodes are ready.
     pub quorum: Vec<Component>,
     /// The components whose `CronJobs` run tests, each with the location of the tests' results.
     pub tests: BTreeMap<Component, String>,
     /// How the operator finds the nodes that the API of the release lists as hypervisors; `None` for releases other
     /// than nova.
     pub hosts: Option<file::Hosts>,
-    /// The `DaemonSets` that accept values for some nodes only.
+    /// The `DaemonSets` whose values can differ between nodes.
     ///
-    /// The key is the `DaemonSet`'s name in the chart's overrides, but without the chart's name: `ovs-agent` for
-    /// `neutron_ovs-agent`.
+    /// The key is the name that the chart uses for the `DaemonSet` in its overrides, without the chart's name:
+    /// `ovs-agent` for `neutron_ovs-agent`.
     pub daemonsets: BTreeMap<String, DaemonSet>,
-    /// The names of Jobs that are not hooks. The operator deletes these Jobs before an upgrade, because Kubernetes does
-    /// not allow changes to a Job.
+    /// The names of the release's Jobs that are not helm hooks. The operator deletes these Jobs before an upgrade,
+    /// because Kubernetes does not allow changes to a Job.
     pub plain_jobs: Vec<String>,
     /// The name of the `ConfigMap` in which a Job of the release records its results, such as the UUIDs of objects that
     /// it created. The `ConfigMap` is in the release's namespace. Expressions read the results as
     /// `facts.<release>.<key>`.
     pub facts: Option<String>,
     /// The names of Secrets that `helm uninstall` does not delete, because the chart creates them in hooks with
-    /// `resource-policy: keep`. The operator deletes them only with the deletion policy `Purge`.
+    /// `resource-policy: keep`. The operator deletes these Secrets only with the deletion policy `Purge`.
     pub kept_secrets: Vec<String>,
     /// The names of `ConfigMap`s that programs in the release's pods create, and that `helm uninstall` does not delete.
-    /// `${release.name}` stands for the name of the helm release. The operator deletes them only with the deletion
-    /// policy `Purge`.
+    /// The operator deletes these `ConfigMap`s only with the deletion policy `Purge`. `${release.name}` in a name
+    /// stands for the name of the helm release.
     pub kept_config_maps: Vec<String>,
     /// An expression for the digest of the settings that running instances depend on; `None` if there are no such
     /// settings. An upgrade that changes the digest waits for approval.
@@ -179,7 +179,8 @@ pub struct Release {
     pub timeout: u32,
     /// Whether helm 4 writes the release's objects with server-side apply (`--server-side`).
     pub server_side: bool,
-    /// The values that the release always gets. All fragments override them.
+    /// The values that the release always gets. They override the shared fragments, and all other fragments override
+    /// these values.
     pub base: Body,
     /// Further values of the release, such as workarounds for errors in the chart. Each fragment has a reason and may
     /// have a condition.
@@ -251,7 +252,7 @@ pub struct Preset {
     pub checks: Vec<Check>,
 }
 
-/// A feature: settings of the spec with a schema, and the values that they set in releases.
+/// A feature: the schema of settings in the spec, and the values that these settings set in releases.
 #[derive(Debug)]
 pub struct Feature {
     /// The path of the file that declares the feature, such as `values/features/storage.yaml`.
@@ -270,15 +271,14 @@ pub struct Feature {
     pub checks: Vec<Check>,
 }
 
-/// A list of Secrets with certificates, and the requirements that osdpl checks them against.
+/// A list of Secrets with certificates that a feature requires, and how osdpl checks the Secrets.
 #[derive(Debug)]
 pub struct Certificates {
     /// The condition under which the feature requires the Secrets; `None` if it always does.
     pub when: Option<Expression>,
     /// The field of the spec to which findings about these certificates refer.
     pub field: String,
-    /// The list of Secrets, under the key `secrets` of a [`Body`]. A [`Body`] stores the list, because it can evaluate
-    /// the expressions in the list.
+    /// The list of Secrets, under the key `secrets`. The type is [`Body`], because the list can contain expressions.
     pub secrets: Body,
     /// The keys in each Secret's data for the certificate, its private key and its CA.
     pub keys: CertificateKeys,
@@ -315,15 +315,14 @@ pub struct Check {
 }
 
 impl Catalog {
-    /// Returns the paths of a release's values that describe Ceph. At such a path, the catalogue's value is a single
+    /// Returns the paths at which a release's values describe Ceph. At such a path, the catalogue has a single
     /// expression that reads the variable `ceph`.
     pub fn ceph_paths(&self, release: &str) -> BTreeSet<Path> {
         let expressions = self.bodies(release).flat_map(Body::whole_scalar_expressions);
         expressions.filter(|(_, expression)| crate::ceph::uses_ceph(expression)).map(|(path, _)| path).collect_set()
     }
 
-    /// Returns the fields of features that reference a key of a Secret, in the order of the fields. `features` are the
-    /// settings of all features.
+    /// Returns the fields that reference a key of a Secret, in their order in `features`, the settings of all features.
     pub(crate) fn secret_references(&self, features: &Values) -> Vec<SecretField> {
         let known = features.iter().filter_map(|(name, value)| Some((name, &self.features.get(name)?.schema, value)));
         let marked = known.filter(|(_, schema, _)| schema.contains_text(SECRET_MARK));

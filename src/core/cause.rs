@@ -6,7 +6,7 @@
 //! affected object        link                              root cause                reason
 //!
 //! facts   cluster state besides pods: claims, classes, nodes, logs     claim   why a claim has no volume
-//! follow  from an affected object to its root cause                    roots   each root cause once
+//! follow  the path from an affected object to its root cause           roots   the root causes without duplicates
 //! ```
 //!
 //! Pure module (no I/O). Messages contain no ages and no counts, so a repeated failure does not change the status.
@@ -28,7 +28,7 @@ use crate::catalog::WorkloadKind;
 use crate::health::pod::{OwnerKind, UnreadyPod};
 use crate::observed::{ObservedJob, ReleaseKey, Workload};
 
-/// The text in messages between an object and the object that it waits for.
+/// The arrow in messages: the object to the left of the arrow waits for the object to the right.
 const ARROW: &str = " ← ";
 
 /// The workload or Job that owns pods: its namespace, kind and name.
@@ -51,11 +51,11 @@ pub struct Input<'a> {
     pub pods: &'a Pods<'a>,
     /// The label selectors of all Services; `None` if the operator can't read Services.
     pub services: Option<Services<'a>>,
-    /// The state of other objects that explains why pods are not ready: claims, nodes, logs.
+    /// The state of volume claims, nodes and logs, which explains why pods are not ready.
     pub facts: &'a Facts<'a>,
 }
 
-/// One object of a [`Chain`], in which each object waits for the next one.
+/// One object of a [`Chain`]. Each object of a chain waits for the next object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Link {
     /// The name of the object in messages, such as `neutron/neutron-ovs-agent on n3` or `Job nova-db-sync`.
@@ -75,7 +75,7 @@ pub struct Chain {
     pub stuck: bool,
     /// Further objects that a person should inspect, such as the root cause's pod, its volume claim, or its node.
     pub inspect: Vec<CauseObject>,
-    /// The release that the root cause belongs to; `None` for a node or an object of no release.
+    /// The release that the root cause belongs to; `None` for a node or an object that belongs to no release.
     pub release: Option<ReleaseKey>,
 }
 

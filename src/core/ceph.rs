@@ -88,7 +88,7 @@ impl Consumer {
         }
     }
 
-    /// Returns the role of the consumer's main pool in a Secret in Mirantis' layout.
+    /// Returns the role that a Secret in Mirantis' layout gives to the consumer's main pool.
     fn role(self) -> &'static str {
         match self {
             Self::Glance => "images",
@@ -109,10 +109,10 @@ impl Consumer {
         }
     }
 
-    /// Returns the name of the Secret from which the consumer's pods mount the key of its Ceph user.
+    /// Returns the name of the Secret that contains the key of the consumer's Ceph user.
     ///
-    /// The name is upstream's default (`secrets.rbd` of glance, cinder, manila and gnocchi). Nova's chart mounts no
-    /// Secret with a key, so osdpl chose the name for Nova.
+    /// The names for glance, cinder, manila and gnocchi are upstream's defaults (`secrets.rbd`). Nova's chart has no
+    /// such default, because it mounts no Secret with a key, so osdpl chose the name for Nova.
     pub fn keyring(self) -> &'static str {
         match self {
             Self::Glance => "images-rbd-keyring",
@@ -130,10 +130,11 @@ impl Consumer {
 pub struct Pool {
     /// The name of the pool in Ceph.
     pub name: String,
-    /// The role of the pool, such as `volumes`, `images`, `vms` or `backup`; `None` unless a Secret in Mirantis' layout
-    /// sets it.
+    /// The role of the pool, such as `volumes`, `images`, `vms` or `backup`. Only a Secret in Mirantis' layout contains
+    /// roles; otherwise `None`.
     pub role: Option<String>,
-    /// The device class of the pool's data, such as `ssd`; `None` unless a Secret in Mirantis' layout sets it.
+    /// The device class of the pool's data, such as `ssd`. Only a Secret in Mirantis' layout contains device classes;
+    /// otherwise `None`.
     pub device_class: Option<String>,
 }
 
@@ -171,7 +172,7 @@ pub enum Layout {
 /// The settings with which the cloud's services access a Ceph cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ceph {
-    /// The `namespace/name` of the Secret that describes the Ceph cluster, or of Rook's `ConfigMap` with the monitors.
+    /// The `namespace/name` of the object with the settings: a Secret, or Rook's `ConfigMap` that lists the monitors.
     pub object: String,
     /// The kind of source that contains the settings.
     pub layout: Layout,
@@ -181,7 +182,8 @@ pub struct Ceph {
     pub fsid: Option<String>,
     /// The Ceph users, by consumer.
     pub users: BTreeMap<Consumer, User>,
-    /// The key of `client.admin`, if the charts create pools and users themselves (`users` is then empty); else `None`.
+    /// The key of `client.admin` and the replica counts, if the charts create pools and users themselves; else `None`.
+    /// If the field is set, `users` is empty.
     pub admin: Option<Admin>,
 }
 
@@ -209,7 +211,7 @@ impl Ceph {
     }
 
     /// Returns the Ceph user of a consumer; `None` if the settings contain no user for this consumer. If Nova uses
-    /// Cinder's user, the settings also contain this user for Nova.
+    /// Cinder's user, the result for Nova has the name and key of Cinder's user.
     pub fn user(&self, consumer: Consumer) -> Option<&User> {
         self.users.get(&consumer)
     }
@@ -252,8 +254,8 @@ impl Ceph {
 }
 
 impl User {
-    /// Returns the name of the pool in which a consumer stores its data: the user's first pool with the consumer's
-    /// role, or the user's first pool if no pool has this role.
+    /// Returns the name of the pool in which a consumer stores its data: the user's first pool whose role fits the
+    /// consumer or, if no role fits, the user's first pool.
     pub fn pool(&self, consumer: Consumer) -> &str {
         let fits = |pool: &&Pool| pool.role.as_deref() == Some(consumer.role());
         self.pools.iter().find(fits).or(self.pools.first()).map_or("", |pool| pool.name.as_str())
@@ -265,10 +267,10 @@ pub(crate) fn fsid_of(configuration: &str) -> Option<&str> {
     setting(configuration, "fsid")
 }
 
-/// Returns the value of an option in the text of a `ceph.conf`, in any section. Callers write the name `option` with
-/// underscores.
+/// Returns the value of an option in the text of a `ceph.conf`, in any section.
 ///
-/// Like Ceph, osdpl treats spaces and dashes in the option names of the text as underscores.
+/// Like Ceph, osdpl treats spaces and dashes in the option names of the text as underscores. The argument `option` must
+/// be a name with underscores.
 pub fn setting<'a>(configuration: &'a str, option: &str) -> Option<&'a str> {
     let is_option = |name: &str| name.trim().replace([' ', '-'], "_") == option;
     let settings = configuration.lines().filter_map(|line| line.split_once('='));

@@ -1,9 +1,10 @@
 //! Determines the credentials that a cloud needs and the paths at which the values of releases contain them. Also
 //! generates credentials.
 //!
-//! Pure module (no I/O); the caller passes the source of random bytes. For each credential, osdpl searches in this
-//! order: a Secret that the user names in the spec, osdpl's own Secret, the values in the records of installed
-//! releases. If no source contains the credential, osdpl generates it once, and stores it in its own Secret.
+//! Pure module (no I/O); the caller passes a function that returns random bytes. osdpl searches for each credential in
+//! this order: in a Secret that the user names in the spec, in the Secret that osdpl stores for the service, and in the
+//! records of installed releases. If osdpl does not find the credential, it generates the credential, and stores it in
+//! its Secret.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -71,18 +72,18 @@ impl std::fmt::Display for RestoredSecret {
     }
 }
 
-/// Returns the paths at which a release's value is exactly this credential. osdpl can read the credential from an
-/// installed release there.
+/// Returns the paths at which a release's value is exactly this credential. At these paths, osdpl can find the
+/// credential in the values of an installed release.
 pub fn find_credential_paths(catalog: &Catalog, release: &str, (service, name): &Name) -> Vec<Path> {
     let wanted = format!("credentials.{service}.{name}");
-    // Parsing all bodies takes much longer than a search in their texts. So parse only bodies whose text contains the
-    // credential's name, which JSON never escapes.
+    // Parsing a body takes much longer than a search in its text. So parse only bodies whose text contains the
+    // credential's name. The search is safe, because JSON never escapes such a name.
     let mentions = |body: &&Body| body.source.contains(&wanted);
     let expressions = catalog.bodies(release).filter(mentions).flat_map(Body::whole_scalar_expressions);
     expressions.filter(|(_, source)| *source == wanted).map(|(path, _)| path).collect()
 }
 
-/// Reads a credential from the values in a release's helm record, `recorded`; `None` if these values do not contain it.
+/// Reads a credential from `recorded`, the values in a release's helm record; `None` if they don't contain it.
 pub fn read_recorded_credential(catalog: &Catalog, release: &str, recorded: &Values, name: &Name) -> Option<String> {
     find_credential_paths(catalog, release, name)
         .iter()

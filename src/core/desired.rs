@@ -6,7 +6,7 @@
 //! Pure module (no I/O). These are the layers, from low to high; each overrides the layers before it:
 //! 1. the catalogue: shared fragments, the release's base values and fragments, the fragments of the OpenStack release
 //! 2. the presets, in the order in which the spec names them
-//! 3. the features; then `spec.images`, which rewrites the images that the chart and the layers before it name
+//! 3. the features; then `spec.images`, which rewrites the images from the chart and from the layers so far
 //! 4. `spec.common`: the values for all charts, then those for the release's group
 //! 5. the release in `spec.services`: its `valuesFrom`, then its `values` and `unset`
 //! 6. `spec.nodes.overrides`, in the form that the release's chart understands
@@ -75,14 +75,14 @@ pub struct Selection {
     pub certificates: Vec<Certificate>,
     /// The enabled services that run inside the cluster.
     pub services: BTreeSet<String>,
-    /// The enabled services that run outside of the cluster, each with its host and the Service under which osdpl
-    /// publishes it.
+    /// The enabled services that run outside of the cluster, each with its host and with the Service that osdpl creates
+    /// for it.
     pub external: BTreeMap<String, ExternalService>,
     /// The desired releases by catalogue name, each with the namespace and name of its helm release.
     pub releases: BTreeMap<String, ReleaseKey>,
     /// The findings about the spec; osdpl refuses the spec if one of them is a [`Level::Error`].
     pub findings: Vec<Finding>,
-    /// The variables of the catalogue's CEL expressions, without credentials and other facts, which [`resolve`] adds.
+    /// The variables for the catalogue's CEL expressions. [`resolve`] then adds the credentials and the other facts.
     pub scope: Scope<'static>,
 }
 
@@ -109,8 +109,8 @@ pub struct ExternalService {
 }
 
 impl Selection {
-    /// Returns the spec's settings of Ceph's object store, if the features enable one and the cloud has the release
-    /// `ceph-rgw`.
+    /// Returns the settings of Ceph's object store; `None` if the features enable no object store, or if the cloud does
+    /// not have the release `ceph-rgw`.
     pub fn object_store(&self) -> Option<ObjectStore> {
         let storage = self.features.get("storage").filter(|storage| storage["backend"] == "ceph")?;
         ObjectStore::from_feature(&storage["ceph"]).filter(|_| self.releases.contains_key("ceph-rgw"))
@@ -164,13 +164,13 @@ impl Facts {
     }
 }
 
-/// Why osdpl has no content of a Secret or ConfigMap to which the spec refers.
+/// Why osdpl can't use the content of a Secret or ConfigMap to which the spec refers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unavailable {
     /// The object, or the key in it, does not exist. A reference with `optional: true` tolerates this.
     Missing(String),
-    /// osdpl can't read or parse the object. It may exist, so even a reference with `optional: true` does not tolerate
-    /// this.
+    /// osdpl can't read or parse the object. Even a reference with `optional: true` does not tolerate this error,
+    /// because the object may exist.
     Unusable(String),
 }
 
@@ -214,8 +214,8 @@ pub struct Desired {
     pub releases: BTreeMap<String, DesiredRelease>,
     /// All findings about the spec, including the findings that osdpl made while it merged the values.
     pub findings: Vec<Finding>,
-    /// The parts of the spec on which objects outside of releases depend, as text: the roles of nodes, the external
-    /// services, and the settings of Ceph. They are part of the target hash.
+    /// The parts of the spec on which objects outside of releases depend: the roles of nodes, the external services,
+    /// and the settings of Ceph, each as text. The target hash includes these parts.
     pub object_settings: Vec<String>,
 }
 
@@ -249,14 +249,14 @@ pub struct DesiredRelease {
     /// The digest of the settings on which running OpenStack instances depend; `None` if the catalogue names no such
     /// settings. An upgrade that changes the digest waits for approval.
     pub instances: Option<String>,
-    /// How the chart splits the release's `DaemonSets`, so that some nodes get values of their own; `None` if the chart
-    /// can't split `DaemonSets`. An upgrade that changes the split recreates the pods of the `DaemonSets`, so it waits
-    /// for approval.
+    /// How the chart splits each `DaemonSet` of the release into several, so that values can differ between nodes;
+    /// `None` if the chart can't split `DaemonSets`. An upgrade that changes how the chart splits them waits for
+    /// approval, because it recreates the pods.
     pub split: Option<NodeSplit>,
     /// The components that must be available before osdpl runs helm, each with the release or service that provides it.
     pub needs: BTreeMap<Component, Provider>,
     /// The other desired releases, by catalogue name, that the pods of this release wait for. osdpl starts helm without
-    /// waiting for them.
+    /// waiting for these releases.
     pub waits_for: BTreeSet<String>,
     /// The components that the release provides, each with the kind of its workload.
     pub components: BTreeMap<Component, WorkloadKind>,
@@ -275,7 +275,8 @@ pub struct DesiredRelease {
     pub version: Option<String>,
     /// The digest of the chart's content, if known.
     pub chart_digest: Option<String>,
-    /// The requested chart and its content, for [`crate::release::CHART_LABEL`]; `None` if the chart is not available.
+    /// The value for the label [`crate::release::CHART_LABEL`]: digests of the requested chart and of its content;
+    /// `None` if the chart is not available.
     pub chart_identity: Option<ChartIdentity>,
     /// The fingerprint by which osdpl recognizes the chart in helm's records ([`crate::release::chart_fingerprint`]);
     /// `None` if unknown.
@@ -292,7 +293,7 @@ pub struct DesiredRelease {
 }
 
 impl Desired {
-    /// Returns a digest of the settings of objects outside of releases: 12 hexadecimal digits.
+    /// Returns the digest of [`object_settings`](Self::object_settings): 12 hexadecimal digits.
     pub fn object_digest(&self) -> String {
         let mut digest = osdpl_values::digest(self.object_settings.iter().map(String::as_str));
         digest.truncate(12);

@@ -1,12 +1,12 @@
 //! Compares the manifests of a release before and after an upgrade, so that osdpl can show what the upgrade changes.
 //!
-//! The result lists added, removed and changed objects, with the changed fields. For each object it says whether its
-//! pods restart. It also says whether a person must delete the object before the upgrade, because Kubernetes refuses to
-//! change a field.
+//! [`diff_manifests`] returns the added, removed and changed objects, with the changed fields. Each entry says whether
+//! the object's pods restart. It also says whether a person must delete the object before the upgrade, because
+//! Kubernetes refuses to change a field.
 //!
-//! Pure module (no I/O). helm renders both manifests, so neither contains the API server's defaults; only the check of
-//! immutable fields adds these defaults. The result contains no secrets: osdpl leaves out the values of changed
-//! Secrets, and in all other objects, a scrubber redacts the secrets that it knows.
+//! Pure module (no I/O). helm renders both manifests, so neither contains the API server's defaults. Only the check of
+//! immutable fields adds these defaults. The returned entries contain no secrets: osdpl leaves out the values of
+//! changed Secrets, and in all other objects, a scrubber redacts the secrets that it knows.
 //!
 //! ```text
 //! object   one object of a manifest               fields   the fields in which two objects differ
@@ -38,7 +38,7 @@ pub enum Effect {
     Added,
     /// helm deletes the object.
     Removed,
-    /// The new manifest does not contain the object, but helm keeps the object in the cluster because of its annotation
+    /// The new manifest does not contain the object, but helm keeps the object in the cluster because of the annotation
     /// `helm.sh/resource-policy: keep`.
     Kept,
     /// helm changes the object, and no pod restarts.
@@ -63,8 +63,7 @@ pub enum Effect {
 }
 
 impl Effect {
-    /// Whether pods of the object end because of the upgrade: at once, when someone deletes them, or when someone
-    /// deletes the object.
+    /// Whether pods of the object end because of the upgrade: at once, or when someone deletes the pods or the object.
     pub fn ends_pods(&self) -> bool {
         matches!(self, Self::RestartsPods | Self::RestartsPodsOnDelete | Self::Recreated { pods: true, .. })
     }
@@ -111,7 +110,7 @@ impl fmt::Display for Difference {
 }
 
 /// Returns the objects that an upgrade from the manifest `before` to the manifest `after` changes. `scrubber` must know
-/// the secrets in both manifests, so that the result contains none.
+/// the secrets in both manifests, so that the result contains no secrets.
 pub fn diff_manifests(before: &[Object], after: &[Object], scrubber: &Scrubber) -> Vec<Difference> {
     let (before, after) = (by_id(before), by_id(after));
     let mut found = Vec::new();

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! kind    the kinds of objects that are watched      fields     the fields that a writer owns
-//! trace   the traces of writers on an object         expected   the expected objects of a release, and the drift found
+//! trace   who wrote to an object, and when           expected   the expected objects of a release, and the drift found
 //! ```
 //!
 //! Rules:
@@ -59,11 +59,11 @@ impl fmt::Display for ObjectId {
 /// A change that someone made to an object outside of helm.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// Someone deleted the object. The API server does not record who did it.
+    /// Someone deleted the object. The API server does not record who deleted it.
     Deleted,
     /// Someone wrote to the object after helm's last write.
     Edited(ForeignWrite),
-    /// Someone removed these fields, which helm had set. The API server does not record who did it.
+    /// Someone removed fields that helm had set. The text names the fields. `managedFields` does not name the writer.
     Stripped(String),
 }
 
@@ -90,7 +90,7 @@ impl fmt::Display for DriftedObject {
     }
 }
 
-/// Returns what someone did to an object of a release outside of helm; `None` if nobody changed the object.
+/// Returns the change that someone made to an object of a release outside of helm; `None` if there is no such change.
 ///
 /// `started_at` is the start of the newest helm operation. `expected` are the fields that the manifest of this
 /// operation sets in the object. `trace` contains the current writers of the object; `None` if the object does not
@@ -117,8 +117,8 @@ pub fn detect_drift(
     if removed != [SCALE] {
         return Some(Change::Stripped(trace::summarize(&removed, 0)));
     }
-    // If someone scaled the workload to 0 or removed `spec.replicas`, `managedFields` names no writer. The message
-    // names both possibilities.
+    // If `managedFields` names no writer of `spec.replicas`, someone scaled the workload to 0 or removed the field. The
+    // message names both possibilities.
     let without_writer = || Change::Stripped(format!("{SCALE} set to 0, or"));
     let scaled = trace.foreign.as_deref().filter(|write| write.at.is_none());
     Some(scaled.map_or_else(without_writer, |write| Change::Edited(write.clone())))

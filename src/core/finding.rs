@@ -123,7 +123,7 @@ impl Finding {
 /// Formats a finding as one line: the field, the problem and the remedy.
 impl fmt::Display for Finding {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Some messages already begin with the field. Do not write it twice.
+        // Some messages already begin with the field, so do not write the field twice.
         if !self.message.starts_with(self.field()) {
             write!(formatter, "{}: ", self.field())?;
         }

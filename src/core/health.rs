@@ -1,9 +1,9 @@
 //! Assesses the health of workloads, Jobs, pods and nodes.
 //!
-//! osdpl assesses a workload twice, with different criteria. A workload is *available* if one of its pods is ready. Its
-//! dependents may then start, because upstream's init containers also wait for only one ready pod. A workload is
-//! *healthy* if its rollout is complete, as in kstatus: its controller observed the newest generation, and all pods are
-//! ready and have the newest pod template.
+//! osdpl assesses a workload twice, with different criteria. A workload is *available* if one of its pods is ready.
+//! osdpl may then install the releases that need the workload, because upstream's init containers also wait for only
+//! one ready pod. A workload is *healthy* if its rollout is complete, as in kstatus: its controller observed the newest
+//! generation, and all pods are ready and have the newest pod template.
 //!
 //! ```text
 //! workload  a Deployment, StatefulSet or DaemonSet → observed::Workload
@@ -33,8 +33,10 @@ use crate::observed::{ObservedJob, Workload};
 /// The message that the status shows for a component without any workload.
 pub(crate) const NO_WORKLOAD: &str = "none of its workloads exists yet";
 
-/// Whether the workload is available, so that its dependents may start: at least one of its pods is ready. Upstream's
-/// init containers also wait for only one ready pod.
+/// Whether the workload is available: at least one of its pods is ready.
+///
+/// osdpl may then install the releases that need the workload. Upstream's init containers also wait for only one ready
+/// pod.
 pub fn is_available(workload: &Workload) -> bool {
     workload.desired > 0 && workload.ready > 0
 }
@@ -58,7 +60,8 @@ pub fn assess(workload: &Workload) -> ComponentStatus {
     }
 }
 
-/// Returns the health of one component: the worst health of its workloads, and the total numbers of their pods.
+/// Returns the health of one component: the worst health of its workloads, and the total numbers of ready and desired
+/// pods.
 ///
 /// The function ignores a `DaemonSet` without nodes, unless the component has no other workload. If the spec overrides
 /// values for some nodes, upstream's charts render extra `DaemonSets` for these nodes. If the overrides cover all
@@ -79,7 +82,7 @@ pub fn aggregate(workloads: &[&Workload]) -> ComponentStatus {
     ComponentStatus { ready: format!("{ready}/{desired}"), ..worst }
 }
 
-/// Returns the health of a workload that someone scaled to 0 outside of helm. The reason names the ways to fix it.
+/// Returns the health of a workload that someone scaled to 0 outside of helm. The reason says how to fix the workload.
 pub fn scaled_to_zero(workload: &Workload) -> ComponentStatus {
     let Workload { kind, namespace, name, generation, .. } = workload;
     let kind = format!("{kind:?}").to_lowercase();
@@ -93,7 +96,7 @@ pub fn scaled_to_zero(workload: &Workload) -> ComponentStatus {
     }
 }
 
-/// Returns the worse of two results; `left` if both are equally bad.
+/// Returns the worse health of two workloads; `left` if both are equally bad.
 fn worse(left: ComponentStatus, right: ComponentStatus) -> ComponentStatus {
     if right.status > left.status { right } else { left }
 }
@@ -140,15 +143,16 @@ fn assess_replicas(workload: &Workload) -> (ComponentHealth, String) {
 
 /// Whether `NotReady` nodes alone explain why pods of a `DaemonSet` are missing or outdated.
 ///
-/// They do if the `DaemonSet` has a ready pod, and if neither its missing nor its outdated pods outnumber these nodes.
+/// This is true if the `DaemonSet` has a ready pod, and if it has at most as many missing pods as `NotReady` nodes, and
+/// at most as many outdated pods as `NotReady` nodes.
 fn misses_only_lost_nodes(workload: &Workload) -> bool {
     let Workload { kind, desired, ready, updated, .. } = *workload;
     let lost = i32::try_from(workload.lost_nodes.len()).unwrap_or(i32::MAX);
     kind == WorkloadKind::DaemonSet && lost > 0 && ready > 0 && desired - ready <= lost && desired - updated <= lost
 }
 
-/// Returns the message about `NotReady` nodes, such as `node n3 is NotReady`. If there are many, the message names only
-/// the first few nodes.
+/// Returns the message about `NotReady` nodes, such as `node n3 is NotReady`. If many nodes are `NotReady`, the
+/// message names only the first few.
 pub fn lost_nodes(nodes: &[String]) -> String {
     const NAMED: usize = 3;
     match nodes {

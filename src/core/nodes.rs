@@ -1,14 +1,15 @@
 //! Computes the labels that the node roles of a spec give to each node, and warns about mistakes in roles and per-node
 //! values.
 //!
-//! The operator owns a label of a node only if it set the label. An annotation on the node lists these labels, by cloud.
-//! The operator applies them with a separate field manager, so the API server records who owns each label.
+//! The operator owns a label of a node only if it set the label. An annotation on the node lists these labels, by
+//! cloud. The operator applies them with a separate field manager, so the API server records who owns each label.
 //!
-//! * If another writer set a label to another value, the operator keeps that value and warns about the label.
-//! * When a role leaves the spec, the operator removes only its own labels, and only after approval.
+//! * If another writer set a label to a value that differs from the role's value, the operator keeps the writer's value
+//!   and warns about the label.
+//! * When a role leaves the spec, the operator removes only labels that it owns, and only after approval.
 //! * If the selector of a role matches no node, the operator removes no label of that role.
 //! * The labels of another cloud stay, because that cloud may have been detached and its pods may still run. If two
-//!   clouds want the same label, it stays until neither of them lists it.
+//!   clouds set the same label, it stays until the annotation lists it for neither cloud.
 //!
 //! Pure module (no I/O).
 
@@ -47,9 +48,9 @@ pub struct NodeInventory {
 /// The changes of one node's labels that the operator must apply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LabelChange {
-    /// The uid of the node. It keeps the operator from changing a new node with the same name.
+    /// The uid of the node. Because of the uid, the operator does not change a new node that has the same name.
     pub uid: String,
-    /// The cloud's owner label, under which the annotation lists `labels`.
+    /// The cloud's owner label, under which the node's annotation `osdpl.dev/labels` lists the cloud's labels.
     pub owner: String,
     /// All labels that the operator must own on the node for this cloud after the change.
     pub labels: Labels,
@@ -65,8 +66,8 @@ impl LabelChange {
         self.losses.iter().any(|label| label.split_once('=') == Some((key, value)))
     }
 
-    /// Whether the change adds or removes a label. If not, it only updates the annotation that lists the operator's
-    /// labels.
+    /// Whether the change adds or removes a label. If not, the change only updates the annotation that lists the
+    /// operator's labels.
     pub fn changes_labels(&self) -> bool {
         !self.gains.is_empty() || !self.losses.is_empty()
     }

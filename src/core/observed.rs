@@ -33,8 +33,8 @@ pub use node::{Labels, Node};
 pub use rollout::{DaemonPod, DaemonSetGroup, OnDelete, PodState, RolloutPods};
 pub use storage::{Claim, ClaimPhase, Class};
 
-/// The state that a pass observed in the cluster. It is the input of `plan` and `status`, together with the desired
-/// state.
+/// The state of the cluster that a reconcile pass observed. Together with the desired state, it is the input of `plan`
+/// and `status`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Observed {
     /// The state of each release according to helm's records. A release without a record has no entry.
@@ -43,8 +43,8 @@ pub struct Observed {
     /// in this set only after approval, because anyone who may write Secrets in the release's namespace can forge its
     /// records.
     pub owned: BTreeSet<ReleaseKey>,
-    /// The labels that osdpl removes from nodes. They include the labels that osdpl has already removed in an
-    /// unfinished removal.
+    /// The labels that nodes lose in the desired state. Until osdpl has finished the removal, the map also contains the
+    /// labels that osdpl has already removed.
     pub label_losses: LabelLosses,
     /// The Deployments, `StatefulSets` and `DaemonSets` that belong to helm releases.
     pub workloads: Vec<Workload>,
@@ -63,22 +63,23 @@ pub struct Observed {
     /// The external services whose address osdpl has published in the cluster. Their components count as available, so
     /// releases that need these components can start.
     pub external_ready: BTreeSet<String>,
-    /// The objects of each release that someone changed outside of helm since its newest revision.
+    /// The objects of each release that someone changed outside of helm since the release's newest revision.
     ///
     /// osdpl looks for such changes only while the newest revision is deployed and osdpl made that revision itself.
     pub drift: Arc<BTreeMap<ReleaseKey, ObservedDrift>>,
     /// The result of the last probe of each release's API. A release has no entry if osdpl does not probe its API, or
     /// if the API accepts no connection.
     pub endpoints: Arc<BTreeMap<ReleaseKey, EndpointProbe>>,
-    /// How long each pending record has been unchanged, as this operator process measured it with its monotonic clock.
+    /// How long each record with a pending status has been unchanged. This operator process measures the time with its
+    /// monotonic clock.
     pub unchanged: BTreeMap<ReleaseKey, SignedDuration>,
-    /// The comparison of the newest revision with the desired state, for each release whose newest revision someone
-    /// else made. The map also contains releases that osdpl adopted although they differ from the desired state.
+    /// The comparison of the newest revision with the desired state, for each release whose newest revision osdpl did
+    /// not make. The map also contains releases that osdpl adopted although they differ from the desired state.
     pub comparisons: BTreeMap<ReleaseKey, ManifestComparison>,
     /// The namespaces that are being deleted: Kubernetes creates no new objects in them.
     pub terminating: BTreeSet<String>,
-    /// The `DaemonSets` of each rollout that is replacing a batch of pods now. The values are the batch sizes: the
-    /// maximum number of nodes that may lack a ready pod.
+    /// The rollouts that are replacing a batch of pods now: for the `DaemonSets` of each rollout, the size of the
+    /// batch. The size is the maximum number of nodes that may lack a ready pod.
     pub rolling_batches: BTreeMap<DaemonSetGroup, i32>,
 }
 
@@ -106,8 +107,8 @@ pub struct ObservedRelease {
     pub images: Option<String>,
     /// The digest of the settings that running instances depend on, from the newest record's label.
     pub instances: Option<String>,
-    /// The digest of the split: how the chart divides the nodes among several `DaemonSets`, because some nodes have
-    /// other values. From the newest record's label.
+    /// The digest that tells how the chart divides the nodes among several `DaemonSets`, because some nodes have other
+    /// values; from the newest record's label.
     pub split: Option<String>,
     /// The chart of the newest revision, from its record's label; `None` without the label.
     pub chart: Option<ChartIdentity>,
@@ -132,7 +133,7 @@ impl Observed {
         self.releases.get(key).is_some_and(|record| !record.is_ours())
     }
 
-    /// Returns the objects of a release that someone changed outside of helm since its newest revision.
+    /// Returns the objects of a release that someone changed outside of helm since the release's newest revision.
     pub fn drifted(&self, key: &ReleaseKey) -> &[drift::DriftedObject] {
         let revision = self.releases.get(key).map(|record| record.revision);
         let found = self.drift.get(key).filter(|found| Some(found.revision) == revision);
@@ -175,8 +176,8 @@ impl ObservedRelease {
 pub struct Attempt {
     /// The value of the label, which identifies the helm run.
     pub label: String,
-    /// The revision that the label names. If the record has another revision, someone else made the record, and helm
-    /// copied the label from an earlier record.
+    /// The revision that the label names. If the record has another revision, osdpl did not make the record, and helm
+    /// only copied the label from an earlier record.
     pub revision: i64,
     /// Which operator process ran helm for the record, and whether that helm process may still run.
     pub owner: Liveness,
@@ -254,8 +255,8 @@ pub struct Workload {
     pub name: String,
     /// The name of the helm release that owns the workload, in the workload's namespace.
     pub release: String,
-    /// The values of the labels `application` and `component`, from the pod template if the workload has no such
-    /// labels.
+    /// The values of the labels `application` and `component` on the workload or, if the workload has no such labels,
+    /// on its pod template.
     pub component: Component,
     /// The workload's `metadata.generation`.
     pub generation: i64,
@@ -270,12 +271,12 @@ pub struct Workload {
     pub updated: i32,
     /// The state of a `DaemonSet` with the update strategy `OnDelete`; `None` for any other workload.
     pub on_delete: Option<OnDelete>,
-    /// The number of a Deployment's pods that have an older pod template. The number `ready` may include them.
+    /// The number of a Deployment's pods that have an older pod template. `ready` may include these pods.
     pub outdated_pods: i32,
-    /// Whether the pods that are not ready now were ready before: the newest pod template was rolled out completely, or
-    /// one of these pods was ready before. If false, the pods may still be starting for the first time.
+    /// Whether the workload was ready before: its newest pod template was once rolled out completely, or one of the
+    /// pods that are not ready now was ready before. If false, the pods may still be starting for the first time.
     pub was_available: bool,
-    /// The node selector of a `DaemonSet`, such as `openvswitch=enabled`; empty without one.
+    /// The node selector of a `DaemonSet`, such as `openvswitch=enabled`; empty if it has no node selector.
     pub node_selector: String,
     /// The number of nodes that have a pod of this `DaemonSet` but should not. Kubernetes also counts `NotReady` nodes,
     /// because these nodes have a taint.

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Pure module (no I/O): `osdpl_maintenance::OpenStackClient` sends the requests. Calls, errors and `Debug` output
-//! contain neither the password nor tokens.
+//! contain neither the administrator's password nor tokens.
 
 mod access;
 mod call;

@@ -1,12 +1,12 @@
-//! Creates placeholders for facts that only a cluster has. Commands that evaluate a resource offline use the
-//! placeholders.
+//! Creates placeholders for facts that osdpl reads from a cluster, such as credentials. Commands that evaluate a
+//! resource without a cluster use the placeholders.
 
 use crate::catalog::Catalog;
 use crate::ceph;
 use crate::credentials;
 use crate::desired::{Facts, Selection};
 
-/// Returns placeholders for the facts that only a cluster has: credentials, a Ceph cluster, and the Secrets that
+/// Returns placeholders for facts that osdpl reads from a cluster: credentials, a Ceph cluster, and the Secrets that
 /// features name.
 ///
 /// Each placeholder depends only on the name of its fact, so every call returns the same values.

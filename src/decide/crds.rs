@@ -2,8 +2,8 @@
 //!
 //! osdpl applies the CRDs of a chart itself: helm would install them once and never upgrade them
 //! (<https://helm.sh/docs/chart_best_practices/custom_resource_definitions>). A CRD affects the whole cluster. So osdpl
-//! changes an existing CRD, or its owner, only after approval. It never changes a CRD that has another owner, or that
-//! is newer than the CRD in the chart.
+//! asks for approval before it changes an existing CRD, or takes one over from an uninstalled release. osdpl never
+//! changes a CRD that someone else still owns, or that is newer than the CRD in the chart.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,20 +24,20 @@ use osdpl_core::observed::{Observed, ReleaseKey};
 use osdpl_core::plan::Wait;
 use osdpl_core::release::helm_owner;
 
-/// The writes of CRDs that must precede an upgrade of a release.
+/// The actions on CRDs that must precede the install or upgrade of a release.
 #[derive(Default)]
 pub(crate) struct Definitions {
-    /// The writes, in their order.
+    /// The actions, in the order in which the operator must execute them.
     pub(crate) actions: Vec<Planned>,
-    /// The names of the CRDs that the cluster already has and that the writes change or transfer.
+    /// The names of the existing CRDs that `actions` changes or transfers. These changes need approval.
     pub(crate) changed: Vec<String>,
 }
 
-/// Returns the writes of CRDs that must precede an upgrade of the release `name`.
+/// Returns the actions on CRDs that must precede the install or upgrade of the release `name`.
 ///
 /// # Errors
-/// Returns an error if osdpl can't read the CRDs in the cluster or in the chart, or if someone else owns a CRD that the
-/// chart changes. The error is the [`Wait`] that replaces the upgrade, with the reason.
+/// Returns an error if osdpl can't read the CRDs in the cluster or in the chart, or if someone else owns a CRD that
+/// differs from the CRD in the chart. The error is the [`Wait`] with the reason: the release waits and is not upgraded.
 pub(crate) fn plan(
     draft: &mut Draft<'_>,
     name: &str,
@@ -50,15 +50,14 @@ pub(crate) fn plan(
     Ok(definitions)
 }
 
-/// Returns the actions that transfer CRDs to the release `key`.
+/// Returns the actions that transfer CRDs from an uninstalled release to the new release `key`.
 ///
-/// The CRDs belong to an uninstalled release of the same name in another namespace. osdpl regards a release as
-/// uninstalled if helm has no record in its namespace, but helm can store records elsewhere, for example in
-/// `ConfigMap`s. So the transfer counts as a change that needs approval.
+/// The uninstalled release had the same name in another namespace. osdpl regards it as uninstalled because helm has no
+/// record in that namespace. But helm can store records elsewhere, for example in `ConfigMap`s, so the release may
+/// still run. Therefore the transfer needs approval.
 ///
-/// helm refuses to install a release if another release owns one of its objects (helm: `action.checkOwnership`).
-/// The transfer is necessary for upstream's mariadb chart: its templates contain CRDs, and an uninstall leaves them
-/// behind.
+/// helm refuses to install a release if another release owns one of its objects (helm: `action.checkOwnership`). So
+/// upstream's mariadb chart needs the transfer: its templates contain CRDs, and an uninstall leaves these CRDs behind.
 fn transfers(draft: &mut Draft<'_>, key: &ReleaseKey) -> Result<Definitions, Wait> {
     let found = match draft.read(Read::AbandonedCrds(key.clone())) {
         Some(Received { response: Response::AbandonedCrds(Ok(found)), .. }) => found,
@@ -79,9 +78,9 @@ fn transfers(draft: &mut Draft<'_>, key: &ReleaseKey) -> Result<Definitions, Wai
     Ok(Definitions { actions: found.iter().cloned().map(transfer).collect(), changed })
 }
 
-/// Adds the actions that apply CRDs from the chart of a release, if the cluster lacks a CRD or has another version.
+/// Adds an action for each CRD in the chart of a release, if the CRD does not exist in the cluster or differs there.
 ///
-/// Skips a CRD of the chart if the CRD in the cluster is newer ([`is_older`]), because objects would lose fields.
+/// Skips a CRD that is newer in the cluster ([`is_older`]): with the older CRD of the chart, objects would lose fields.
 fn add_outdated(
     draft: &mut Draft<'_>,
     name: &str,
@@ -107,14 +106,15 @@ fn add_outdated(
             Some(stored) => {
                 let is_transferred = definitions.changed.contains(&crd);
                 if let Some(owner) = other_owner(stored, key).filter(|_| !is_transferred) {
-                    // The owner may update the CRD. No watch reports this, so a later pass must read the CRD again.
+                    // The owner may update the CRD. No watch reports such an update, so a later pass must read the CRD
+                    // again.
                     draft.requeue(received.until());
                     return Err(foreign(name, &crd, &owner));
                 }
                 if !is_transferred {
                     definitions.changed.push(crd);
                 }
-                format!("the chart of {name} has another version, and helm does not upgrade CRDs")
+                format!("the chart of {name} has another version of this CRD, and helm does not upgrade CRDs")
             }
             None => format!("the chart of {name} needs this CRD"),
         };
@@ -124,10 +124,10 @@ fn add_outdated(
     Ok(())
 }
 
-/// Whether `other` is newer than `one`.
+/// Whether the CRD `other` is newer than the CRD `one`.
 ///
-/// `other` is newer if it serves or stores a higher version than `one`, or if it has all versions and fields of `one`
-/// and also more.
+/// `other` is newer in two cases: it serves or stores a higher version than `one`, or it has all versions and fields of
+/// `one` and at least one more.
 fn is_older(one: &CustomResourceDefinitionSpec, other: &CustomResourceDefinitionSpec) -> bool {
     if highest_versions(one).iter().zip(highest_versions(other)).any(|(one, other)| *one < other) {
         return true;
@@ -147,8 +147,9 @@ fn highest_versions(spec: &CustomResourceDefinitionSpec) -> [Option<VersionPrior
 /// The stability of a version (2 for `v1`, 1 for `v1beta1`, 0 for `v1alpha1`), its major number, and its minor number.
 type VersionPriority = (u8, u32, u32);
 
-/// Returns the priority of a version in the order of Kubernetes; `None` for a name such as `example`, which is lower
-/// than all others (Kubernetes' documentation of CRDs with versions, section "Version priority").
+/// Returns the priority of a version, as Kubernetes orders versions; `None` for a name such as `example`, which
+/// Kubernetes sorts below all other names (Kubernetes' documentation of CRDs with versions, section "Version
+/// priority").
 fn priority(name: &str) -> Option<VersionPriority> {
     let name = name.strip_prefix('v')?;
     let (stability, major, minor) = match (name.split_once("alpha"), name.split_once("beta")) {
@@ -189,7 +190,7 @@ fn add_fields(schema: &Value, path: &str, all: &mut BTreeSet<String>) {
     }
 }
 
-/// Returns the owner of a CRD other than osdpl and the release `key`; `None` if there is none.
+/// Returns the owner of a CRD, unless the owner is osdpl or the release `key`.
 ///
 /// The owner is another helm release, or another field manager that set the versions of the CRD.
 fn other_owner(stored: &CustomResourceDefinition, key: &ReleaseKey) -> Option<String> {
@@ -222,7 +223,8 @@ fn newer_crd_warning(name: &str, crd: &str) -> Finding {
     Finding::new(Level::Warning, format!("releases.{name}"), message)
 }
 
-/// Sets the defaults that the API server would set, so that a CRD in the cluster equals the CRD in the chart.
+/// Returns the spec of a chart's CRD with the defaults of the API server, for the comparison with the CRD in the
+/// cluster.
 ///
 /// Kubernetes: `apiextensions-apiserver/pkg/apis/apiextensions/v1/defaults.go`.
 fn with_defaults(mut spec: CustomResourceDefinitionSpec) -> CustomResourceDefinitionSpec {
@@ -230,12 +232,12 @@ fn with_defaults(mut spec: CustomResourceDefinitionSpec) -> CustomResourceDefini
     spec.names.list_kind.get_or_insert_with(|| format!("{}List", spec.names.kind));
     spec.conversion
         .get_or_insert_with(|| CustomResourceConversion { strategy: "None".to_owned(), ..Default::default() });
-    // The API server does not store this field if it is `false`, so the copy to compare must not contain it either.
+    // The API server stores this field only if it is `true`. So remove `false` before the comparison.
     spec.preserve_unknown_fields = spec.preserve_unknown_fields.filter(|preserve| *preserve);
     spec
 }
 
-/// Makes a release wait because osdpl could not read the release's CRDs from the API server.
+/// Returns the wait of a release whose CRDs osdpl could not read from the API server.
 ///
 /// A later pass reads the CRDs again, after the failed response `received` has expired.
 fn blocked(draft: &mut Draft<'_>, received: &Received, why: &str) -> Wait {

@@ -1,5 +1,5 @@
-//! Collects the credentials of the cloud from Secrets of the user, osdpl's own Secrets and release records, and plans
-//! to generate missing credentials.
+//! Collects the credentials of the cloud from three sources: Secrets of the user, osdpl's own Secrets, and release
+//! records. Plans to generate missing credentials.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,23 +19,24 @@ use osdpl_core::observed::{Observed, ObservedRelease, ReleaseKey};
 use osdpl_core::status;
 use osdpl_values::{CollectSorted, Values};
 
-/// The annotation on osdpl's Secret that lists, separated by commas, the keys whose values a Secret of the user
-/// replaces.
+/// The annotation on osdpl's Secret that lists, separated by commas, the keys whose values in this Secret are outdated.
 ///
-/// osdpl needs the list until the spec no longer names the user's Secret and osdpl has compared the values with the
-/// release records. The operator may restart before that, so osdpl stores the list in the cluster.
+/// A value is outdated if the spec names a Secret of the user with another value. The key stays in the list until the
+/// spec no longer names the user's Secret and osdpl has compared the outdated value with the release records. The
+/// operator may restart before that, so osdpl stores the list in the cluster.
 const OUTDATED: &str = "osdpl.dev/outdated";
 
 /// The credentials of a cloud.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Credentials {
-    /// The values of the credentials that osdpl knows, by service and name.
+    /// The values of the available credentials, by service and name of the credential.
     pub(crate) known: BTreeMap<String, BTreeMap<String, String>>,
     /// The credentials that are not available, each with a message that contains the reason and the remedy.
     pub(crate) missing: BTreeMap<Name, String>,
 }
 
-/// Collects the credentials that the selected releases need, and plans to store the credentials of osdpl in Secrets.
+/// Collects the credentials that the selected releases need. If no Secret of the user contains a credential, plans to
+/// store it in a Secret of osdpl.
 pub(crate) fn collect(
     draft: &mut Draft<'_>,
     spec: &OpenStackDeploymentSpec,
@@ -68,8 +69,9 @@ pub(crate) fn collect(
     search.found
 }
 
-/// Whether the draft generates credentials. If so, the plan only stores the credentials, because the rest of the
-/// decision depends on their values.
+/// Whether the draft generates credentials.
+///
+/// If so, the pass ends after it has stored the credentials, because the rest of the decision depends on their values.
 pub(crate) fn are_generated(draft: &Draft<'_>) -> bool {
     draft
         .actions
@@ -92,13 +94,13 @@ fn one_line(bytes: Vec<u8>, reference: &Reference, key: &str) -> Result<String, 
 /// The credentials that the selected releases need and that belong to one service.
 #[derive(Default)]
 struct ServiceCredentials<'a> {
-    /// The values from Secrets of the user, by name.
+    /// The values from Secrets of the user, by name of the credential.
     given: BTreeMap<String, String>,
     /// The credentials that osdpl stores in its own Secret, each with the kind of value to generate.
     ours: BTreeMap<Name, &'a file::Credential>,
 }
 
-/// The source of a credential's value.
+/// What osdpl knows about the value of a credential.
 enum Value {
     /// osdpl knows the value.
     Known(String),
@@ -123,15 +125,15 @@ struct Search<'d, 'a> {
 }
 
 impl Search<'_, '_> {
-    /// Decides the values of one service's credentials, and plans to store osdpl's Secret for the service if it
-    /// changes.
+    /// Decides the values of one service's credentials. If osdpl's Secret for the service must change, plans to store
+    /// it.
     ///
     /// A value comes from the first of these sources that contains it: osdpl's Secret, a release record, the last pass.
     /// If no source contains the value, the operator generates it.
     ///
-    /// osdpl prefers the value in a release record in two cases: someone else edited osdpl's Secret, or a Secret of the
-    /// user replaced the value for a while. So to rotate a password, a user must name a Secret of their own in the
-    /// spec.
+    /// In two cases, osdpl prefers the value in a release record to the value in its Secret: someone else edited the
+    /// Secret, or a Secret of the user replaced the value for a while. So osdpl reverts an edit of its Secret. To
+    /// rotate a password, a user must name a Secret of their own in the spec.
     fn service(&mut self, service: &str, credentials: &ServiceCredentials<'_>) {
         let Selection { name: deployment, namespace, .. } = self.selection;
         let name = credentials::secret_name(deployment, service);
@@ -161,15 +163,15 @@ impl Search<'_, '_> {
             self.store(service, name, update);
         } else if exists && is_needed {
             self.draft.kept.verified.retain(|(verified, _)| *verified != name);
-            // If a record could not be read, this version of the Secret stays unverified, so that the next pass
-            // compares it with the records again.
+            // If osdpl does not know all values yet, this version of the Secret stays unverified, so that the next pass
+            // compares it with the release records again.
             self.draft.kept.verified.extend(update.is_complete.then_some(version));
         }
     }
 
     /// Decides the value of one credential that osdpl stores in its own Secret.
     ///
-    /// `is_foreign` says whether the Secret has keys, but no key of a credential of the service.
+    /// `is_foreign` is the result of [`has_only_unknown_keys`] for the Secret.
     fn credential(&mut self, name: &Name, recipe: &file::Credential, is_foreign: bool, update: &mut Update) {
         let (service, key) = name;
         let bytes = update.secret.data.as_ref().and_then(|data| data.get(key));
@@ -289,12 +291,12 @@ impl Search<'_, '_> {
         found.map(|(release, _)| release.as_str())
     }
 
-    /// Returns the value of a credential in osdpl's records of the releases that use the credential.
+    /// Returns the value of a credential from the records that osdpl made of the releases that use the credential.
     ///
-    /// The outer `None` means that osdpl has not read a record yet. The inner `None` means that no record contains the
-    /// credential.
+    /// The outer `None` means that osdpl must first read another record. The inner `None` means that no record contains
+    /// the credential.
     ///
-    /// If osdpl can't read the record of a release that uses the credential, the result is an error: generating a new
+    /// If osdpl can't read the record of a release that uses the credential, the result is an error: a newly generated
     /// value would lock osdpl out of the service.
     fn recover(&mut self, name: &Name) -> Option<Result<Option<String>, String>> {
         let catalog = self.draft.catalog();
@@ -370,10 +372,10 @@ enum StoredSecret {
     Exists(Box<Secret>),
 }
 
-/// Returns the Secret `key`, in which osdpl stores credentials.
+/// Returns the state of the Secret `key`, in which osdpl stores credentials.
 ///
-/// If the watch does not list the Secret, for example because the Secret lost its label, the plan requests to read the
-/// Secret once, but only if `is_needed`.
+/// The watch may not list the Secret, for example because the Secret lost its label. Then the plan requests a one-off
+/// read of the Secret, but only if `is_needed`.
 fn stored(draft: &mut Draft<'_>, key: &ReleaseKey, is_needed: bool) -> StoredSecret {
     if let Some(known) = draft.snapshot.objects.secrets.get(key) {
         return StoredSecret::Exists(Box::new((**known).clone()));
@@ -390,7 +392,7 @@ fn stored(draft: &mut Draft<'_>, key: &ReleaseKey, is_needed: bool) -> StoredSec
     }
 }
 
-/// Returns whether a Secret has keys, but no key of a credential of the service.
+/// Returns whether a Secret has at least one key, and none of its keys is the name of a credential of the service.
 fn has_only_unknown_keys(secret: &Secret, credentials: &ServiceCredentials<'_>) -> bool {
     let is_known =
         |key: &String| credentials.given.contains_key(key) || credentials.ours.keys().any(|(_, name)| name == key);
@@ -398,9 +400,10 @@ fn has_only_unknown_keys(secret: &Secret, credentials: &ServiceCredentials<'_>) 
     keys.peek().is_some() && !keys.any(is_known)
 }
 
-/// Returns what is wrong with the stored value of a credential.
+/// Returns what is wrong with the stored value of a credential; `None` if nothing is wrong.
 ///
-/// Returns `None` if osdpl can use the value, or if the Secret never had it.
+/// A missing value is wrong only if the Secret has other keys and none of them belongs to osdpl (`is_foreign`).
+/// Otherwise osdpl may simply not have stored the value yet.
 fn damage(stored: Option<&ByteString>, is_foreign: bool) -> Option<&'static str> {
     match stored {
         Some(bytes) if std::str::from_utf8(&bytes.0).is_err() => Some("has a value that is no UTF-8 text"),

@@ -32,8 +32,8 @@ struct DeletionRules {
     releases: Policy,
     /// Whether the releases stay and continue without osdpl (`Detach`).
     keeps_releases: bool,
-    /// Whether osdpl also deletes the data of the cloud (`Purge`): volume claims, Secrets and ConfigMaps that stay
-    /// after an uninstall, and the credentials of osdpl.
+    /// Whether osdpl also deletes the data of the cloud (`Purge`): volume claims, the Secrets in which osdpl stores
+    /// credentials, and the Secrets and ConfigMaps that an uninstall leaves behind.
     deletes_data: bool,
 }
 
@@ -170,10 +170,10 @@ fn detach_steps(observed: &Observed, names: &BTreeMap<ReleaseKey, String>) -> pl
 
 /// Plans to delete the objects that osdpl itself created, and then to remove the finalizer.
 ///
-/// The caller calls this function only when all releases are uninstalled.
+/// The caller must call this function only when all releases are uninstalled.
 ///
-/// Returns two results: the problem that keeps the finalizer in place (`None` if the plan removes it), and whether all
-/// releases that may use the cloud's secrets are gone.
+/// Returns the problem that keeps the finalizer in place (`None` if the plan removes the finalizer), and whether the
+/// operator can forget the cloud's secrets, because no release that may use them remains.
 fn clean_up(
     draft: &mut Draft<'_>,
     selection: &Selection,
@@ -222,9 +222,8 @@ fn clean_up(
 
 /// Returns the labels, by node, that a later plan of the deletion removes.
 ///
-/// Returns `None` if `plan` itself removes the labels, or if the labels stay.
-///
-/// The labels stay if the releases stay, or if a release that osdpl does not manage selects nodes by these labels.
+/// Returns `None` if `plan` itself removes the labels, or if no plan removes them. No plan removes the labels if the
+/// releases stay, or if a release that osdpl does not manage selects nodes by these labels.
 pub fn labels_after_deletion(snapshot: &Snapshot, plan: &Plan) -> Option<BTreeMap<String, LabelChange>> {
     let selection = plan.selection.as_ref().filter(|_| plan.deleting.is_some())?;
     let is_needed = || leftovers(selection, &plan.observed, &snapshot.catalog).needed.labels;
@@ -235,8 +234,8 @@ pub fn labels_after_deletion(snapshot: &Snapshot, plan: &Plan) -> Option<BTreeMa
     Some(nodes.map(|nodes| labels_to_remove(nodes, &selection.owner())).unwrap_or_default())
 }
 
-/// Plans to delete the data of the cloud: volume claims, Secrets and ConfigMaps that stay after an uninstall, and the
-/// credentials of osdpl.
+/// Plans to delete the data of the cloud: volume claims, the Secrets in which osdpl stores credentials, and the Secrets
+/// and ConfigMaps that an uninstall leaves behind.
 ///
 /// The data of releases that osdpl does not manage stays.
 fn purge(draft: &mut Draft<'_>, selection: &Selection, left: &Leftovers) {
@@ -271,9 +270,10 @@ fn purge(draft: &mut Draft<'_>, selection: &Selection, left: &Leftovers) {
     }
 }
 
-/// Makes the uninstalls wait while an addition to the catalogue is invalid, or while the cloud has instances.
+/// Makes the uninstalls wait, because an addition to the catalogue is invalid, or because Nova may have instances.
 ///
-/// An invalid addition could change the order of uninstalls, and which data `Purge` deletes.
+/// osdpl can't use an invalid addition. But the addition may determine the order of uninstalls, and the data that
+/// `Purge` deletes.
 fn block(plan: &mut plan::Plan, reason: &str, why: &str) {
     for decision in plan.decisions.values_mut() {
         if matches!(decision.step, Step::Do(..)) {
@@ -283,8 +283,10 @@ fn block(plan: &mut plan::Plan, reason: &str, why: &str) {
     }
 }
 
-/// Returns the event about the objects that osdpl keeps for releases that it does not manage; `None` if it keeps no
-/// object. `services` contains the kept Services, and `nodes` is the number of nodes that keep labels.
+/// Returns the event that lists the objects that osdpl keeps for releases that it does not manage; `None` if it keeps
+/// no object.
+///
+/// `services` contains the kept Services, and `nodes` is the number of nodes that keep labels.
 fn retained(needed: &Needed, services: Vec<String>, nodes: usize) -> Option<Event> {
     let labels = (needed.labels && nodes > 0).then(|| format!("the labels of roles on {nodes} nodes"));
     let objects = needed.ceph.iter().map(ToString::to_string);

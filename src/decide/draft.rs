@@ -30,7 +30,7 @@ pub(crate) struct Draft<'a> {
     /// The actions that the spec requests, except for the steps of releases.
     ///
     /// With `approval: Always`, the actions wait until a person approves the target. [`Draft::add_spec_changes`] adds
-    /// them when the target hash is known.
+    /// them to `actions` when the target hash is known.
     spec_changes: Vec<Planned>,
     pub(crate) findings: Vec<Finding>,
     pub(crate) problems: Vec<String>,
@@ -83,7 +83,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Returns whether the snapshot lacks the response to a read that the draft requests.
+    /// Returns whether the snapshot lacks the response to at least one read that the draft requests.
     pub(crate) fn is_incomplete(&self) -> bool {
         self.is_incomplete
     }
@@ -113,15 +113,17 @@ impl<'a> Draft<'a> {
     pub(crate) fn add_with_prerequisites(&mut self, planned: Planned, prerequisites: Vec<Planned>) {
         let position = self.actions.len();
         self.add(planned);
-        // While the cloud is paused, `add` may add nothing. If it added actions, the last one is `planned`, and the
-        // prerequisites must precede it.
+        // While the cloud is paused, `add` may add nothing. Otherwise `planned` is now the last action, perhaps after
+        // the creation of its namespace. Insert the prerequisites directly before `planned`.
         if self.actions.len() > position {
             let position = self.actions.len() - 1;
             self.actions.splice(position..position, prerequisites);
         }
     }
 
-    /// Adds an action that the API server may refuse. Skips the action while it must wait after an earlier refusal.
+    /// Adds an action that the API server may refuse.
+    ///
+    /// If the API server refused the action in an earlier pass, the function adds the action only after the retry time.
     ///
     /// Returns the last refusal; `None` if the API server has not refused the action.
     pub(crate) fn attempt(&mut self, planned: Planned) -> Option<&'a Refusal> {
@@ -147,7 +149,7 @@ impl<'a> Draft<'a> {
         self.spec_changes.push(planned);
     }
 
-    /// Adds the actions that the spec requests to the plan.
+    /// Adds to the plan the actions that the spec requests.
     ///
     /// If the actions are not approved, the plan only shows them, and the function returns their descriptions.
     pub(crate) fn add_spec_changes(&mut self, is_approved: bool) -> Vec<String> {
@@ -160,8 +162,9 @@ impl<'a> Draft<'a> {
         descriptions
     }
 
-    /// Returns whether osdpl must not retry an action yet, because the API server refused it in `refusal`. If so, the
-    /// next pass starts at the retry time at the latest.
+    /// Returns whether osdpl must not retry a refused action yet.
+    ///
+    /// If so, the function also makes the next pass start no later than the retry time.
     fn must_wait(&mut self, refusal: Option<&Refusal>) -> bool {
         let until = refusal.map(|refusal| refusal.until).filter(|until| *until > self.snapshot.now);
         self.requeue(until);

@@ -27,12 +27,12 @@ use osdpl_core::release;
 
 /// The annotation of Endpoints that contains the host name or address of the external host.
 ///
-/// While the name server fails, a restarted operator uses the addresses in the Endpoints, but only if the spec still
-/// names the same host.
+/// If the name server fails after a restart, the operator uses the addresses in the Endpoints. The annotation shows
+/// whether these addresses belong to the host that the spec names now.
 pub const HOST_ANNOTATION: &str = "osdpl.dev/host";
 
-/// Plans to publish the external services of the spec, and to delete the Services that osdpl published for other
-/// external services. The Services in `needed` stay.
+/// Plans to publish the external services of the spec, and to delete the Services of external services that the spec no
+/// longer names. The Services in `needed` stay.
 ///
 /// Returns the names of the external services whose Service and Endpoints are in the cluster, so that pods can reach
 /// the host.
@@ -141,15 +141,15 @@ fn publish(draft: &mut Draft<'_>, name: &str, external: &ExternalService) -> Pub
     {
         draft.findings.push(Finding::new(Level::Warning, format!("{field}.host"), message));
     }
-    // A later pass must look up the host and read the Service again: no watch reports that a host name has a new
-    // address, or that someone deleted another owner's Service of the same name.
+    // A later pass must look up the host and read the Service again. No watch reports that a host name has a new
+    // address, or that someone deleted a Service of another owner that prevented the publication.
     let may_change = has_failed || !addresses.fresh || external.host.parse::<IpAddr>().is_err();
     draft.requeue(until.filter(|_| may_change));
     draft.kept.lookups.insert(name.to_owned(), lookup);
     result
 }
 
-/// Returns the state of the lookups of an external host after one more lookup with the result `found`.
+/// Returns the results of the lookups of an external host, updated with the result `found` of one more lookup.
 fn next_lookup(
     before: Option<Lookup>,
     external: &ExternalService,
@@ -261,7 +261,7 @@ fn is_of_host(endpoints: &Endpoints, external: &ExternalService) -> bool {
     endpoints.annotations().get(HOST_ANNOTATION) == Some(&external.host)
 }
 
-/// Returns the addresses in the Endpoints that osdpl published, if it published the Endpoints for `host`.
+/// Returns the addresses in the Endpoints if osdpl published the Endpoints for `host`; otherwise, returns no address.
 fn published_addresses(endpoints: &Endpoints, owner: &str, host: &str) -> Vec<IpAddr> {
     let is = |value: Option<&String>, expected: &str| value.is_some_and(|value| value == expected);
     if !is(endpoints.labels().get(DEPLOYMENT_LABEL), owner) || !is(endpoints.annotations().get(HOST_ANNOTATION), host) {

@@ -24,8 +24,7 @@ struct Hosting<'a> {
     hosts: &'a catalog::Hosts,
 }
 
-/// Requests the list of Nova's hosts if Nova's API is available, and plans the actions that follow from the last
-/// response.
+/// Requests the list of Nova's hosts if Nova's API is available, and plans the actions that follow from the last list.
 ///
 /// A problem with Nova only causes a warning, and the rest of the decision continues.
 pub(crate) fn decide(draft: &mut Draft<'_>, desired: &Desired, observed: &Observed, policy: &Policy, is_refused: bool) {
@@ -42,8 +41,8 @@ pub(crate) fn decide(draft: &mut Draft<'_>, desired: &Desired, observed: &Observ
     };
     let Some(last) = draft.snapshot.hosts.clone() else { return plan_forget(draft, &query) };
     draft.findings.extend(findings(&last));
-    // If the response answers an older query, Nova may have sent it before the last action. Then osdpl only reports the
-    // problems in the response, and plans no action from it.
+    // If the last response answers an older query, Nova may have sent it before osdpl's last action. Then osdpl only
+    // reports the problems in the response. It plans only actions that do not depend on the response.
     if last.query != query {
         return plan_forget(draft, &query);
     }
@@ -53,8 +52,9 @@ pub(crate) fn decide(draft: &mut Draft<'_>, desired: &Desired, observed: &Observ
     }
 }
 
-/// Plans to delete the hosts of the removed nodes from Nova and Neutron. Each pass plans the deletion again until a
-/// response contains its result.
+/// Plans to delete the hosts of the removed nodes from Nova and Neutron.
+///
+/// Each pass plans the deletion again, until Nova's response contains the result of the deletion.
 fn plan_forget(draft: &mut Draft<'_>, query: &HostQuery) {
     if !query.removed_nodes.is_empty() {
         let nodes = query.removed_nodes.iter().cloned().collect();

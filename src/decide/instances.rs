@@ -1,4 +1,4 @@
-//! Decides whether the deletion of a cloud waits, because an uninstall would destroy running instances.
+//! Decides whether the deletion of a cloud must wait so that the uninstall of Nova destroys no running instances.
 
 use std::collections::BTreeMap;
 
@@ -63,7 +63,7 @@ fn problem(draft: &Draft<'_>, access: Option<&Access>) -> Option<String> {
     match draft.snapshot.instances.as_ref().filter(|last| last.access == *access).map(|last| &last.found) {
         Some(Ok(found)) => found.as_deref().map(describe_instance),
         Some(Err(why)) => Some(format!("osdpl can't query Nova for instances: {why}")),
-        None => Some("Nova has not responded yet whether it has instances".to_owned()),
+        None => Some("Nova has not reported yet whether it has instances".to_owned()),
     }
 }
 
@@ -79,7 +79,8 @@ pub fn advise(problem: &str, deployment: &OpenStackDeployment) -> String {
 
 /// Whether a person allowed osdpl to destroy instances, or the deletion uninstalls no release.
 ///
-/// The value of the annotation is the name of the cloud, so that a copied annotation allows nothing.
+/// The value of the annotation must be the name of the cloud. So an annotation that a user copied from the resource of
+/// another cloud allows nothing.
 pub fn may_delete_instances(deployment: &OpenStackDeployment) -> bool {
     let is_allowed = deployment.annotations().get(DELETE_WITH_INSTANCES) == Some(&deployment.name_any());
     is_allowed || deployment.spec.deletion_policy == Some(DeletionPolicy::Detach)
@@ -102,8 +103,8 @@ fn has_deployed_nova(catalog: &Catalog, observed: &Observed) -> bool {
 
 /// Returns the releases of the cloud that osdpl installed, with their names in the catalogue.
 ///
-/// The names come from the release records and not from the spec: the spec may give a release another name than the one
-/// under which it is installed, because osdpl refuses to rename a release.
+/// The names come from the release records and not from the spec. A user may have renamed a release in the spec, but
+/// osdpl refuses to rename an installed release.
 fn installed(observed: &Observed) -> impl Iterator<Item = (&str, &ReleaseKey, &ObservedRelease)> {
     let is_own = |key: &ReleaseKey| observed.owned.contains(key);
     let ours = observed.releases.iter().filter(move |(key, existing)| existing.is_ours() && is_own(key));

@@ -19,7 +19,7 @@ use osdpl_core::rollout::{Rollouts, Strategy};
 
 /// How long osdpl reports the same message about a write, while the API server refuses the write again and again.
 ///
-/// The messages of the API server may all differ, for example by the number of the request. Each new message causes an
+/// The API server's messages may all differ, for example by the number of the request. Each new message would cause an
 /// event and a write of the status.
 const MESSAGE_LIFETIME: SignedDuration = SignedDuration::from_mins(1);
 
@@ -30,14 +30,14 @@ const MESSAGE_LIFETIME: SignedDuration = SignedDuration::from_mins(1);
 pub struct Kept {
     /// The services and releases that the spec selects, with the data from which osdpl selected them.
     ///
-    /// Kept because osdpl evaluates many expressions of the catalogue to make a selection. After a restart, osdpl
-    /// makes it again.
+    /// Kept because osdpl evaluates many expressions of the catalogue to make a selection. After a restart, osdpl makes
+    /// the selection again.
     pub(crate) selected: Option<Arc<Selected>>,
     /// The last desired state, with the data from which osdpl resolved it.
     ///
-    /// Kept because resolving all releases takes milliseconds, and because helm may be installing a release with
-    /// credentials that no record contains yet. After a restart, osdpl resolves the releases again; the restart also
-    /// ends such helm processes.
+    /// Kept because resolving all releases takes milliseconds. Also kept because helm may be installing a release with
+    /// credentials that no record contains yet. A restart of the operator ends this helm process too, so osdpl can then
+    /// resolve the releases again.
     pub resolved: Option<Arc<Resolved>>,
     /// The parsed certificates, with the digests of their Secrets.
     ///
@@ -48,26 +48,26 @@ pub struct Kept {
     ///
     /// Kept because each comparison reads a release record. After a restart, osdpl reads the records again.
     pub(crate) comparisons: BTreeMap<ReleaseKey, ManifestComparison>,
-    /// The value paths that each upgrade waiting for approval would change.
+    /// The value paths that would change, for each upgrade that waits for approval.
     ///
     /// Kept because osdpl must read release records to find the paths. After a restart, osdpl reads the records again.
     pub changes: BTreeMap<ReleaseKey, Changes>,
     /// The last removal of labels from nodes, if it is not finished.
     ///
-    /// Kept because the pause between two batches begins when the operator removes labels, and the operator writes the
-    /// status only later. After a restart, osdpl reads the removal from the status.
+    /// Kept because the pause between two batches begins when the operator removes labels, but the operator writes the
+    /// removal to the status only later. After a restart, osdpl reads the removal from the status.
     pub(crate) label_removal: Option<LabelRemovalStatus>,
     /// The names and resource versions of osdpl's Secrets that contain the same credentials as the release records.
     ///
     /// Kept because osdpl must read release records for the comparison. After a restart, osdpl compares the Secrets
     /// again.
     pub(crate) verified: BTreeSet<(String, String)>,
-    /// The Services that the external services needed when osdpl last searched for obsolete Services and found none.
+    /// The Services that external services needed at the last search for obsolete Services, if that search found none.
     ///
     /// Kept so that osdpl lists its Services again only after the external services need other Services. After a
     /// restart, osdpl lists its Services once.
     pub(crate) services: Option<BTreeSet<ReleaseKey>>,
-    /// The names of the objects that releases mounted to use Ceph when osdpl last searched for obsolete objects and
+    /// The names of the objects that releases mounted for Ceph at the last search for obsolete objects, if that search
     /// found none.
     ///
     /// Kept so that osdpl searches again only after these names have changed. After a restart, osdpl searches once.
@@ -98,9 +98,9 @@ pub struct Kept {
     ///
     /// Kept so that osdpl does not try again in each pass. After a restart, osdpl tries once more.
     pub refused_strategies: BTreeSet<Strategy>,
-    /// The repairs that osdpl started, until the annotation no longer names their releases.
+    /// The repairs that osdpl started, until the annotation `osdpl.dev/repair` no longer names their releases.
     ///
-    /// Kept so that osdpl repairs a release once per annotation. After a restart, osdpl repairs it once more.
+    /// Kept so that osdpl repairs a release once per annotation. After a restart, osdpl repairs the release once more.
     pub repairing: BTreeSet<String>,
     /// The writes that the API server refused, by [`Action::id`](super::Action::id).
     ///
@@ -126,11 +126,11 @@ pub struct Resolved {
     pub(crate) catalog: Arc<Catalog>,
     /// The facts that `desired` was resolved from.
     pub(crate) facts: Facts,
-    /// The desired state: the releases with their values and needs.
+    /// The desired state: the releases with their values and the components that they need.
     pub(crate) desired: Arc<Desired>,
 }
 
-/// The value paths that an upgrade waiting for approval would change.
+/// The value paths that would change in an upgrade that waits for approval.
 #[derive(Clone, Debug)]
 pub struct Changes {
     /// The revision that the upgrade would replace.
@@ -160,8 +160,8 @@ pub(crate) struct Lookup {
 pub struct Refusal {
     /// How often in a row the API server has refused the write.
     pub count: u32,
-    /// The message that osdpl reports. osdpl replaces it only after a while, because each new message causes an event
-    /// and a write of the status.
+    /// The message that osdpl reports. osdpl replaces the message only after a while, because each new message causes
+    /// an event and a write of the status.
     pub message: String,
     /// When the API server first refused the write with this message.
     pub since: Timestamp,
@@ -170,7 +170,8 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// Returns the refusal to keep after the API server refused the write once more; osdpl may retry after `delay`.
+    /// Returns the updated refusal after the API server refused the write once more; `before` is the earlier refusal.
+    /// osdpl may retry the write after `delay`.
     pub fn repeated(before: Option<&Self>, message: String, now: Timestamp, delay: SignedDuration) -> Self {
         let until = now.checked_add(delay).unwrap_or(Timestamp::MAX);
         let count = before.map_or(0, |before| before.count) + 1;

@@ -23,8 +23,8 @@ pub(crate) struct Leftovers {
     pub(crate) releases: BTreeSet<ReleaseKey>,
     /// The releases that have the name of a release of the cloud, but that osdpl does not manage.
     pub(crate) foreign: BTreeSet<ReleaseKey>,
-    /// The names of the Secrets with credentials that osdpl keeps, because osdpl does not manage every release of their
-    /// service.
+    /// The names of the Secrets with credentials that osdpl keeps. osdpl keeps the credentials of a service if it does
+    /// not manage every release of the service.
     pub(crate) credentials: BTreeSet<String>,
     /// The Secrets and ConfigMaps that stay when their release is uninstalled.
     pub(crate) kept: BTreeSet<Reference>,
@@ -35,7 +35,7 @@ pub(crate) struct Leftovers {
 /// The objects that osdpl does not delete, because pods of releases that osdpl does not manage may need them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Needed {
-    /// The releases whose pods may need the objects, although osdpl does not manage these releases.
+    /// The releases that osdpl does not manage and whose pods may need the objects.
     pub(crate) releases: BTreeSet<ReleaseKey>,
     /// Whether `releases` may select nodes by the labels of roles.
     pub(crate) labels: bool,
@@ -51,9 +51,9 @@ pub(crate) struct Needed {
 
 /// Returns the objects that remain when osdpl has uninstalled the releases that it manages.
 ///
-/// A release that has the name of a release of the cloud but is not managed by osdpl continues to run. Either a person
-/// unmanaged the release, or another tool installed it; the release records do not say which. So osdpl deletes no
-/// object of such a release, and keeps the objects that its pods may need.
+/// A release of the catalogue may be installed although osdpl does not manage it: a person made osdpl stop managing the
+/// release, or another tool installed it. The release records do not say which. Such a release continues to run, so
+/// osdpl deletes none of its objects, and keeps the objects that its pods may need.
 ///
 /// osdpl also deletes no object of a release that the resource's status does not name: that release never belonged to
 /// the cloud, although the catalogue has a release of this name.
@@ -235,7 +235,8 @@ mod tests {
         assert_eq!(found.needed.ceph, [], "front mounts no object for Ceph");
     }
 
-    /// Returns the objects that a pass deletes for a cloud without the release front, while `observed` is installed.
+    /// Returns the objects that a pass deletes. `observed` is the only release in the cluster, with its name; `None`
+    /// for no release.
     fn deleted(mut snapshot: Snapshot, observed: Option<(&str, ObservedRelease)>) -> Vec<String> {
         snapshot.observed.releases = observed.into_iter().map(|(name, release)| (key(name), release)).collect();
         let plan = complete(&mut snapshot);
@@ -243,7 +244,7 @@ mod tests {
         plan.actions.iter().filter(is_delete).map(|planned| planned.action.to_string()).collect()
     }
 
-    /// Returns the catalogue of the tests with the service glance.
+    /// Returns the catalogue of the tests with one more service, glance.
     fn with_glance() -> Catalog {
         let glance = "service: glance\ndescription: x\ngroup: openstack\nreleases:\n  glance:\n    components: {}\n";
         let lock = "charts:\n  front: {version: 1.0.0}\n  store: {version: 1.0.0}\n  glance: {version: 1.0.0}\n";

@@ -14,8 +14,8 @@
 //!          └──────────── requests, kept ────────────────────┘
 //! ```
 //!
-//! A plan *requests* the data that it lacks: an object that the spec names, a chart, a record. The next snapshot has
-//! that data. No pass waits for requested data.
+//! A plan *requests* the data that the next decision needs, such as an object that the spec names, a chart or a record.
+//! The next snapshot has that data. No pass waits for requested data.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests start programs, read files and use the clock"))]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
@@ -102,9 +102,11 @@ pub fn decide(snapshot: &Snapshot) -> Plan {
 
 /// Returns the plan for a resource that osdpl ignores.
 ///
-/// osdpl ignores a resource in two cases: an older resource exists, because osdpl runs one cloud per cluster; or the
-/// operator has no rights in the resource's namespace. In the second case, the finalizer stays, because the cloud may
-/// still run there.
+/// osdpl ignores a resource in two cases:
+///
+/// * An older resource exists. osdpl runs one cloud per cluster.
+/// * The operator has no rights in the resource's namespace. In this case, the finalizer stays, because the cloud may
+///   still run there.
 pub fn decide_ignored(deployment: &OpenStackDeployment, ignored: Ignored) -> Plan {
     let mut plan = Plan::default();
     if let Ignored::Older(older) = &ignored

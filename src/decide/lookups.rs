@@ -20,9 +20,9 @@ pub(crate) fn newest(found: Result<Vec<IpAddr>, String>, known: Vec<IpAddr>) -> 
 /// osdpl looks up a host every few seconds. Without the delay, each change of the result would cause an event.
 const DAMPING: SignedDuration = SignedDuration::from_mins(2);
 
-/// The result of lookups that osdpl reports.
+/// The lookup result that osdpl reports for a host.
 ///
-/// It changes only after all lookups have had another result for the time [`DAMPING`].
+/// osdpl reports another result only after all lookups have differed from the reported result for the time [`DAMPING`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Damped<T> {
     /// The result that osdpl reports now.
@@ -33,9 +33,9 @@ pub(crate) struct Damped<T> {
 }
 
 impl<T: PartialEq> Damped<T> {
-    /// Returns the state of a host's lookups after one more lookup with the result `report`.
+    /// Returns the result to report for a host, after one more lookup with the result `report`.
     ///
-    /// osdpl reports the first result at once.
+    /// osdpl reports the result of the first lookup at once.
     pub(crate) fn after(before: Option<Self>, report: T, now: Timestamp) -> Self {
         let report_now = |report| Self { report, differs_since: None };
         let Some(before) = before.filter(|before| before.report != report) else { return report_now(report) };

@@ -88,8 +88,9 @@ pub(crate) fn unusable(snapshot: &Snapshot, namespace: &str) -> Option<String> {
 
 /// Returns the releases that osdpl can't install in their namespaces, by catalogue name, each with the reason.
 ///
-/// If a release of the cloud exists in a namespace in which the operator has no rights, the result contains the release
-/// even if the spec moves it. Otherwise osdpl would install a second release with empty databases.
+/// A release of the cloud may exist in a namespace in which the operator has no rights. The result contains this
+/// release even if the spec moves it to another namespace. Otherwise osdpl would install a second release there, with
+/// empty databases.
 pub(crate) fn refused_releases(
     snapshot: &Snapshot,
     selection: &Selection,

@@ -61,7 +61,7 @@ pub(crate) fn plan_role_labels(draft: &mut Draft<'_>, changes: BTreeMap<String, 
     LabelRemovals { changes: losing, pending, stored, batch }
 }
 
-/// Returns the labels that nodes lose in the desired state. The labels are part of the target hash.
+/// Returns the labels that nodes lose when the cloud reaches the desired state. The labels are part of the target hash.
 pub(crate) fn label_losses(removals: &LabelRemovals) -> LabelLosses {
     removal_target(&removals.pending, removals.stored.as_ref())
 }
@@ -106,8 +106,9 @@ pub(crate) fn is_stored(removal: &LabelRemoval, stored: Option<&LabelRemovalStat
     removal.status.as_ref().is_none_or(|status| stored.is_some_and(|stored| is_same(stored, status)))
 }
 
-/// Returns the removal that the status contains, if it is not finished. If the operator has executed a batch that the
-/// status does not contain yet, the result contains that batch.
+/// Returns the unfinished removal that the status contains; `None` if there is none.
+///
+/// If the operator has executed a batch that the status does not contain yet, the result contains that batch, too.
 fn stored_removal(
     draft: &Draft<'_>,
     pending: &LabelLosses,
@@ -130,7 +131,7 @@ pub(crate) fn label(draft: &mut Draft<'_>, changes: &BTreeMap<String, LabelChang
     attempt_labels(changes, reason, |planned| draft.attempt(planned))
 }
 
-/// Passes the changes of labels to `attempt`, and returns the messages of the refusals that `attempt` returns.
+/// Calls `attempt` for each change of labels, and returns the messages of the refusals that `attempt` returns.
 fn attempt_labels<'a>(
     changes: &BTreeMap<String, LabelChange>,
     reason: &str,

@@ -21,25 +21,26 @@ pub fn owned_releases(deployment: &OpenStackDeployment) -> BTreeSet<ReleaseKey> 
 
 /// Returns the namespaces in which the cloud may have releases and objects.
 ///
-/// These are the namespace of the resource, the namespaces of all releases of the catalogue after the spec is applied,
-/// the namespaces that the status names, and the namespace of Rook's Ceph cluster.
+/// These are the namespace of the resource, the namespaces that the status names, the namespace of Rook's Ceph cluster,
+/// and the namespace that each release of the catalogue has or would have under the spec.
 pub(crate) fn namespaces(deployment: &OpenStackDeployment, selection: &Selection) -> BTreeSet<String> {
     let releases = owned_releases(deployment).into_iter().chain(release_names(selection).into_keys());
     let rook = rook::settings(selection).map(|rook| rook.namespace);
     releases.map(|key| key.namespace).chain([selection.namespace.clone()]).chain(rook).collect_set()
 }
 
-/// Determines the releases that belong to the cloud.
+/// Stores in `observed` which releases belong to the cloud.
 ///
-/// The function ignores osdpl's labels on releases in namespaces that neither the spec nor the status names.
+/// The function ignores osdpl's labels on a release in two cases:
 ///
-/// It also ignores the labels on a release that the spec selects but the status does not name: osdpl has not installed
-/// this release, so somebody else set the labels. A person can adopt the release like any other one.
+/// * Neither the spec nor the status names the namespace of the release.
+/// * The spec selects the release, but the status does not name it. osdpl has not installed this release, so somebody
+///   else set the labels. A person can adopt the release like any other one.
 ///
-/// It changes only `observed`, not the labels in the cluster.
+/// It removes ignored labels only from `observed`, not from the objects in the cluster.
 ///
-/// The status may name no release, for example after a restore from a backup without the status. Then a release belongs
-/// to the cloud if the spec selects the release and its records have osdpl's labels.
+/// The status may name no release at all, for example after a restore from a backup without the status. Then a release
+/// belongs to the cloud if the spec selects the release and its records have osdpl's labels.
 pub(crate) fn claim(observed: &mut Observed, deployment: &OpenStackDeployment, selection: &Selection) {
     let mut owned = owned_releases(deployment);
     let selected = || selection.releases.values();
@@ -49,7 +50,8 @@ pub(crate) fn claim(observed: &mut Observed, deployment: &OpenStackDeployment, s
         .map(|key| key.namespace.as_str())
         .chain([selection.namespace.as_str()])
         .collect_set();
-    // During a deletion, osdpl keeps the labels, so that the deletion waits until a person decides about the release.
+    // During a deletion, do not ignore the labels of a selected release that the status does not name. Then the
+    // deletion waits until a person decides about the release.
     let has_forged = |key: &ReleaseKey| {
         let is_foreign = !owned.is_empty() && !owned.contains(key);
         is_foreign && deployment.metadata.deletion_timestamp.is_none() && selected().any(|selected| selected == key)
@@ -66,10 +68,11 @@ pub(crate) fn claim(observed: &mut Observed, deployment: &OpenStackDeployment, s
     observed.owned = owned;
 }
 
-/// Returns the release that osdpl's labels identify as the release `name` of the catalogue; `None` if there is none.
+/// Returns the installed release that has osdpl's labels and is the release `name` of the catalogue; `None` if there is
+/// none.
 ///
-/// The release has the namespace and name `selected` from the spec. If there is no such release, the function searches
-/// for another name or namespace: osdpl refuses to rename an installed release.
+/// The spec gives the release the namespace and name `selected`. But osdpl refuses to move or rename an installed
+/// release. So if no such release has osdpl's labels, the function searches for one with another namespace or name.
 fn find_record<'a>(observed: &'a Observed, name: &String, selected: &'a ReleaseKey) -> Option<&'a ReleaseKey> {
     let mut ours = observed.releases.iter().filter(|(_, release)| release.is_ours());
     if observed.releases.get(selected).is_some_and(ObservedRelease::is_ours) {
@@ -168,7 +171,7 @@ mod tests {
         assert_eq!(
             (ours(&observed), owned(&observed)),
             (vec!["openstack/store".into()], vec!["openstack/store".into()]),
-            "the operator has not installed front yet, so somebody else wrote its labels"
+            "the status does not name front, so somebody else wrote the labels of front"
         );
         let deleted = json!({"deletionTimestamp": "2026-01-01T00:00:00Z"});
         let observed = claimed_with(&both(), &status, &deleted);

@@ -48,12 +48,12 @@ pub struct Plan {
     /// The digest of the approved content of each addition to the catalogue. The operator writes these digests to the
     /// status before it starts helm; `None` if the pass did not determine them.
     pub additions: Option<BTreeMap<String, String>>,
-    /// The digests of the charts from repositories after this plan, by `chart@version`. The operator writes them to the
-    /// status before it starts helm; `None` if the pass did not determine them.
+    /// The digests of the charts from repositories, by `chart@version`. The operator writes these digests to the status
+    /// before it starts helm; `None` if the pass did not determine them.
     pub charts: Option<BTreeMap<String, String>>,
     /// The observed state of the cloud.
     pub observed: Observed,
-    /// The name of each release in the catalogue, by namespace and name. Releases that are not desired are included.
+    /// The name of each release in the catalogue, by namespace and name, even if the release is not desired.
     pub names: BTreeMap<ReleaseKey, String>,
     /// Errors, warnings and notes about the spec.
     pub findings: Vec<Finding>,
@@ -68,7 +68,7 @@ pub struct Plan {
     pub label_removal: Option<LabelRemoval>,
     /// The actions on objects outside of releases that wait for approval, as text for the status.
     ///
-    /// `label_removal` contains the removals of labels that wait.
+    /// The list does not contain removals of node labels: the field `label_removal` contains them.
     pub awaiting_objects: Vec<String>,
     /// The status of each rollout.
     pub rollouts: Rollouts,
@@ -76,7 +76,7 @@ pub struct Plan {
     pub compared: BTreeMap<String, Comparison>,
     /// The recorded values of releases whose inputs change, or why osdpl can't read the record; only for `osdpl plan`.
     pub recorded: RecordedValues,
-    /// The value paths that upgrades waiting for approval would change, by release.
+    /// The value paths that would change in the upgrades that wait for approval, by release.
     pub changes: BTreeMap<String, Vec<String>>,
     /// Whether osdpl refuses the spec, because it has an error.
     pub refused: bool,
@@ -90,7 +90,8 @@ pub struct Plan {
     pub ignored: Option<Ignored>,
     /// The repairs that a person requested and that osdpl has not started yet.
     pub repairs: BTreeSet<String>,
-    /// Whether the operator can forget the secrets of the cloud. It can when no text from the cluster can contain them.
+    /// Whether the operator can forget the secrets of the cloud. The operator must remove them from logs and messages
+    /// while text from the cluster may contain them.
     pub forget_secrets: bool,
     /// Why the operator does not report this plan in the status; `None` if it reports the plan.
     pub hold: Option<Hold>,

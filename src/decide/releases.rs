@@ -18,8 +18,8 @@ use osdpl_core::observed::{Observed, ReleaseKey};
 use osdpl_core::plan::{self, Decision, Plan, Policy, Reason, State, Step, Wait, classify, settle_step};
 use osdpl_core::release::{Status, Verb};
 
-/// How long osdpl assumes that a helm process renders its chart. A helm process that runs longer waits for hooks or the
-/// API server.
+/// How long osdpl counts a new helm process as rendering its chart. osdpl assumes that a process that runs longer waits
+/// for hooks or the API server.
 pub const RENDER_LIMIT: Duration = Duration::from_secs(20);
 
 /// Plans the actions for the steps of all releases.
@@ -127,7 +127,7 @@ impl Slots {
     /// Takes the slots that an action needs; an action that does not run helm needs no slot.
     ///
     /// # Errors
-    /// Returns an error if no slot is free. Returns the helm operation for which a slot is missing.
+    /// If no slot is free, the error is the helm operation for which a slot is missing.
     fn take(&mut self, action: &plan::Action) -> Result<(), Verb> {
         match action {
             plan::Action::Upgrade { .. } if self.processes == 0 || self.renders == 0 => return Err(Verb::Upgrade),

@@ -25,12 +25,12 @@ pub(crate) const FRESH: SignedDuration = SignedDuration::from_secs(15);
 
 /// How long osdpl waits after a failed read before it reads again.
 ///
-/// This delay applies to failed reads of CRDs, because such an error makes a release wait. It also applies to failed
-/// reads of the values in records and of the networks of Services, because a successful response to these reads never
-/// expires.
+/// The delay applies to failed reads of CRDs, because a release waits until such a read succeeds. It also applies to
+/// failed reads of the values in records and of the networks of Services: a successful response to these reads never
+/// expires, so no other interval makes osdpl read again.
 const FAILED: SignedDuration = SignedDuration::from_secs(30);
 
-/// An object that the spec names.
+/// A reference to a Secret or `ConfigMap`, such as an object that the spec names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Reference {
     /// The kind of the object: `Secret` or `ConfigMap`.
@@ -80,7 +80,7 @@ pub struct ExpectedDigest {
 /// The place that names the digest of a chart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DigestSource {
-    /// The field `digest` of the release in the spec. It takes precedence over the operator's chart lock.
+    /// The field `digest` of the release in the spec. This digest takes precedence over the operator's chart lock.
     Spec,
     /// The lock that an addition to the catalogue contains.
     Addition,
@@ -95,9 +95,10 @@ impl ChartRequest {
     }
 
     /// Whether this request has the same result as the earlier request `before`, so that the operator need not fetch
-    /// again.
+    /// the chart again.
     ///
-    /// `ready` is the digest of the chart that the operator fetched for `before`; `None` if there is no chart.
+    /// `ready` is the digest of the chart that the operator fetched for `before`; `None` if it has not fetched the
+    /// chart.
     pub fn is_answered_by(&self, before: &Self, ready: Option<&str>) -> bool {
         let is_same_chart = Self { digest: None, ..self.clone() } == Self { digest: None, ..before.clone() };
         let is_accepted = |ready| self.digest.as_ref().is_none_or(|expected| expected.digest == ready);
@@ -108,13 +109,13 @@ impl ChartRequest {
 /// The data that a plan needs in the next snapshot.
 #[derive(Clone, Debug, Default)]
 pub struct Requests {
-    /// The namespaces in which the cloud may have releases and objects. The operator reads the bodies of release
-    /// records and osdpl's own objects only in these namespaces.
+    /// The namespaces in which the cloud may have releases and objects. Only in these namespaces, the operator reads
+    /// osdpl's own objects and the bodies of release records.
     pub namespaces: BTreeSet<String>,
     /// The objects that the spec names, and that the operator therefore watches.
     pub objects: BTreeSet<Reference>,
-    /// The objects that have the name of an object of osdpl but lack osdpl's label, and that the operator therefore
-    /// watches.
+    /// The objects without osdpl's label whose names osdpl needs for its own objects. The operator watches these
+    /// objects.
     pub foreign: BTreeSet<Reference>,
     /// The namespace of Rook, and the kinds of objects that the operator watches there.
     pub rook: Option<(String, Vec<&'static str>)>,
@@ -165,7 +166,7 @@ pub enum Read {
         /// Whether the operator also checks if another tool manages the release.
         owner: bool,
     },
-    /// Reads the object that has the name of an object that osdpl wants to write, if no watch reports it.
+    /// Reads a Secret or `ConfigMap` that no watch reports, for example because it lacks osdpl's label.
     Stored(Reference),
     /// Reads a Service and its Endpoints.
     Service(ReleaseKey),
@@ -178,7 +179,7 @@ pub enum Read {
     ServiceNetworks(i64),
     /// Reads a CRD, by name.
     Crd(String),
-    /// Lists the CRDs that an uninstalled release of the same name in another namespace left behind.
+    /// Lists the CRDs that were left behind by an uninstalled release with the same name, but in another namespace.
     AbandonedCrds(ReleaseKey),
     /// Lists the Services with osdpl's label.
     OwnServices,
@@ -215,7 +216,8 @@ pub enum Response {
     Crd(Result<Option<Arc<CustomResourceDefinition>>, String>),
     /// The response to [`Read::AbandonedCrds`]: the CRDs, or why the operator can't list CRDs.
     AbandonedCrds(Result<Vec<AbandonedCrd>, String>),
-    /// The response to a list of objects: the namespace and name of each object, and its uid if osdpl needs the uid.
+    /// The response to a read that lists objects: the namespace and name of each object, and its uid if osdpl needs the
+    /// uid.
     Objects(Vec<(ReleaseKey, Option<String>)>),
     /// The response to [`Read::Node`]: whether the node exists.
     Node(bool),
@@ -230,7 +232,7 @@ pub struct Recorded {
     pub owner: Option<String>,
 }
 
-/// The object in the cluster that has the name of an object that osdpl wants to write.
+/// The object that a [`Read::Stored`] found in the cluster.
 #[derive(Clone, Debug)]
 pub enum Stored {
     /// No object of this kind and name exists.

@@ -75,8 +75,8 @@ pub(crate) fn select(draft: &mut Draft<'_>) -> Arc<Selection> {
     let known = draft.kept.selected.take().filter(|known| known.is_of(deployment, catalog));
     let selected = known.unwrap_or_else(|| Arc::new(Selected::new(deployment, catalog)));
     let selection = Arc::clone(&selected.selection);
-    // The limit of work applies to one pass, but earlier passes may have used the same selection. So reset the count to
-    // the work that it took to make the selection.
+    // The limit of work applies to one pass, but earlier passes may have added their work to the same selection. So
+    // reset the count to the work that it took to make the selection.
     selection.scope.reset_used(selected.used);
     draft.kept.selected = Some(selected);
     selection
@@ -84,8 +84,9 @@ pub(crate) fn select(draft: &mut Draft<'_>) -> Arc<Selection> {
 
 /// Returns the spec that osdpl follows, and the releases that this spec selects.
 ///
-/// If the user changed the name or namespace of an existing release, osdpl follows the spec in `rejected`, which
-/// contains the old name and namespace. Otherwise, osdpl follows the user's spec; `requested` contains its releases.
+/// If the user changed the name or namespace of an existing release, osdpl rejects this change: it follows the
+/// corrected spec in `rejected`, which contains the old name and namespace. Without `rejected`, osdpl follows the
+/// user's spec, which selects the releases in `requested`.
 pub(crate) fn corrected<'a>(
     deployment: &'a OpenStackDeployment,
     rejected: Option<&'a RejectedMoves>,
@@ -121,9 +122,10 @@ pub fn release_names(selection: &Selection) -> BTreeMap<ReleaseKey, String> {
     .collect_map()
 }
 
-/// Returns the observed state.
+/// Returns the observed state of the cloud.
 ///
-/// The function adds the releases that belong to the cloud, the catalogue names of releases, and the root causes.
+/// The function takes the observed state from the snapshot, and adds three things: which releases belong to the cloud,
+/// the catalogue names of releases, and the root causes of problems.
 pub(crate) fn observe(snapshot: &Snapshot, selection: &Selection, names: &BTreeMap<ReleaseKey, String>) -> Observed {
     let mut observed = snapshot.observed.clone();
     claim(&mut observed, &snapshot.deployment, selection);
@@ -243,7 +245,8 @@ mod tests {
 
     /// Changes the snapshot after a pass, and returns whether the next pass uses the same selection again.
     ///
-    /// Also checks that the next pass selects and finds the same as a pass that knows no earlier selection.
+    /// Also checks that a pass without an earlier selection has the same selection and the same findings as the next
+    /// pass.
     fn reuses_selection(change: fn(&mut Snapshot)) -> bool {
         let mut snapshot = snapshot(json!({"spec": {"paused": true}}));
         let first = complete(&mut snapshot);
@@ -299,7 +302,7 @@ mod tests {
         assert_eq!(
             [second, third],
             [first, first],
-            "all expressions of one pass share a limit, not those of all passes"
+            "the work of earlier passes does not count towards the limit of a pass"
         );
     }
 }

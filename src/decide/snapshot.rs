@@ -69,8 +69,8 @@ impl Snapshot {
     /// The function does so only if the resource is being deleted and the operator has rights only in some namespaces.
     ///
     /// Kubernetes deletes the operator's `RoleBinding`s together with the other objects of a namespace. So the operator
-    /// can't uninstall the releases there, and need not. The watches lose their rights, too, and may still report
-    /// deleted objects.
+    /// can't uninstall the releases there. It need not do so, because Kubernetes deletes their objects. The watches
+    /// lose their rights, too, and may still report deleted objects.
     pub fn forget_deleted_namespaces(&mut self) {
         if self.permitted.is_none() || self.deployment.metadata.deletion_timestamp.is_none() {
             return;
@@ -103,8 +103,8 @@ pub struct Assumed {
     pub charts: BTreeMap<String, Result<ChartInfo, Blocked>>,
     /// Whether `osdpl plan` reads charts. If so, it knows the images that the charts name.
     pub has_charts: bool,
-    /// The releases for which `osdpl plan` lacks data. The digests of the inputs of these releases differ from the
-    /// digests that the operator computes.
+    /// The releases for which `osdpl plan` lacks data. So the digests that it computes for the inputs of these releases
+    /// differ from the operator's digests.
     pub guessed: BTreeSet<String>,
 }
 
@@ -127,7 +127,7 @@ pub struct Helm {
 /// The charts that the operator has or is fetching.
 #[derive(Clone, Debug, Default)]
 pub struct Charts {
-    /// Whether the charts come from a folder. Then the operator ignores the versions that additions to the catalogue
+    /// Whether the charts come from a folder. If so, the operator ignores the versions that additions to the catalogue
     /// pin.
     pub folder: bool,
     /// The names of the charts that the operator's own chart lock pins.

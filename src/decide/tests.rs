@@ -62,7 +62,7 @@ pub(crate) fn snapshot(change: Value) -> Snapshot {
     }
 }
 
-/// Answers each read of a plan that has no response yet: the requested object does not exist.
+/// Answers each read of a plan that has no response yet. The responses say that no requested object exists.
 fn respond(snapshot: &mut Snapshot, plan: &Plan) {
     for read in &plan.requests.reads {
         let response = match read {
@@ -190,7 +190,7 @@ fn stored(version: &str) -> CustomResourceDefinition {
     definition
 }
 
-/// Returns a snapshot in which the release `store` is in a namespace of its own and its chart has a CRD.
+/// Returns a snapshot in which the release `store` has its own namespace, `data`, and a chart with a CRD.
 fn snapshot_with_crd() -> Snapshot {
     let namespace = json!({"services": {"store": {"releases": {"store": {"namespace": "data"}}}}});
     let mut snapshot = snapshot(json!({"spec": namespace}));
@@ -207,8 +207,8 @@ fn respond_with_crd(snapshot: &mut Snapshot, response: Result<Option<Arc<CustomR
 #[test]
 fn provides_the_namespace_and_the_crds_before_helm_starts() {
     let mut snapshot = snapshot_with_crd();
-    // The transfer needs approval: its owner may still run in the other namespace, with records that osdpl does not
-    // see.
+    // The transfer needs approval: the release that owns the CRD may still run in the other namespace, with records
+    // that osdpl does not see.
     snapshot.deployment.spec.approval = serde_json::from_value(json!("Manual")).unwrap();
     let release = ReleaseKey::new("data", "store");
     let owner = ReleaseKey::new("old", "store");
@@ -241,7 +241,8 @@ fn provides_the_namespace_and_the_crds_before_helm_starts() {
     );
 }
 
-/// Returns the steps of `store` in words, and the actions of the plan, while the cluster has the CRD `stored`.
+/// Returns the step of `store`, and the findings and the actions that need no approval, as text. The cluster has the
+/// CRD `stored`.
 fn with_stored_crd(stored: &CustomResourceDefinition, annotations: Value, approval: &str) -> (String, Vec<String>) {
     let mut snapshot = snapshot_with_crd();
     snapshot.objects.namespaces.get_or_insert_default().insert("data".to_owned());
@@ -403,7 +404,8 @@ fn removes_the_finalizer_last() {
     assert_eq!(actions(&plan), ["remove the finalizer: nothing of the cloud is left to delete"]);
 }
 
-/// Returns the snapshot of a cloud with Keystone and Nova that is being deleted. Nova has responded with `found`.
+/// Returns the snapshot of a cloud with Keystone and Nova that is being deleted. `found` is Nova's response about
+/// instances; `None` if Nova has not responded.
 #[expect(clippy::needless_pass_by_value, reason = "`json!` makes values")]
 fn deleting_nova(change: Value, found: Option<Result<Option<&str>, &str>>) -> Snapshot {
     let mut object = json!({
@@ -445,7 +447,7 @@ fn a_deletion_waits_while_nova_has_instances() {
                   everything keeps running; or destroy them with the cloud: kubectl -n openstack annotate osdpl nimbus \
                   osdpl.dev/delete-with-instances=nimbus";
     for (found, problem) in [
-        (None, "Nova has not responded yet whether it has instances"),
+        (None, "Nova has not reported yet whether it has instances"),
         (Some(Ok(Some("web"))), "Nova has instances, such as web"),
         (Some(Err("503")), "osdpl can't query Nova for instances: 503"),
     ] {
@@ -458,7 +460,7 @@ fn a_deletion_waits_while_nova_has_instances() {
         assert!(waits(json!({"spec": {"deletionPolicy": "Purge"}}), found).is_some());
     }
     assert_eq!(waits(json!({}), Some(Ok(None))), None);
-    // osdpl refuses a new name for an installed release, so the new name must not hide the running Nova.
+    // osdpl refuses to rename an installed release. So a new name in the spec must not hide the Nova that still runs.
     for (service, release) in [("nova", "nova"), ("keystone", "keystone")] {
         let renamed = json!({"enabled": true, "releases": {release: {"name": "other", "namespace": "other"}}});
         let change = json!({"spec": {"services": {service: renamed}}});
@@ -587,6 +589,6 @@ fn forgets_releases_in_a_deleted_namespace_without_rights() {
     assert_eq!(
         remaining(None),
         ["data/store", "gone/store", "openstack/store"],
-        "with rights in all namespaces, helm uninstalls it"
+        "with rights in all namespaces, helm can uninstall all releases, so osdpl forgets none"
     );
 }

@@ -1,4 +1,4 @@
-//! Combines a spec with its facts and its resolved layers, which are the input of all rules.
+//! Defines the input of all rules: a spec with its facts and its resolved layers.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +8,14 @@ use osdpl_core::desired::{Facts, ResolvedLayers, Selection, overridden_chart_ver
 use osdpl_core::observed::ClusterInfo;
 use osdpl_values::{CollectSorted, Layer, Origin, Path, Values, trace};
 
-/// A spec with its facts and the resolved layers of its releases, which all rules check.
+/// The input of all rules: a spec with its facts and the resolved layers of its releases.
 pub(crate) struct Cloud<'a> {
     pub spec: &'a OpenStackDeploymentSpec,
     pub catalog: &'a Catalog,
     pub selection: &'a Selection,
     facts: &'a Facts,
-    /// The layers of each release, from low to high. A release with an unavailable layer is in `partial` instead.
+    /// The layers of each release, from low to high precedence. If a layer of a release is unavailable, `partial`
+    /// contains the release instead.
     pub layers: &'a BTreeMap<String, Vec<Layer>>,
     /// The layers of the releases that lack a layer, for example because an object of `valuesFrom` does not exist.
     pub partial: &'a BTreeMap<String, Vec<Layer>>,
@@ -64,10 +65,10 @@ impl<'a> Cloud<'a> {
         self.origin(release, path).1
     }
 
-    /// Returns the location of a layer that comes from the user or from an addition to the catalogue.
+    /// Returns the location of a layer of the user or of an addition to the catalogue; `None` for other layers.
     ///
-    /// The user's layers are `spec.common`, `spec.services` and the objects in `valuesFrom`. Other layers have no
-    /// location. The rules about overrides check only layers with a location, not the catalogue's own layers.
+    /// The user's layers are `spec.common`, `spec.services` and the objects in `valuesFrom`. The rules about overrides
+    /// check only layers with a location. So they do not check the catalogue's own layers.
     pub fn layer_location(&self, origin: &Origin) -> Option<Location> {
         if let Some(field) = user_field(origin) {
             return Some(Location::of_field(field));
@@ -87,8 +88,8 @@ impl<'a> Cloud<'a> {
         self.addition(origin).unwrap_or_else(|| origin.to_string())
     }
 
-    /// Returns the location of the layer that sets a value of a release; `None` if [`Cloud::layer_location`] returns
-    /// none for the layer.
+    /// Returns the location of the layer that sets a value of a release; `None` if that layer has no location
+    /// ([`Cloud::layer_location`]).
     pub fn value_location(&self, release: &str, path: &Path) -> Option<Location> {
         self.origin(release, path).0.and_then(|origin| self.layer_location(origin))
     }
@@ -181,8 +182,8 @@ impl Location {
     }
 }
 
-/// Returns the field of the resource through which a cloud uses a file of the catalogue; empty for a file that every
-/// cloud uses.
+/// Returns the field of the resource that makes a cloud use a file of the catalogue; empty for a file that every cloud
+/// uses.
 fn including_field(file: &str) -> String {
     let name = file.rsplit('/').next().unwrap_or_default().trim_end_matches(".yaml");
     match file.trim_start_matches("values/").split('/').next() {

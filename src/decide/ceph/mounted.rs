@@ -24,12 +24,13 @@ pub const CEPH_COMPONENT: (&str, &str) = ("app.kubernetes.io/component", "ceph")
 /// The texts in the data of a Secret or `ConfigMap`, by key.
 type Data = BTreeMap<String, String>;
 
-/// Plans to write each of `objects` that does not exist in the cluster, or that has other data there.
+/// Plans to write each of `objects` that does not exist in the cluster, or whose data in the cluster differs.
 ///
-/// If there is a problem with any object, the function plans nothing and returns the first problem.
+/// If osdpl must not overwrite one of the existing objects, the function plans nothing and returns the problem. osdpl
+/// must not overwrite an object that lacks osdpl's label and has other data, or an object that belongs to another Ceph
+/// cluster.
 ///
-/// An existing object of the same name is a problem if it lacks osdpl's label and has other data, or if it belongs to
-/// another Ceph cluster.
+/// If osdpl can't write into the namespace of an object, the function skips the object and adds a problem to the draft.
 pub(crate) fn write(draft: &mut Draft<'_>, owner: &str, objects: &[Object]) -> Option<NotReady> {
     let mut different = Vec::new();
     for object in objects {

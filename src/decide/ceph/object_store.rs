@@ -91,8 +91,8 @@ pub(crate) fn desired(declared: Option<&DeclaredCeph>, selection: &Selection) ->
 
 /// Returns the objects that the gateways may need if osdpl does not manage the release that runs the gateways.
 ///
-/// `namespaces` contains the namespaces of the releases that osdpl does not manage, by the name in the catalogue. Only
-/// the kinds, namespaces and names of the objects are valid, not their contents.
+/// `namespaces` contains the namespace of each release that osdpl does not manage, by the release's name in the
+/// catalogue. Only the kinds, namespaces and names of the objects are valid, not their contents.
 pub(crate) fn used_by_foreign(selection: &Selection, namespaces: &BTreeMap<&str, &str>) -> Vec<Object> {
     let Some(namespace) = namespaces.get(RELEASE) else { return Vec::new() };
     let storage = selection.features.get("storage");
@@ -101,7 +101,7 @@ pub(crate) fn used_by_foreign(selection: &Selection, namespaces: &BTreeMap<&str,
     secret.into_iter().chain([Gateway::keyring_object(namespace)]).collect()
 }
 
-/// Plans to write the objects and settings of the gateways, which must exist before the gateways run.
+/// Plans to write the objects and settings that the gateways need before they run.
 pub(crate) fn provide(draft: &mut Draft<'_>, declared: &mut DeclaredCeph, selection: &Selection, facts: &Facts) {
     let Some(store) = selection.object_store() else { return };
     let Some(keystone) = keystone(&store, selection, facts) else { return };

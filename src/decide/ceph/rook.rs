@@ -16,7 +16,7 @@ pub(super) const CLUSTER: &str = "CephCluster";
 /// The kind of Rook's resource that describes an object store.
 pub const OBJECT_STORE: &str = "CephObjectStore";
 
-/// Returns the settings of Rook; `None` if the cloud does not use a Ceph cluster of Rook.
+/// Returns the settings of Rook from the feature `storage`; `None` if the cloud does not use a Ceph cluster of Rook.
 pub(crate) fn settings(selection: &Selection) -> Option<RookSettings> {
     let storage = selection.features.get("storage").filter(|storage| storage["backend"] == "ceph")?;
     RookSettings::from_feature(&storage["ceph"])
