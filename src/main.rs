@@ -26,10 +26,11 @@
 //!   responses to the reads that the last plan requested. For these reads, the operator uses a `Reader`, which has no
 //!   write methods.
 //! * `decide` (`osdpl_decide`) is a pure function. It resolves the spec, the catalogue and the facts into desired
-//!   releases. For this, it uses `osdpl_lint::Input`; no other code computes the desired state (`osdpl_core::desired`)
-//!   from a spec. `decide` takes the next step of each release from a state table (`osdpl_core::plan`), and lists every
-//!   action with its reason: writes of osdpl's own objects, namespaces, CRDs of charts, node labels, Jobs to delete,
-//!   helm runs, adoptions, evictions in rollouts, hosts to delete from Nova and Neutron, and annotations to remove.
+//!   releases. For this, it uses `osdpl_lint::Input`: all code that computes the desired state (`osdpl_core::desired`)
+//!   from a spec goes through this type. `decide` takes the next step of each release from a state table
+//!   (`osdpl_core::plan`), and lists every action with its reason: writes of osdpl's own objects, namespaces, CRDs of
+//!   charts, node labels, Jobs to delete, helm runs, adoptions, evictions in rollouts, hosts to delete from Nova and
+//!   Neutron, and annotations to remove.
 //! * If `decide` needs more data, the plan requests the data, and the snapshot of a later pass contains them. If the
 //!   plan has a `Hold`, the pass ends early: before `apply` (`Objects`, `Reads`), or after `apply` without a report
 //!   (`Actions`, `Watch`, `Charts`).
@@ -37,21 +38,21 @@
 //!   data. It also passes the maintenance settings to the controller of NodeMaintenance. `kept` is the data of this
 //!   decision that the next decision needs; the operator stores it in memory.
 //! * `apply` executes the actions and starts helm, but never waits for helm. A separate task deletes hosts in Nova and
-//!   Neutron, because this may need many attempts. The next snapshot contains the result of the task.
+//!   Neutron, because this may need many attempts. The next snapshot contains the result of that task.
 //! * `report` computes the status (`osdpl_core::status`) and writes it (`Context::publish`). A pass that fails does not
 //!   report; if passes keep failing, `controller::pass_failures` writes the error to the status.
 //!
-//! For a cloud, the operator writes only through `apply`, `report`, helm and the task for hosts. The controller of
-//! NodeMaintenance resources and the commands of `osdpl` write outside of passes.
+//! For a cloud, the operator writes only through `apply`, `report`, helm and the task that deletes hosts. The
+//! controller of NodeMaintenance resources and the commands of `osdpl` write outside of passes.
 //!
 //! `osdpl plan` prints the plan of the next pass: it repeats `read` and `decide` until the plan requests nothing more.
 //!
-//! In these cases the plan differs from the plan of a running cloud:
+//! In these cases, a pass differs from the pass of a running cloud:
 //!
 //! * The resource is being deleted: nothing is desired, and `spec.deletionPolicy` decides what happens to the releases.
 //!   The rest of the spec need not be valid.
 //! * The cloud is paused: the operator only adds its finalizer, and adopts releases at a person's request. The plan
-//!   also lists actions that wait for approval; the operator does not execute them.
+//!   also lists the actions that wait for approval, but the operator does not execute them.
 //! * An older `OpenStackDeployment` exists: the pass writes only the status, and removes the finalizer if the resource
 //!   is being deleted.
 //! * The operator has no rights in the resource's namespace: the pass writes only the status.
@@ -71,9 +72,9 @@
 //!   files. A service whose chart grants rights that the operator does not have also needs a file in
 //!   `deploy/osdpl/rbac/`.
 //! * A field of the spec: `src/core/api/spec.rs`, its limits in `src/core/api/rules.rs`, then `sh crds/generate`. What
-//!   the field allows or forbids in a pass belongs into `Policy` (`osdpl_decide`, `resource.rs`).
-//! * A check of user input, in the first of these places that can express the check. First search the code for the
-//!   field, because a check may exist already. A CEL rule can only refuse a resource, not warn.
+//!   the field allows or forbids in a pass belongs in `Policy` (`osdpl_decide`, `resource.rs`).
+//! * A check of user input: search the code for the field first, because a check may exist already. Then add the check
+//!   to the first of these places that can express it. A CEL rule can only refuse a resource, not warn.
 //!     * `checks:` in the catalogue's file of a service, preset or feature, if the check only concerns this service,
 //!       preset or feature;
 //!     * `values/rules.yaml` and `values/couplings.yaml`, if the check compares values of releases;
@@ -86,9 +87,9 @@
 //! * A new step of a release: the state table in `osdpl_core::plan`. Any other new write: an `Action` in `osdpl-decide`
 //!   (with `Display`, `object` and `id`), executed in `Context::execute`, with rights in
 //!   `deploy/osdpl/templates/clusterrole.yaml`. `tests/operator/audit.rs` compares writes with plans.
-//! * A new reason to wait: `Wait` in `osdpl_core::plan` with its message, `osdpl_decide`'s `annotations.rs` (whether
-//!   the annotation for repairs keeps `all` while a release waits for this reason), `osdpl_core::status` (the
-//!   condition), and the runbook.
+//! * A new reason to wait: `Wait` in `osdpl_core::plan` with its message, `is_open` in `osdpl_decide`'s
+//!   `annotations.rs` (whether the wait can end without a decision of the user), `osdpl_core::status` (the condition),
+//!   and the runbook.
 //! * A metric: `CloudState` in `src/operator/telemetry.rs`, filled in `controller::publish`, and the table in
 //!   `deploy/docs/guide/install.md`.
 //! * A step of a node's maintenance: `decide` in `osdpl-maintenance`, and `MaintenanceStep` in `osdpl_core::api` (then
@@ -124,7 +125,7 @@
 //! | layer | one source of values; later layers override earlier ones |
 //! | lock | `values/lock.yaml`: the version of each chart, and its digest if known |
 //! | need | a component that must be available before a release is installed |
-//! | observed state | the release records, workloads, Jobs, root causes and helm processes of a pass |
+//! | observed state | the release records, workloads, Jobs, root causes and helm processes that a pass reads |
 //! | override | a value that the user sets in the spec, in an object of `valuesFrom`, or for some nodes |
 //! | pass | one run of read, decide, apply and report for one OpenStackDeployment |
 //! | placeholder | a value that osdpl uses instead of a fact that is not available, for example offline |
@@ -134,13 +135,13 @@
 //! | provenance | the layer, file and line that a value comes from |
 //! | record | the Secret in which helm stores one revision of a release |
 //! | release | one helm release; a service has one or more |
-//! | request | an object, chart or record that a plan needs and the next snapshot has |
+//! | request | an object, chart or record that a plan asks for, so that the next snapshot contains it |
 //! | rollout | the replacement of data plane pods in batches, after approval |
 //! | root cause | the object at the end of the chain that a component waits for |
 //! | service | an OpenStack or infrastructure service of the catalogue |
 //! | snapshot | all data from which a pass makes its decision, read before the decision |
 //! | standby | an operator process that waits for the Lease |
-//! | step | the decision about one release: run helm, wait, settle (helm is done, its pods are not ready), or nothing |
+//! | step | the decision about one release: run helm, wait, settle (helm is done, pods are not ready yet), or nothing |
 //! | target hash | a hash of the desired inputs of all releases; an approval names the hash |
 //! | unmanage | removing osdpl's labels from one release (`managed: false`) |
 

@@ -1,4 +1,5 @@
-//! Loads the catalogue with the additions that a resource names, from the file of the resource or from the cluster.
+//! Loads the catalogue with the additions of a resource: the ConfigMaps that `spec.catalog` names. Reads the ConfigMaps
+//! from the resource's file or from the cluster.
 
 use anyhow::{Context, bail};
 use kube::{Client, ResourceExt};
@@ -17,13 +18,13 @@ use osdpl_lint::validate::{
 };
 use osdpl_operator::cluster::Reader;
 
-/// A catalogue with additions, and the errors about additions that osdpl can't use. The operator refuses a resource
-/// with such an error.
+/// A catalogue with additions, and an error for each addition that osdpl can't use. The operator refuses a resource
+/// that names an unusable addition.
 pub(crate) type ExtendedWithErrors = (ExtendedCatalog, Vec<Finding>);
 
 impl CatalogOption {
-    /// Loads the catalogue with the additions that the resource of a file names. Reads the additions from the same
-    /// file, and prints which of them the file does not contain.
+    /// Loads the catalogue with the additions that the resource of a file names. Reads the additions only from this
+    /// file, and prints each addition that the file does not contain.
     ///
     /// # Errors
     /// Returns an error if an addition in the file is invalid.
@@ -37,8 +38,8 @@ impl CatalogOption {
             let keys = keys_of_field(finding.field());
             format!("{}: {finding}", document.line(keys.iter().map(String::as_str)))
         };
-        // The message about a rejected addition names a line in the ConfigMap. So do not add the line at which the
-        // resource names the ConfigMap.
+        // The message about a rejected addition already names a line in the ConfigMap. So do not add a line of the
+        // resource.
         let rejected = |RejectedAddition { source, message }: &RejectedAddition| format!("{source}: {message}");
         let errors = named.errors.iter().map(line).chain(extended.rejected.iter().map(rejected));
         let errors: Vec<String> = errors.collect();
@@ -55,8 +56,8 @@ impl CatalogOption {
         self.with_errors(&reader.read_additions(&namespace, &deployment.spec.catalog, |_| None).await)
     }
 
-    /// Loads the catalogue with the additions that the resource of a file names. A `ConfigMap` comes from the file if
-    /// the file contains it, and otherwise from the cluster, as if the file were applied.
+    /// Loads the catalogue with the additions that the resource of a file names, as if the file were applied: reads
+    /// an addition from the cluster if the file does not contain it.
     pub(crate) async fn load_applied(
         &self,
         client: &Client,
@@ -75,7 +76,8 @@ impl CatalogOption {
         Ok((extended, errors.collect()))
     }
 
-    /// Loads the catalogue with additions. The result contains the errors about invalid additions.
+    /// Loads the catalogue with additions. An invalid addition does not fail the call: the returned catalogue lists it
+    /// in `rejected`.
     pub(crate) fn extended(&self, additions: &[Addition]) -> anyhow::Result<ExtendedCatalog> {
         extend_catalog(&self.texts()?, additions).with_context(|| self.error_context())
     }
@@ -110,7 +112,7 @@ impl CatalogOption {
     }
 }
 
-/// Fails if there are errors about additions.
+/// Converts errors about additions to one error.
 ///
 /// # Errors
 /// Returns an error if `errors` is not empty. The message contains all errors.

@@ -34,21 +34,21 @@ use report::{AdoptReport, Observations};
 
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// The releases to adopt, by their names in the catalogue; the cluster must have an OpenStackDeployment that
-    /// contains these releases. Without names, the command only describes the cloud.
+    /// The releases to adopt, by their names in the catalogue. An OpenStackDeployment in the cluster must contain these
+    /// releases. Without names, the command only describes the cloud.
     releases: Vec<String>,
-    /// Adopt every release that exists.
+    /// Adopt all installed releases of the OpenStackDeployment.
     #[arg(long, conflicts_with = "releases")]
     all: bool,
-    /// The namespace of the releases and of the resource; default: osdpl searches all namespaces, and the resource gets
-    /// the namespace of most releases.
+    /// The namespace of the releases and of the resource. Default: osdpl searches all namespaces, and describes the
+    /// cloud in the namespace that contains most of its releases.
     #[arg(long, short)]
     namespace: Option<String>,
     /// Search all namespaces, which is the default.
     #[arg(long, short = 'A', conflicts_with = "namespace")]
     all_namespaces: bool,
-    /// The name of the OpenStackDeployment; default: `cloud`, or with release names the only OpenStackDeployment in the
-    /// cluster.
+    /// The name of the OpenStackDeployment. Default: `cloud` for a description; the only OpenStackDeployment in the
+    /// cluster for an adoption.
     #[arg(long)]
     name: Option<String>,
     /// Write the resource and its Secrets to this file, readable only by its owner.

@@ -30,10 +30,10 @@ pub(crate) struct Arguments {
     /// The output format.
     #[arg(long, short, value_enum, default_value_t = Format::Text)]
     output: Format,
-    /// Include the additions that the resource in this file names; `-` for standard input.
+    /// Include the services, presets and features that the resource in this file adds; `-` for standard input.
     #[arg(long, short, conflicts_with = "namespace")]
     file: Option<PathBuf>,
-    /// Include the additions that the resource in this namespace of the cluster names.
+    /// Include the services, presets and features that the resource in this namespace of the cluster adds.
     #[arg(long, short)]
     namespace: Option<String>,
     #[command(flatten)]

@@ -17,20 +17,21 @@ use osdpl_operator::helm::pull::Puller;
 /// The options that select the source of charts.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ChartOptions {
-    /// A folder of chart archives or chart directories, or a repository (https://…, oci://…); default: OpenStack-Helm's
+    /// A folder of chart archives or chart directories, or a repository (https://…, oci://…); default: the repository
+    /// of OpenStack-Helm
     #[arg(long = "charts", value_name = "FOLDER|URL", env = "OSDPL_CHARTS")]
     source: Option<Source>,
-    /// The lock file, which has the version and digest of each chart; default: the built-in lock
+    /// The lock file, which lists the version and digest of each chart; default: the built-in lock
     #[arg(long, value_name = "FILE")]
     lock: Option<PathBuf>,
-    /// The cache folder of pulled charts
+    /// The folder in which osdpl caches the charts that it pulls
     #[arg(long, value_name = "FOLDER", env = "OSDPL_CHART_CACHE")]
     cache: Option<PathBuf>,
-    /// The helm program, for repositories; default: `helm` on PATH
+    /// The helm program, which pulls charts from a repository; default: `helm` on PATH
     #[arg(long, value_name = "PROGRAM", env = "OSDPL_HELM")]
     helm: Option<PathBuf>,
-    /// How long to wait for each chart from a repository: a span such as 1m or 30s, or a number of seconds; at most 3m,
-    /// which is also the limit with 0
+    /// How long to wait for each chart from a repository: a span such as 1m or 30s, or a number of seconds. A
+    /// span above 3m, or 0, means 3m
     #[arg(long, value_name = "SPAN", default_value = "30s", value_parser = duration::parse_limit)]
     pull_timeout: Duration,
 }

@@ -24,7 +24,7 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// Write the lock (version and digest of each chart) and each chart's key tree
+    /// Write the lock (version and digest of each chart), and each chart's key tree (the keys that its values can have)
     Lock(LockArguments),
     /// Fill a folder with charts, for an image or an air-gapped cluster
     Pull(PullArguments),
@@ -36,13 +36,13 @@ enum Command {
 struct LockArguments {
     #[command(flatten)]
     chart_options: ChartOptions,
-    /// The folder to write `lock.yaml` and `keys/` to; an existing lock selects the charts and versions
+    /// The folder to write `lock.yaml` and `keys/` to. A `lock.yaml` in this folder selects charts and versions
     #[arg(long, value_name = "FOLDER", default_value = "values")]
     out: PathBuf,
-    /// Use the newest versions of the repository
+    /// Use the newest version of each chart in the repository, instead of the version in the lock
     #[arg(long)]
     newest: bool,
-    /// Write only the key trees, and keep the lock
+    /// Write only the key trees, and leave the lock unchanged
     #[arg(long)]
     keys_only: bool,
     /// The charts, as NAME or NAME@VERSION; default: the charts of the lock
@@ -122,7 +122,7 @@ impl LockArguments {
         Ok((chart, keys))
     }
 
-    /// Selects the newest version in the repository, unless the argument or the lock names a version.
+    /// Selects the newest version in the repository, unless the command line or the lock selects a version.
     async fn newest(&self, store: &Store, pull: &dyn Pull, request: ChartRequest) -> anyhow::Result<ChartRequest> {
         let Source::Repository { url } = store.source() else { return Ok(request) };
         let is_locked = store.lock().charts.contains_key(&request.name);

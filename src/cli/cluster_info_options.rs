@@ -1,4 +1,4 @@
-//! Defines the options with which the user describes the target cluster to commands that do not query it.
+//! Defines options for commands that do not query the target cluster: with these options, the user describes it.
 
 use clap::Args;
 
@@ -9,8 +9,8 @@ use osdpl_lint::rule::check_network;
 #[derive(Args)]
 #[command(next_help_heading = "Target cluster")]
 pub(crate) struct ClusterInfoOptions {
-    /// The number of nodes of the cluster; osdpl assumes that each node has every role. It checks that the cluster has
-    /// enough nodes for replicas that need a node each.
+    /// The number of nodes of the cluster. osdpl assumes that each node has every role, and checks that the nodes
+    /// suffice for replicas that need a node each.
     #[arg(long, value_name = "NUMBER")]
     nodes: Option<usize>,
     /// A StorageClass of the cluster, or NAME=PROVISIONER; repeat for each class.

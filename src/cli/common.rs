@@ -60,13 +60,14 @@ pub(crate) struct Target {
     pub cluster: ClusterOption,
 }
 
-/// The options that select a resource of the cluster, for commands with other positional arguments.
+/// The options that select a resource of the cluster, for commands whose arguments are not the resource's name.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ResourceOption {
     /// The resource's name in the cluster; default: the only resource in the cluster.
     #[arg(long)]
     pub name: Option<String>,
-    /// The resource's namespace, unless the file names one; default: osdpl searches all namespaces.
+    /// The resource's namespace. Default: osdpl searches all namespaces. If the resource comes from a file, the default
+    /// is the namespace in the file, or else `openstack`.
     #[arg(long, short)]
     pub namespace: Option<String>,
     #[command(flatten)]

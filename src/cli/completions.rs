@@ -77,7 +77,7 @@ fn options(command: &Command) -> Candidates {
 }
 
 /// Returns the subcommands of a command. If it has no subcommands, returns the values of its positional arguments. The
-/// flag says whether the shell may also complete files.
+/// second part of the result is `false`: the shell must not complete file names.
 fn names(command: &Command) -> (Candidates, bool) {
     let visible = command.get_subcommands().filter(|command| !command.is_hide_set());
     let subcommands: Candidates = visible.map(|found| (found.get_name().to_owned(), help(found.get_about()))).collect();

@@ -17,8 +17,8 @@ use super::kubeconfig;
 use osdpl_client::{Bounds, bounded, connect, describe_failure, refusal};
 use osdpl_core::catalog::did_you_mean;
 
-/// The address of the API server that this process uses, and the command-line options that select another API server.
-/// Error messages contain both.
+/// The address of the API server that this process uses, and the options that select another API server. Error messages
+/// contain both.
 static SERVER: OnceLock<(String, &str)> = OnceLock::new();
 
 /// Stores the address of the API server, and the options that select another API server, for the messages of
@@ -37,7 +37,7 @@ pub(crate) struct ClusterOption {
     #[arg(long)]
     context: Option<String>,
     /// How long to wait for each response of the API server: a span such as 1m or 30s, or a number of seconds; 0 for
-    /// no limit. A command that watches a resource waits this long after the API server has failed.
+    /// no limit. A command that watches a resource fails if the API server does not respond for this time.
     #[arg(long, value_name = "SPAN", default_value = "30s", value_parser = duration::parse_limit)]
     request_timeout: Duration,
 }

@@ -1,5 +1,5 @@
-//! `osdpl detach`: unmanages releases, or detaches the whole cloud. The releases keep running and can be managed by
-//! hand with helm.
+//! `osdpl detach`: ends osdpl's management of single releases (`managed: false`), or of the whole cloud. The releases
+//! keep running, and can be managed by hand with helm.
 
 use std::process::ExitCode;
 
@@ -19,9 +19,9 @@ use osdpl_core::desired::select;
 #[derive(Args)]
 #[command(group(ArgGroup::new("what").args(["releases", "all"]).required(true)))]
 pub(crate) struct Arguments {
-    /// The releases to unmanage, by their names in the catalogue.
+    /// The releases that osdpl stops managing, by their names in the catalogue.
     releases: Vec<String>,
-    /// Detach the whole cloud: the resource is deleted, and everything that it created keeps running.
+    /// Detach the whole cloud: delete the resource, but keep all releases, Secrets and node labels.
     #[arg(long)]
     all: bool,
     #[command(flatten)]
@@ -86,7 +86,8 @@ impl Arguments {
     }
 }
 
-/// Returns the merge patch of the spec that unmanages releases; each pair is a service and one of its releases.
+/// Returns the merge patch of the spec that sets `managed: false` for releases. Each pair is a service and one of its
+/// releases.
 fn unmanage_patch(releases: &[(String, String)]) -> Value {
     let mut services = json!({});
     for (service, release) in releases {

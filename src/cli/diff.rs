@@ -24,7 +24,8 @@ pub(crate) struct Arguments {
     file: Option<PathBuf>,
     /// Compare only these releases.
     releases: Vec<String>,
-    /// Also compare the recorded objects with the objects that helm would render from the operator's charts (--charts).
+    /// Also compare the recorded objects with the objects that helm would render. Requires --charts with the operator's
+    /// charts.
     #[arg(long)]
     manifests: bool,
     /// The output format.

@@ -31,9 +31,10 @@ struct Location {
     /// The name of the file in messages.
     file: String,
     document: Rc<ParsedDocument>,
-    /// The keys of the object in the document; empty if the document is the object.
+    /// The path of keys from the root of the YAML document to the object, for example to an item of a `List`. Empty if
+    /// the object is the whole document.
     keys: Vec<String>,
-    /// The number of lines in the file that come before this YAML document.
+    /// The number of lines in the file before this YAML document.
     lines_before: u64,
 }
 
@@ -68,7 +69,8 @@ impl Document {
     /// Reads the resource with this name from a file. If `name` is `None`, reads the only resource of the file.
     ///
     /// # Errors
-    /// Returns an error if no resource in the file has this name, or if [`Self::read`] would fail for the file.
+    /// Returns an error if the file does not contain exactly one such resource, or if any of its documents is invalid
+    /// YAML.
     pub(crate) fn read_named(path: &Path, name: Option<&str>) -> anyhow::Result<Self> {
         Self::parse(&display_name(path), &read(path)?, name)
     }
@@ -105,11 +107,12 @@ impl Document {
         Self { namespace, ..self }
     }
 
-    /// Returns the resource. The caller must have checked its schema ([`super::offline::well_formed`]).
+    /// Returns the parsed resource. The caller must have checked that the resource matches the CRD's schema
+    /// ([`super::offline::well_formed`]).
     ///
     /// # Errors
-    /// Returns an error if the resource can't be parsed although its schema is valid, or if its namespace differs from
-    /// the option `-n`.
+    /// Returns an error if the resource can't be parsed although it matches the schema, or if its namespace differs
+    /// from the option `-n`.
     pub(crate) fn deployment(&self) -> anyhow::Result<OpenStackDeployment> {
         let object = self.object();
         // Take only the metadata that users write; the API server sets the rest.
@@ -134,7 +137,7 @@ impl Document {
         Ok(deployment)
     }
 
-    /// Returns the resource as written, with its default name and namespace.
+    /// Returns the resource as written in the file, and adds the default name and namespace if they are missing.
     pub(crate) fn object(&self) -> Value {
         let mut object = self.object.clone();
         let metadata =

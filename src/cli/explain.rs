@@ -147,7 +147,7 @@ impl Arguments {
         (client, deployment): (kube::Client, OpenStackDeployment),
         catalog: &CatalogWithFindings,
     ) -> anyhow::Result<Cloud> {
-        // To explain images that spec.images rewrites, osdpl needs the default images of the charts.
+        // spec.images rewrites the default images of the charts. So explaining such an image needs the charts.
         let charts = match self.chart_options.source() {
             Some(_) => Some(ChartSource::new(self.chart_options.open().await?, &std::sync::Arc::default())),
             None => None,
@@ -167,7 +167,7 @@ impl Arguments {
         })
     }
 
-    /// Adds the complete defaults of the charts to the explanations, if the user selected charts.
+    /// Reads the chart's default at the path for each explanation, if the user selected charts with `--charts`.
     async fn add_defaults(
         &self,
         explanations: &mut [Explanation],

@@ -1,4 +1,4 @@
-//! Converts findings to the JSON and text that every subcommand prints, with the same keys as `osdpl validate`.
+//! Converts findings to JSON and text. The JSON of every subcommand has the same keys as that of `osdpl validate`.
 
 use std::fmt;
 
@@ -19,7 +19,7 @@ pub(crate) struct FindingOutput {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u64>,
     pub level: &'static str,
-    /// The field of the resource; empty for the whole resource.
+    /// The field of the resource; empty if the finding is about the whole resource.
     pub field: String,
     pub message: String,
 }

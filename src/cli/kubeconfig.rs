@@ -1,8 +1,9 @@
 //! Reads kubeconfig files.
 //!
-//! kube has the same functions, but they parse YAML directly into kube's types. The compiler generates the YAML parser
-//! again for each of these types, which needs 0.3 MB of the program. This module first converts YAML to JSON, as osdpl
-//! does with all YAML of users. Do not call kube's functions that read files: one call brings back the 0.3 MB.
+//! The crate `kube` can read kubeconfig files, too, but it parses YAML directly into its types. For each such type, the
+//! compiler generates the YAML parser again, which makes the program 0.3 MB larger. This module first converts YAML to
+//! JSON, as osdpl does with all YAML of users. So do not call kube's functions that read files: a single call would add
+//! the 0.3 MB.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -50,8 +51,8 @@ pub(crate) async fn from_files(options: &KubeConfigOptions) -> Result<Config, Er
     Ok(Config::from_custom_kubeconfig(read()?, options).await?)
 }
 
-/// Returns the settings of the client that the user's kubeconfig files select; without such files, of the pod's own
-/// cluster.
+/// Returns the settings of the client that the user's kubeconfig files select. If they select no cluster, returns the
+/// settings for the cluster of the pod in which this process runs.
 pub(crate) async fn infer() -> anyhow::Result<Config> {
     let mut config = match from_files(&KubeConfigOptions::default()).await {
         Ok(config) => config,
@@ -66,8 +67,8 @@ pub(crate) fn from_environment() -> Option<OsString> {
     std::env::var_os("KUBECONFIG").filter(|text| !text.is_empty())
 }
 
-/// Returns the kubeconfig files that kubectl would read, and the reason why kubectl would read them, for error
-/// messages.
+/// Returns the kubeconfig files that kubectl would read, and why it would read these files. Error messages contain the
+/// reason.
 pub(crate) fn files() -> (Vec<PathBuf>, &'static str) {
     if let Some(text) = from_environment() {
         let files = std::env::split_paths(&text).filter(|path| path.as_os_str() != "").collect();
@@ -77,7 +78,8 @@ pub(crate) fn files() -> (Vec<PathBuf>, &'static str) {
     (vec![home.join(".kube/config")], "KUBECONFIG is not set")
 }
 
-/// Replaces relative paths by paths below `folder`, like kubectl. A command without a slash is found by `PATH`.
+/// Replaces relative paths by paths below `folder`, like kubectl. Does not change the command of a credential plugin if
+/// it has no slash, because the system searches `PATH` for such a command.
 fn resolve_paths(kubeconfig: &mut Kubeconfig, folder: &Path) {
     let resolve = |path: &mut Option<String>| {
         // `join` returns an absolute path unchanged.

@@ -79,26 +79,26 @@ enum Command {
     Crd(crd::Arguments),
     /// Print the values of each release, or write them with the helm commands that use them; no cluster needed.
     ///
-    /// With --out the folder contains one values file per release, and install.sh, which runs the operator's own helm
-    /// commands in dependency order. With --credentials the values are real: install.sh then runs the same
-    /// commands as the operator, and the operator finds the releases in sync. Exits with code 1 if the resource is
-    /// refused, 2 if a file can't be read.
+    /// With --out the folder contains one values file per release, and install.sh, which runs the same helm commands as
+    /// the operator, in dependency order. With --credentials the values contain the real credentials, so the operator
+    /// finds the releases that install.sh installs in sync. Exits with code 1 if the resource is refused, 2 if a file
+    /// can't be read.
     Render(render::Arguments),
     /// Explain where a value comes from: the layer that sets it, the layers that it overrides, and the chart's default.
     ///
-    /// osdpl does not show secret values, only where they come from. With a file no cluster is needed.
+    /// osdpl does not show secret values, only where they come from. With --file, the command needs no cluster.
     ///
     /// Exits with code 1 if neither a layer nor a chart has the path, or if the resource does not match its schema or
     /// uses unknown names, and with code 2 if a file can't be read. If the resource has other errors, osdpl still
     /// explains the value, and prints the number of errors.
     Explain(explain::Arguments),
-    /// Show what the operator would do now, and why other releases wait.
+    /// Show what the operator would do now, and why releases wait.
     ///
     /// osdpl reads the same objects as the operator, with your permissions: helm's records and the credentials
     /// (Secrets), workloads, Jobs and pods, and, where permitted, Services, volume claims, StorageClasses and nodes. It
     /// writes nothing and does not run helm. A plan depends on the catalogue: if the operator does not use the built-in
-    /// catalogue, pass the operator's catalogue. Exits with code 1 if the resource is refused, 2 if a file can't be
-    /// read.
+    /// catalogue, name the operator's catalogue with --catalog. Exits with code 1 if the resource is refused, 2 if a
+    /// file can't be read.
     Plan(plan::Arguments),
     /// Compare the releases recorded by helm with the desired state: values and, with --manifests, objects. Secrets are
     /// not shown.
@@ -113,14 +113,14 @@ enum Command {
     Validate(validate::Arguments),
     /// Test clouds in your CI: compare their values with the expectations in test files; no cluster needed.
     ///
-    /// Exits with code 0 if every case passes, 1 if one fails, 2 if a file is invalid. deploy/tests.yaml has an example
-    /// of each kind.
+    /// Exits with code 0 if every case passes, 1 if one fails, 2 if a file is invalid. deploy/tests.yaml has examples
+    /// of cases.
     Test(test::Arguments),
-    /// Describe an existing cloud, installed by hand or by other tools; with release names, adopt them.
+    /// Describe a cloud that was installed by hand or by other tools; with release names, adopt these releases.
     ///
-    /// Without release names, osdpl finds helm releases of the catalogue's charts and writes the OpenStackDeployment
-    /// that describes them, with their passwords. It changes nothing in the cluster. With release names, it requests
-    /// the operator to adopt these releases; the operator starts no helm if nothing differs.
+    /// Without release names, osdpl finds helm releases of the catalogue's charts, and writes the OpenStackDeployment
+    /// that describes them, with their passwords. It changes nothing in the cluster. With release names, it asks
+    /// the operator to adopt these releases. The operator does not run helm for a release that matches the spec.
     Adopt(adopt::Arguments),
     /// List services, presets, features and OpenStack releases, or describe one; no cluster needed.
     Catalog(catalog::Arguments),
@@ -128,7 +128,7 @@ enum Command {
     Preset(preset::Arguments),
     /// Approve the changes that wait for approval.
     Approve(approve::Arguments),
-    /// Unmanage releases, or detach the whole cloud: everything keeps running and can be managed by hand with helm.
+    /// Stop managing releases, or the whole cloud: everything keeps running, and you can manage it by hand with helm.
     Detach(detach::Arguments),
     /// Remove hosts of permanently deleted nodes from Nova and Neutron.
     Forget(forget::Arguments),
@@ -192,14 +192,16 @@ pub fn main() -> ExitCode {
 
 /// The limit of core dumps in bytes.
 ///
-/// With the limit 0, the kernel still pipes core dumps to a program if the node is set up so (`core(5)`). The limit 1
-/// also prevents this (Linux: `fs/coredump.c`). A core dump in a file is never so small, so the limit prevents it, too.
+/// A limit of 0 does not prevent all core dumps: the kernel still pipes them to a program if the node is set up so
+/// (`core(5)`). A limit of 1 prevents both a pipe (Linux: `fs/coredump.c`) and a file, because no core dump is so
+/// small.
 const CORE_LIMIT: u64 = 1;
 
 /// Keeps the kernel from writing the memory of this process to a file or to a program, because the memory contains the
 /// passwords of the cloud. helm, which reads passwords from its standard input, inherits the limit.
 ///
-/// Ignores failures: an unprivileged process may lower its own limit. If its limit is 0, it may not raise it to 1.
+/// Setting the limit fails only if the limit is 0 already: an unprivileged process may lower its limit, but not raise
+/// it. The function ignores this failure.
 fn disable_core_dumps() {
     use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
     let _ = setrlimit(Resource::Core, Rlimit { current: Some(CORE_LIMIT), maximum: Some(CORE_LIMIT) });

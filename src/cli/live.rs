@@ -1,4 +1,4 @@
-//! Loads a cloud from the cluster, and its desired state from the cluster's resource or a file.
+//! Loads a cloud from the cluster. Its desired state comes from the resource in the cluster, or from a file.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -28,9 +28,10 @@ pub(crate) struct LiveQuery<'a> {
 /// A cloud that was loaded from the cluster.
 pub(crate) struct Live {
     pub client: Client,
-    /// The resource of the loaded cloud: the resource in the cluster, changed by the file if there is one.
+    /// The resource of the loaded cloud: as it is in the cluster or, with a file, as it would be after applying the
+    /// file.
     pub deployment: OpenStackDeployment,
-    /// The resource in the cluster, without the content of the file; `None` if it does not exist yet.
+    /// The resource as it is now in the cluster; `None` if the file would create it.
     pub current: Option<OpenStackDeployment>,
     pub catalog: Arc<Catalog>,
     pub preview: Preview,
@@ -94,7 +95,8 @@ pub(crate) fn after_apply(file: &OpenStackDeployment, live: Option<&OpenStackDep
     applied
 }
 
-/// Returns a note if the operator ignores this resource: the operator manages only the oldest resource of a cluster.
+/// Returns a note if the operator ignores this resource, because the cluster has an older one. The operator manages
+/// only the oldest resource of a cluster.
 pub(crate) async fn superseded_by(
     client: &Client,
     live: Option<&OpenStackDeployment>,
@@ -103,6 +105,6 @@ pub(crate) async fn superseded_by(
     let all = all.list(&kube::api::ListParams::default()).await.map_err(readable)?;
     let older = osdpl_decide::find_older(&all.items, live);
     Ok(older.map(|older| {
-        format!("the operator ignores this resource: {older} is older, and there is one cloud per cluster")
+        format!("the operator runs only one cloud per cluster: it ignores this resource, because {older} is older")
     }))
 }

@@ -21,9 +21,8 @@ use osdpl_operator::helm::Program;
 use osdpl_operator::helm::template::{Capabilities, Template};
 use osdpl_values::{Values, get, leaves};
 
-/// The top-level keys of recorded values below which osdpl regards all values as public.
-///
-/// This includes values whose key is named like a secret, such as `images.tags.keystone_credential_setup`.
+/// The top-level keys of recorded values below which osdpl regards all values as public, even a value whose key is
+/// named like a secret. An example is `images.tags.keystone_credential_setup`.
 const PLAIN: [&str; 5] = ["images", "dependencies", "manifests", "pod", "labels"];
 
 /// Renders the manifests of releases with helm, from the charts that the user selected.
@@ -34,7 +33,7 @@ pub(crate) struct Renderer {
 }
 
 impl Renderer {
-    /// Opens the selected charts and finds helm; needs no cluster.
+    /// Opens the selected charts and finds helm. Does not connect to a cluster.
     pub(crate) async fn open(options: &ChartOptions) -> anyhow::Result<Self> {
         if options.source().is_none() {
             bail!("manifests are rendered from charts: name the operator's charts with --charts");
@@ -93,11 +92,11 @@ fn api_versions(groups: &[APIGroupDiscovery]) -> Vec<String> {
     found.into_iter().collect()
 }
 
-/// Returns a scrubber for the manifest of a release. `secrets` contains all secrets of the cloud, and `recorded` the
-/// recorded values of the release.
+/// Returns a scrubber that removes secrets from the manifest of a release. `secrets` contains all secrets of the cloud,
+/// and `recorded` the values in helm's record of the release.
 ///
-/// Scrubbing is expensive and a cloud has hundreds of secrets. So the scrubber contains only secrets that occur in the
-/// release's values.
+/// Scrubbing is expensive, and a cloud has hundreds of secrets. So the scrubber looks only for secrets that occur in
+/// the release's values.
 pub(crate) fn scrubber(release: &DesiredRelease, secrets: &[String], recorded: Option<&Values>) -> Scrubber {
     let mut found: BTreeSet<String> = BTreeSet::new();
     // If a later layer overrides a secret with a public value, the path is not secret in the desired values. The record
@@ -111,7 +110,7 @@ pub(crate) fn scrubber(release: &DesiredRelease, secrets: &[String], recorded: O
         found.extend(marked.filter_map(|path| get(values, path)).flat_map(collect_secret_scalars).map(Into::into));
         found.extend(collect_secret_texts(values));
         let all = serde_json::to_string(values).unwrap_or_default();
-        // `all` is JSON text, so look for the secret in the form that it has in JSON.
+        // `all` is JSON text, which escapes characters. So search it for the secret as JSON writes it.
         let is_contained = |secret: &&String| all.contains(Value::from(secret.as_str()).to_string().trim_matches('"'));
         found.extend(secrets.iter().filter(is_contained).cloned());
     }

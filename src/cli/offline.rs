@@ -21,11 +21,11 @@ pub(crate) struct Offline {
     pub selection: Selection,
     pub facts: Facts,
     pub desired: Desired,
-    /// The lines that tell the user which facts are placeholders.
+    /// A line for each fact that is a placeholder; the command prints these lines.
     placeholders: Vec<String>,
 }
 
-/// The error for a refused resource. osdpl has printed the findings before it returns this error.
+/// The error for a refused resource. The code that returns this error has already printed the findings.
 #[derive(Debug, thiserror::Error)]
 #[error("the resource is refused: {} error(s), see above", errors(.0))]
 pub(crate) struct Refused(pub Vec<Finding>);
@@ -133,7 +133,7 @@ impl Offline {
 
 /// Returns the resource of a file if it matches the CRD's schema.
 ///
-/// Does not look for other errors: the callers do this, some of them with facts from the cluster.
+/// Checks only the schema. The callers look for other errors, some of them with facts from the cluster.
 ///
 /// # Errors
 /// Returns an error if the resource does not match the schema ([`Refused`]). Before the error, the function prints

@@ -40,13 +40,13 @@ use webhook::Webhook;
 mod probes;
 mod webhook;
 
-/// How long the operator waits for its last passes after the signal to stop, when helm has ended.
+/// How long a stopping operator waits for its last passes, after its helm processes have ended.
 ///
-/// The waits for helm (20 s), the passes and the servers, and the release of the Lease, together stay below the
-/// `terminationGracePeriodSeconds` of the operator's chart.
+/// A stopping operator waits for helm (20 s), the passes and the servers, and releases the Lease. The sum of these
+/// times is below the `terminationGracePeriodSeconds` of the operator's chart.
 const LAST_PASSES: Duration = Duration::from_secs(10);
 
-/// How long the operator waits for the clients of its probes, its metrics and its webhook after the signal to stop.
+/// How long a stopping operator waits for open requests to its probes, its metrics and its webhook.
 const SERVER_STOP: Duration = Duration::from_secs(2);
 
 #[derive(Args)]
@@ -64,11 +64,11 @@ pub(crate) struct Arguments {
     /// no digest in the lock.
     #[arg(long, env = "OSDPL_ALLOW_HTTP_CHARTS")]
     allow_http_charts: bool,
-    /// The folder in which the operator caches charts, and helm its own files.
+    /// The folder for the operator's cache of charts, and for helm's own files.
     #[arg(long, env = "OSDPL_CACHE", default_value = "/var/cache/osdpl", value_name = "DIR")]
     cache: PathBuf,
-    /// The operator's namespace. Operators with the same namespace take turns: the holder of the Lease `osdpl` is
-    /// active, and the others wait.
+    /// The operator's namespace. Of several operators in the same namespace, only one is active: the holder of the
+    /// Lease `osdpl`. The others wait for the Lease.
     #[arg(long, env = "POD_NAMESPACE")]
     namespace: String,
     /// The address on which the operator serves probes.
@@ -77,18 +77,19 @@ pub(crate) struct Arguments {
     /// The address on which the operator serves metrics; default: the address of the probes.
     #[arg(long, env = "OSDPL_METRICS_LISTEN")]
     metrics_listen: Option<SocketAddr>,
-    /// The namespaces of the cloud, separated by commas: the operator has rights only there. Without this option, the
-    /// operator uses all namespaces.
+    /// The namespaces of the cloud, separated by commas, if the operator has rights only in these namespaces. Without
+    /// this option, the operator uses all namespaces.
     #[arg(long, env = "OSDPL_NAMESPACES", value_name = "NAMESPACES", value_delimiter = ',')]
     namespaces: Vec<String>,
-    /// Seconds that a node may be `NotReady` before the cloud's health names it.
+    /// Seconds that a node may be `NotReady` before the cloud's health reports the node.
     #[arg(long, env = "OSDPL_NODE_GRACE", value_name = "SECONDS", default_value_t = NODE_GRACE.as_secs())]
     node_grace: u64,
     /// Seconds after which the operator stops a reconcile pass and starts another one. A pass takes so long only if the
     /// API server does not respond.
     #[arg(long, env = "OSDPL_PASS_TIMEOUT", value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
     pass_timeout: u64,
-    /// Seconds between two checks of a node's maintenance, for changes that no watch reports, such as changes in Nova.
+    /// Seconds between two checks of a node's maintenance. The checks find changes that no watch reports, such as
+    /// changes in Nova.
     #[arg(long, env = "OSDPL_MAINTENANCE_POLL", value_name = "SECONDS", default_value_t = REQUEUE_DELAY.as_secs(), hide = true, value_parser = clap::value_parser!(u64).range(1..))]
     maintenance_poll: u64,
     #[command(flatten)]
@@ -123,7 +124,8 @@ impl Arguments {
         let (metrics, pass_timeout) = (Metrics::default(), Duration::from_secs(self.pass_timeout));
         let health =
             Health { metrics: metrics.clone(), runner: runner.clone(), leadership: leadership.clone(), pass_timeout };
-        // Serve the probes before the first request: a kubelet would kill a container that waits for the API server.
+        // Serve the probes before the first request to the API server. Otherwise, the kubelet would kill the container
+        // while the request waits for a response.
         let web = tokio::spawn(web::serve(listeners, health, stop.clone()));
         let mut elector = Elector::new(lease, &self.namespace, instance.clone(), pod.as_deref(), leadership.clone());
         let (trigger, scope) = (Arc::new(Notify::new()), self.scope());
@@ -151,7 +153,7 @@ impl Arguments {
             pass_timeout,
         };
         let context = Arc::new(Context::new(parts, &trigger));
-        // A standby also serves the webhook, which queries Nova. So its HTTP client must work without the Lease.
+        // The webhook queries Nova, even on a standby. So the webhook's HTTP client must work without the Lease.
         let always = HttpConfig { permit: Permit::default(), ..http_config.clone() };
         let webhook = self.webhook.serve(&context, &OpenStackClient::new(always), &stop).await?;
         let openstack = OpenStackClient::new(http_config);
@@ -194,7 +196,8 @@ impl Arguments {
             scrubber,
             node_grace: Duration::from_secs(self.node_grace),
             probing: self.probes.probing(http_config),
-            // The deletion of a cloud waits until Nova has no instances. Without a client for Nova, it would never end.
+            // The deletion of a cloud waits until Nova has no instances. Without a client for Nova, this wait would
+            // never end.
             nova: Some(http_config.clone()),
             tolerated_changes: Some(Arc::new(catalog.tolerated.clone())),
         }
@@ -246,7 +249,7 @@ impl Arguments {
     }
 }
 
-/// The parts of the operator that end before it releases the Lease.
+/// The parts of the operator that must end before the operator releases the Lease.
 struct Running {
     reconciling: JoinHandle<()>,
     maintenance: JoinHandle<()>,
@@ -323,8 +326,8 @@ async fn until_served(web: JoinHandle<()>, webhook: JoinHandle<()>) -> Result<()
     served
 }
 
-/// Reads the operator's Lease, and returns the stored secrets. The tasks read pod logs before the first reconcile pass,
-/// and must scrub these secrets from the logs.
+/// Reads the operator's Lease, and returns the secrets that the cluster stores for the clouds. The tasks read pod logs
+/// before the first reconcile pass, and must scrub these secrets from the logs.
 async fn read_before_start(
     elector: &mut Elector,
     client: &kube::Client,
@@ -335,8 +338,8 @@ async fn read_before_start(
     in_time(limit, stored_secrets(client, scope)).await.context("reading the secrets to scrub")
 }
 
-/// Waits for a request that the operator sends at its start. If it fails, the operator ends, and the kubelet restarts
-/// it.
+/// Waits for a request that the operator sends at its start. If the request fails, the operator ends, and the kubelet
+/// restarts it.
 ///
 /// # Errors
 /// Returns an error if the request fails, or the API server does not respond within `limit`.
@@ -353,8 +356,8 @@ where
 /// Waits for the signal to stop while the controller reconciles.
 ///
 /// # Errors
-/// Returns an error if a pass panicked, which ends the controller. The process must then exit. Otherwise it would still
-/// answer probes, but reconcile nothing.
+/// Returns an error if a pass panicked, which ends the controller. The process must then exit: without the controller,
+/// it would answer probes, but reconcile nothing.
 async fn wait_for_stop(reconciling: &mut JoinHandle<()>, stop_signal: impl Future<Output = ()>) -> anyhow::Result<()> {
     tokio::select! {
         // The panic hook has printed the message already. The error does not repeat it, because it may contain secrets.
@@ -402,7 +405,7 @@ impl Signals {
 }
 
 /// The arguments of `osdpl exec-helm PARENT PROGRAM ARGUMENTS…`. PARENT is the operator's process ID; helm ends when
-/// this process ends.
+/// the operator ends.
 #[derive(clap::Parser)]
 pub(crate) struct ExecArguments {
     parent: u32,

@@ -4,8 +4,8 @@
 use std::fmt::Display;
 use std::io::{ErrorKind, Write};
 
-/// The exit code that a shell reports for a process that SIGPIPE ended. If the reader closes the pipe, osdpl exits with
-/// this code, because an interrupted command must not look successful.
+/// The exit code if the reader closes the pipe: the code that a shell reports for a process that SIGPIPE ended. An
+/// interrupted command must not look successful.
 const BROKEN_PIPE: i32 = 141;
 /// The exit code if osdpl can't write to standard output. The code is not 1, because some commands exit with 1 if they
 /// find differences or failed test cases.

@@ -1,11 +1,11 @@
-//! Finds out whether a parent key of a path keeps helm from using the chart's default at this path.
+//! Finds out whether helm ignores the chart's default at a path because of the value of a parent key.
 
 use serde::Serialize;
 use serde_json::Value;
 
 use osdpl_values::{Path, Values, get};
 
-/// How a parent key keeps helm from using the chart's default at a path for which helm gets no value.
+/// Why helm ignores the chart's default at a path, although the values that helm gets do not set this path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum ParentEffect {
@@ -15,7 +15,7 @@ pub(crate) enum ParentEffect {
     Hidden,
 }
 
-/// Returns how a parent key keeps helm from using the chart's default at a path; `None` if the default applies.
+/// Returns why helm ignores the chart's default at a path; `None` if helm uses the default.
 pub(crate) fn parent_effect(all: &Values, path: &Path) -> Option<ParentEffect> {
     (1..path.keys().len()).find_map(|length| {
         let parent: Path = path.keys()[..length].iter().cloned().collect();

@@ -91,7 +91,7 @@ impl Arguments {
         Ok(if report.refused { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 
-    /// Resolves the file without a cluster, with the given charts.
+    /// Resolves the file without a cluster. Uses the charts that the user selected with `--charts`, if any.
     async fn resolve_offline(&self, document: &Document, catalog: &Catalog) -> anyhow::Result<Offline> {
         let mut resolved = Offline::resolve(document, catalog, &self.cluster_info.to_cluster_info())?;
         if self.chart_options.source().is_some() {
@@ -102,7 +102,7 @@ impl Arguments {
         resolved.report_findings(document)
     }
 
-    /// Returns the plan of a new cloud; if the resource is refused, a report with its findings.
+    /// Returns the plan of a new cloud. If the resource is refused, returns a report with its findings.
     fn new_cloud_report(&self, offline: anyhow::Result<Offline>, document: &Document) -> anyhow::Result<PlanReport> {
         match offline {
             Ok(Offline { deployment, desired, .. }) => {
@@ -131,8 +131,8 @@ impl Arguments {
         })
     }
 
-    /// With `--output json`, prints the findings about a file for which there is no plan. The command then prints the
-    /// error as text.
+    /// With `--output json`, prints the findings about a file that the command can't plan for. The command then also
+    /// prints the error as text.
     fn print_findings(&self) {
         let Some(file) = self.file.as_deref().filter(|_| self.output == Format::Json) else { return };
         let Ok(Some(report)) = report(file, &self.catalog) else { return };
@@ -152,7 +152,7 @@ impl Arguments {
 
     /// Whether to plan without a cluster, because the user requests it or no cluster is configured.
     ///
-    /// If the cluster is misconfigured or does not respond, the command fails instead.
+    /// Returns `false` for a cluster that is misconfigured or does not respond, so that the command fails.
     fn is_offline(&self) -> bool {
         if self.offline || self.target.cluster.is_selected() {
             return self.offline;

@@ -1,4 +1,4 @@
-//! `osdpl preset diff A B`: shows the changes between presets, without a cluster.
+//! `osdpl preset diff A B`: shows how a cloud changes if other presets replace its presets; no cluster needed.
 
 mod compare;
 
@@ -34,10 +34,11 @@ enum Command {
 
 #[derive(Args)]
 struct Diff {
-    /// The presets of the first cloud, separated by commas, in the order of composition: `compute`.
+    /// The presets of the first cloud, such as `compute`: separated by commas, in the order in which osdpl composes
+    /// them.
     #[arg(value_name = "A", value_parser = parse_presets)]
     before: Presets,
-    /// The presets of the second cloud, which osdpl compares with the first cloud: `compute,ha`.
+    /// The presets of the second cloud, such as `compute,ha`. osdpl compares this cloud with the first cloud.
     #[arg(value_name = "B", value_parser = parse_presets)]
     after: Presets,
     /// The OpenStack release; default: the release of the file's resource, or the newest release.

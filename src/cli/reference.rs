@@ -1,5 +1,5 @@
-//! Describes the catalogue, for `osdpl catalog` and the reference documentation: lists of items, and a page for each
-//! item.
+//! Describes the catalogue, for `osdpl catalog` and the reference documentation: lists of entries, and a page for each
+//! entry. An entry is a service, a preset, a feature or an OpenStack release.
 //!
 //! This module does no I/O. A page shows a file of the catalogue as written, with its expressions. In contrast, `osdpl
 //! render` and `osdpl explain` show the values that result from a spec.
@@ -23,7 +23,7 @@ pub use pages::pages;
 use osdpl_core::catalog::{Files, did_you_mean, file};
 use osdpl_values::yaml;
 
-/// The kinds of items in a catalogue.
+/// The kinds of entries in a catalogue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// Services with their releases.
@@ -50,7 +50,7 @@ impl Kind {
         }
     }
 
-    /// Returns the name of one item of this kind, such as `service`, for messages.
+    /// Returns the name of one entry of this kind, such as `service`, for messages.
     fn one(self) -> &'static str {
         match self {
             Self::Services => "service",
@@ -70,16 +70,16 @@ impl Kind {
     }
 }
 
-/// An item of the catalogue, as a list of items shows it.
+/// An entry of the catalogue, as a list of entries shows it.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct ListEntry {
-    /// The name of the item.
+    /// The name of the entry.
     pub name: String,
-    /// The description of the item in one line.
+    /// The description of the entry in one line.
     pub description: String,
 }
 
-/// The full description of an item.
+/// The full description of an entry.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Description {
     /// The description as JSON, for programs.
@@ -88,22 +88,22 @@ pub struct Description {
     pub page: String,
 }
 
-/// The reason why an item can't be described.
+/// The reason why an entry can't be described.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file does not match its schema.
     #[error("{0}; correct the file")]
     Yaml(#[from] yaml::Error),
-    /// There is no item of that name.
+    /// There is no entry of the requested kind and name.
     #[error("there is no {kind} {name:?}{hint}; there are {known}")]
     Unknown {
-        /// The kind of the item.
+        /// The requested kind.
         kind: &'static str,
         /// The name that was requested.
         name: String,
-        /// `, did you mean …?`, or empty.
+        /// A similar name, in the form `, did you mean …?`; empty if no name is similar.
         hint: String,
-        /// The names that exist, separated by commas.
+        /// The names of all entries of this kind, separated by commas.
         known: String,
     },
 }
@@ -134,7 +134,7 @@ impl Reference {
         })
     }
 
-    /// Lists all items of a kind, by name.
+    /// Returns all entries of a kind, sorted by name.
     pub fn list(&self, kind: Kind) -> Vec<ListEntry> {
         let line =
             |name: &String, description: &String| ListEntry { name: name.clone(), description: description.clone() };
@@ -146,10 +146,10 @@ impl Reference {
         }
     }
 
-    /// Describes one item.
+    /// Describes one entry.
     ///
     /// # Errors
-    /// Returns an error if there is no item of that name.
+    /// Returns an error if there is no entry of this kind and name.
     pub fn describe(&self, kind: Kind, name: &str) -> Result<Description, Error> {
         let found = match kind {
             Kind::Services => self.services.get(name).map(|entry| self.service(entry)),

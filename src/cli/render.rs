@@ -47,20 +47,20 @@ pub(crate) struct Arguments {
     /// same in each run. Secrets that you wrote yourself stay redacted.
     #[arg(long, conflicts_with = "credentials")]
     placeholders: bool,
-    /// Write `<release>.yaml` files with the values, and install.sh, which runs helm with these files, into this folder
-    /// instead of printing the values.
+    /// Do not print the values, but write files into this folder: `<release>.yaml` with the values of each release, and
+    /// install.sh, which runs helm with these values.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Write the REAL credentials of the cluster: passwords and keys in clear text. The folder must be accessible only
-    /// to you (0700), its files get mode 0600. osdpl renders the cluster's resource, or the resource in --file
-    /// as if it were applied.
+    /// to you (0700); its files get mode 0600. osdpl renders the resource in the cluster, or the resource in --file as
+    /// if it were applied.
     #[arg(long, requires = "out")]
     credentials: bool,
-    /// Also render the manifests of the charts (--charts). Without --out, print the manifests instead of the values.
-    /// Secrets in manifests are always redacted.
+    /// Also render the manifests. Requires --charts. Without --out, print the manifests instead of the values. Secrets
+    /// in manifests are always redacted.
     #[arg(long)]
     manifests: bool,
-    /// The major version of the helm that runs install.sh; default: the version that the operator reports, or else 4.
+    /// The major version of the helm that install.sh runs; default: the version that the operator reports, or else 4.
     #[arg(long, value_name = "3|4", value_parser = clap::value_parser!(u32).range(3..=4), requires = "out")]
     helm_major: Option<u32>,
     #[command(flatten)]
@@ -81,7 +81,7 @@ struct Cloud {
     /// The Jobs that install.sh deletes before an upgrade, by release.
     jobs: BTreeMap<String, Vec<String>>,
     helm: Version,
-    /// The cluster that the credentials were read from; `None` if they are not real.
+    /// The cluster that the credentials were read from; `None` if the credentials are placeholders.
     cluster: Option<script::ClusterIdentity>,
     /// The secrets that must not be shown in manifests.
     secrets: Vec<String>,
@@ -106,7 +106,7 @@ impl Arguments {
             Some(_) | None => None,
         };
         let cloud = if self.credentials { Box::pin(self.read_cluster()).await? } else { self.read_file()? };
-        // Check the schema only with --credentials; otherwise, `read_file` has already validated the whole file.
+        // Without --credentials, `read_file` has already validated the whole file, including the schema.
         if let Some(file) = self.file.as_ref().filter(|_| self.credentials) {
             check_schema(&Document::read(file)?, &cloud.catalog)?;
         }
@@ -165,7 +165,8 @@ impl Arguments {
     /// Returns the selected releases. With `--out`, the releases are in dependency order.
     ///
     /// # Errors
-    /// Returns an error if the cloud has no such release, or if osdpl can't determine the values of a selected release.
+    /// Returns an error if the cloud lacks a requested release, or if osdpl can't determine the values of a selected
+    /// one.
     fn select_releases<'a>(&self, desired: &'a Desired) -> anyhow::Result<Vec<(&'a str, &'a DesiredRelease)>> {
         if let Some(unknown) = self.releases.iter().find(|name| !desired.releases.contains_key(*name)) {
             let names = || desired.releases.keys().map(String::as_str);
@@ -215,8 +216,8 @@ fn user_secret_paths(layer: &Layer, secret: &[Path]) -> Vec<Path> {
     }
 }
 
-/// Returns every leaf that a layer sets at or below a secret path. This includes values with which the user replaces a
-/// generated credential.
+/// Returns the paths of all leaves that a layer sets at or below a secret path. This includes values with which the
+/// user replaces a generated credential.
 fn secret_leaves(layer: &Layer, secret: &[Path]) -> Vec<Path> {
     let paths = leaves(&layer.values).into_iter().map(|(path, _)| path);
     paths.filter(|path| secret.iter().any(|secret| secret.covers(path))).collect()

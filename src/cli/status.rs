@@ -56,8 +56,8 @@ impl Arguments {
     }
 }
 
-/// Prints the lines that are not in `last`, one for each changed release, and returns all lines. `--watch` calls this
-/// function if standard output is not a terminal.
+/// Prints one line for each release that has changed, and returns the lines of all releases. `last` contains the lines
+/// before the change. `--watch` calls this function if standard output is not a terminal.
 fn print_changes(deployment: &OpenStackDeployment, last: &[String]) -> Vec<String> {
     let status = deployment.status.clone().unwrap_or_default();
     let children = status.children.iter().map(|(name, child)| line(name, child));
@@ -68,7 +68,7 @@ fn print_changes(deployment: &OpenStackDeployment, last: &[String]) -> Vec<Strin
     lines
 }
 
-/// Returns the symbol that shows whether a release is ready, failed or unmanaged, absent, or in progress.
+/// Returns the symbol of a release's state: ready (✔), failed or unmanaged (✘), absent (·), or in progress (…).
 fn mark(child: &HelmReleaseStatus) -> char {
     match (child.ready, child.status.as_str()) {
         (true, _) => '✔',
@@ -181,7 +181,7 @@ fn tests(tests: &BTreeMap<String, TestStatus>) -> String {
 }
 
 /// Returns the section about NodeMaintenance resources as text. It is empty if the API server can't list these
-/// resources, because the command also shows the cloud without them.
+/// resources: a failure to list them must not prevent the rest of the output.
 async fn maintenances(client: &kube::Client) -> String {
     let all = Api::<NodeMaintenance>::all(client.clone()).list(&ListParams::default()).await;
     let mut text = String::new();

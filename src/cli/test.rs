@@ -1,4 +1,4 @@
-//! `osdpl test`: checks users' assertions about the values of their clouds, in their own CI; no cluster needed.
+//! `osdpl test`: compares the values of clouds with the expectations in users' test files; no cluster needed.
 
 mod case;
 mod cloud;
@@ -114,7 +114,7 @@ impl<'a> CatalogCache<'a> {
         Ok(loaded)
     }
 
-    /// Returns the cloud of a case in this file.
+    /// Returns the cloud that a case describes. `file` is the file of cases.
     fn cloud(&mut self, file: &Path, suite: &Suite, case: &Case) -> anyhow::Result<Cloud> {
         let name = case.file.as_ref().or(suite.file.as_ref().filter(|_| case.spec.is_none()));
         let Some(name) = name else {

@@ -1,4 +1,4 @@
-//! Lists the values that an upgrade of a release changes, for the output of commands, without secrets.
+//! Lists the values that an upgrade of a release changes, for the output of commands. Redacts secrets by default.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -38,8 +38,8 @@ pub(crate) struct Change {
 pub(crate) fn changes(name: &str, release: &DesiredRelease, preview: &Preview, options: DisplayOptions) -> Vec<Change> {
     let without_values = |path: String| Change { path, before: None, after: None, source: None };
     let (before, after) = match (preview.compared.get(name), preview.recorded.get(name)) {
-        // If another tool created the release, compare the merged values, which are the chart's defaults with the
-        // overrides. The tool may have set other overrides that have the same result.
+        // If another tool created the release, compare the merged values: the chart's defaults with the overrides. The
+        // tool's overrides may differ from osdpl's, although the merged values are the same.
         (Some(compared), _) => (&compared.before, &compared.after),
         (None, None) => return Vec::new(),
         (None, Some(Err(problem))) => return vec![without_values(format!("(unknown: {problem})"))],
@@ -69,13 +69,14 @@ pub(crate) fn changes(name: &str, release: &DesiredRelease, preview: &Preview, o
 
 /// Replaces the secret values of a release with `<redacted>`.
 ///
-/// A value is secret if its layer marks it as secret, or if it contains a known secret. Helm's records have no marks.
-/// So a value is also secret if its key is named like a secret, or if it belongs to a Secret manifest among the values.
+/// A value is secret if its layer marks it as secret, or if it contains a secret that the scrubber knows. Helm's
+/// records have no marks. So a value is also secret if its key is named like a secret, or if it is part of a Secret's
+/// manifest in the values.
 pub(crate) struct Redactor<'a> {
     release: &'a DesiredRelease,
     scrubber: &'a Scrubber,
-    /// The recorded and the desired values can contain manifests of Secrets. These are the paths of the secret data in
-    /// such manifests.
+    /// The paths of the secret data in manifests of Secrets. The recorded and the desired values can contain such
+    /// manifests.
     paths_in_secrets: Vec<Path>,
 }
 
@@ -97,7 +98,7 @@ impl<'a> Redactor<'a> {
         Self { release, scrubber, paths_in_secrets: values.into_iter().flat_map(find_secret_paths).collect() }
     }
 
-    /// Returns the value at a path, or a replacement if it is secret.
+    /// Returns the value at a path, or `<redacted>` if the value is secret.
     pub(crate) fn value(&self, values: &Values, path: &Path, source: ValuesSource) -> Option<Value> {
         let value = get(values, path)?;
         let marks = match source {

@@ -61,10 +61,11 @@ impl Arguments {
     }
 }
 
-/// Calls `report` with the resource and after each change of it, until `report` returns an exit code.
+/// Calls `report` with the current resource, and again after each change of the resource, until `report` returns an
+/// exit code.
 ///
 /// # Errors
-/// Returns an error if someone deletes the resource, or if the API server can't be read for the time `limit`.
+/// Returns an error if someone deletes the resource, or if reading it fails for longer than `limit`.
 pub(crate) async fn follow(
     client: kube::Client,
     deployment: &OpenStackDeployment,
@@ -88,8 +89,8 @@ pub(crate) async fn follow(
                 return Err(error.context(format!("watching OpenStackDeployment {namespace}/{name}")));
             }
         };
-        // A failed watch starts again, and reports nothing until the resource changes. So only a read finds out whether
-        // the failure lasts.
+        // After a failure, the watch starts again, but reports nothing until the resource changes. So read the
+        // resource, to find out whether the API server still fails.
         let found = match event {
             Ok(found) => Ok(found),
             Err(_) => api.get_opt(&name).await,
@@ -117,8 +118,8 @@ pub(crate) fn is_ready(deployment: &OpenStackDeployment) -> bool {
     true_condition(deployment, condition::READY).is_some()
 }
 
-/// Returns a message if the operator has not observed the current spec yet. Commands show this message instead of the
-/// outdated status.
+/// Returns a message if the operator has not observed the current spec yet, so that the status is outdated. Commands
+/// show this message instead of the status's own message.
 pub(crate) fn stale_status_message(deployment: &OpenStackDeployment) -> Option<String> {
     if current(deployment).is_some() {
         return None;

@@ -168,7 +168,7 @@ pub fn no_nodes(workload: &Workload, nodes: Option<usize>) -> String {
     let of = nodes.map_or_else(|| "no node".to_owned(), |nodes| format!("none of {nodes} nodes"));
     match workload.node_selector.as_str() {
         "" => format!("{of} is selected by its DaemonSet"),
-        labels => format!("{of} has {labels}, which its DaemonSet selects"),
+        labels => format!("{of} has {labels}, which the DaemonSet selects"),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Defines actions. An action is one write of a plan, as data.
+//! Defines actions. An action describes one write of a plan; the operator executes it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -102,9 +102,9 @@ pub enum Action {
     CleanUp {
         /// The namespace and name of the release.
         release: ReleaseKey,
-        /// The failed revisions that may have left objects behind, and the revisions whose objects osdpl keeps.
+        /// The revisions that may have left objects behind, and the revisions whose objects osdpl keeps.
         cleanup: Cleanup,
-        /// The revisions of other releases whose objects osdpl must keep.
+        /// Other releases, each with a revision whose objects osdpl must keep.
         others: Vec<(ReleaseKey, u32)>,
     },
     /// Create a namespace.
@@ -261,7 +261,7 @@ impl Action {
 
     /// Returns the kind, namespace and name of every object that osdpl itself changes in this action.
     ///
-    /// The result does not contain objects that helm changes.
+    /// The result does not contain objects that helm changes. For a cleanup, it contains only the release records.
     pub fn objects(&self, observed: &Observed) -> Vec<(&'static str, String, String)> {
         let record = |key: &ReleaseKey, revision: i64| {
             ("Secret", key.namespace.clone(), format!("sh.helm.release.v1.{}.v{revision}", key.name))

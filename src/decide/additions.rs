@@ -1,9 +1,9 @@
 //! Decides which additions to the catalogue are approved.
 //!
 //! The spec names the `ConfigMap`s with additions, but other people may edit these `ConfigMap`s. So osdpl uses new
-//! content without a further approval in two cases: the spec names the digest of the content, or the status has no
-//! digest of this addition yet. Any other new content waits until a person approves the target hash. The digests of the
-//! approved contents are in the status, because only the operator writes the status.
+//! content without a person's approval in only two cases: the spec names the digest of the content, or the status has
+//! no digest of this addition yet. Any other new content waits until a person approves the target hash. osdpl stores
+//! the digests of the approved contents in the status, because only the operator writes the status.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -52,8 +52,8 @@ mod tests {
         .unwrap()
     }
 
-    /// Returns the changed additions, and the approved digests after a pass with `policy`. The content of each addition
-    /// has the digest `new`.
+    /// Returns the changed additions, and the digests that are approved after a pass with `policy`. The content of each
+    /// addition has the digest `new`.
     fn decided(catalog: &Value, status: &Value, policy: Policy) -> (Vec<String>, Value) {
         let names = catalog.as_array().unwrap().iter().map(|entry| entry["name"].as_str().unwrap().to_owned());
         let additions = names.map(|name| (name, "new".to_owned())).collect();

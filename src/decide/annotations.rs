@@ -24,7 +24,7 @@ const ALL: &str = "all";
 
 /// Returns the policy without the repairs that osdpl has already started.
 ///
-/// osdpl repairs a release once per annotation, even while the annotation still names the release.
+/// osdpl repairs a release only once for each request, even while the annotation still names the release.
 pub(crate) fn without_started_repairs(kept: &mut Kept, mut policy: Policy) -> Policy {
     kept.repairing.retain(|name| policy.repair.contains(name));
     policy.repair.retain(|name| !kept.repairing.contains(name));

@@ -8,7 +8,7 @@ use osdpl_core::desired::{Desired, DesiredRelease};
 use osdpl_core::observed::{Observed, ObservedRelease};
 use osdpl_values::{Path, Values, get, set};
 
-/// Makes `osdpl plan` treat releases as unchanged if it lacks data about them.
+/// Makes `osdpl plan` treat a release as unchanged if the command lacks data about the release.
 ///
 /// Returns the recorded values of the releases whose desired inputs differ from the inputs in their newest record.
 pub(crate) fn adjust(
@@ -46,8 +46,8 @@ fn assume_inputs(assumed: &Assumed, desired: &mut Desired, observed: &Observed, 
         let Some(release) = desired.releases.get_mut(name) else { continue };
         let (Some(existing), Some(Ok(values))) = (ours(release, observed), recorded.get(name)) else { continue };
         keep_tags(&mut release.values, values);
-        // If someone else made the newest revision, osdpl keeps that revision until the spec changes. The digest of the
-        // inputs of the newest revision that osdpl made shows whether the spec changed.
+        // If someone else made the newest revision, osdpl keeps that revision until the spec changes. So assume the
+        // inputs of the newest revision that osdpl itself made, as if the spec had not changed since.
         if existing.attempt.as_ref().is_some_and(|attempt| attempt.revision != existing.revision) {
             release.inputs = existing.own_inputs.clone().unwrap_or_default();
         } else if release.values == **values
@@ -63,7 +63,7 @@ fn assume_inputs(assumed: &Assumed, desired: &mut Desired, observed: &Observed, 
     }
 }
 
-/// Treats the images of a release as unchanged if its values name the same images as the recorded values.
+/// Treats the images of a release as unchanged if its desired values and its recorded values name the same images.
 ///
 /// The charts may name more images, but `osdpl plan` has not read the charts.
 fn assume_images(desired: &mut Desired, observed: &Observed, recorded: &RecordedValues) {

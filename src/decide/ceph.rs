@@ -28,7 +28,7 @@ pub(crate) use object_store::{release as release_object_stores, used_by_foreign}
 pub use rook::OBJECT_STORE;
 use rook::{CLUSTER, RequestState};
 
-/// Returns the objects that describe the Ceph cluster of a spec: a Secret, or objects of Rook.
+/// Returns references to the objects that contain the settings of a spec's Ceph cluster: a Secret, or objects of Rook.
 pub(crate) fn references(spec: &OpenStackDeploymentSpec, namespace: &str) -> Vec<Reference> {
     let Some(feature) = feature(spec) else { return Vec::new() };
     let secret =
@@ -154,8 +154,8 @@ fn request_from_rook(draft: &mut Draft<'_>, rook: &RookSettings, declared: &mut 
 /// Plans to delete the objects for Ceph that no release mounts any more, once every release runs with the desired
 /// inputs.
 ///
-/// Before that, pods of an old revision may still mount the objects. If osdpl can't read Ceph's settings, it deletes
-/// nothing. The objects in `needed` stay, too.
+/// Until then, pods of an old revision may still mount the objects. If osdpl can't read Ceph's settings, it deletes
+/// nothing. It never deletes the objects in `needed`.
 pub(crate) fn plan_ceph_cleanup(
     draft: &mut Draft<'_>,
     declared: Option<&DeclaredCeph>,

@@ -1,6 +1,6 @@
-//! Finds the value paths that upgrades waiting for approval would change.
+//! Finds, for each upgrade that waits for approval, the value paths that the upgrade would change.
 //!
-//! osdpl reads the release record of such an upgrade once, and keeps the paths.
+//! For each such upgrade, osdpl reads the newest record of the release once, and keeps the paths for later passes.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ const MAX_PATHS: usize = 20;
 /// How long osdpl waits before it retries to read a record. Meanwhile helm may replace a record that can't be read.
 const RETRY_INTERVAL: SignedDuration = SignedDuration::from_secs(30);
 
-/// Returns the value paths that each upgrade waiting for approval would change, by release.
+/// Returns, for each release whose upgrade waits for approval, the value paths that the upgrade would change.
 ///
 /// If the paths of a release are unknown, the list contains a text with the reason instead.
 pub(crate) fn pending_changes(
@@ -41,8 +41,8 @@ pub(crate) fn pending_changes(
         all.insert(name.to_owned(), changes.shown());
         kept.insert(release.key.clone(), changes);
     }
-    // While the cloud waits for approval, no watch triggers a pass. So the plan requests the pass that reads a failed
-    // record again.
+    // While the cloud waits for approval, no watch triggers a pass. So the plan requests the pass that retries to read
+    // a record.
     draft.requeue(next_retry(&kept));
     draft.kept.changes = kept;
     all
@@ -86,7 +86,7 @@ impl Changes {
     }
 }
 
-/// If `paths` is empty, adds a text that no value changes, but other inputs of the release do.
+/// If `paths` is empty, adds a text that names the inputs which change instead of values.
 fn or_no_value(mut paths: Vec<String>) -> Vec<String> {
     if paths.is_empty() {
         paths.push("(no value changes, but the chart, helm's version or helm's flags do)".to_owned());

@@ -1,4 +1,4 @@
-//! Decides which charts of releases the operator fetches, and which placeholders osdpl uses until it has fetched them.
+//! Decides which charts of releases the operator fetches, and which placeholders osdpl uses for missing charts.
 //!
 //! A restarted operator may need minutes to pull all charts. Until then, osdpl takes the version and digest of a
 //! missing chart from the status, as a placeholder. With placeholders osdpl can watch the cloud, but it upgrades a
@@ -31,7 +31,7 @@ const RETRY_INTERVAL: SignedDuration = SignedDuration::from_secs(30);
 /// the digests of earlier versions.
 const MAX_RECORDS: usize = 256;
 
-/// The releases whose charts are only placeholders. The value is the reason why the upgrade of the release waits.
+/// The releases whose charts are only placeholders. Each value says why the upgrade of the release waits.
 pub(crate) type Placeholders = BTreeMap<String, Blocked>;
 
 /// Returns the chart to request for a release; `None` if the catalogue does not have the release.
@@ -103,7 +103,7 @@ pub struct KnownCharts {
     pub facts: BTreeMap<String, Result<ChartInfo, Blocked>>,
     /// The chart to request for each release.
     pub requests: BTreeMap<String, ChartRequest>,
-    /// The earliest time at which the operator retries to fetch a chart; `None` if the operator could fetch all charts.
+    /// The earliest time at which the operator retries to fetch a chart; `None` if no fetch has failed.
     pub retry: Option<Timestamp>,
 }
 
@@ -204,7 +204,7 @@ pub(crate) fn wait_for_charts(plan: &mut Plan, placeholders: &Placeholders) {
 
 /// Returns whether the operator keeps the stored status, because a new status would contain less information.
 ///
-/// If the status is of the current generation, the operator keeps it until every chart is fetched or has a placeholder.
+/// If the status is of the current generation, the operator keeps it while it fetches a chart that has no placeholder.
 /// If the spec is newer, the operator keeps the status while some charts are placeholders and the plan changes nothing.
 pub(crate) fn keeps_status(
     deployment: &OpenStackDeployment,
@@ -252,9 +252,10 @@ mod tests {
         Decision { key: ReleaseKey::new("openstack", "store"), step, cleanup: None, drift_action: None }
     }
 
-    /// Returns the placeholders for two releases, and the digest of the chart of `store`.
+    /// Returns the releases with placeholders, and the digest of the chart of `store`.
     ///
-    /// The chart of `store` is being fetched; the fetch of the chart of `front` failed.
+    /// There are two releases. The operator still fetches the chart of `store`. It could not fetch the chart of
+    /// `front`.
     fn placeholders(change: serde_json::Value) -> (Vec<String>, Option<String>) {
         let catalog = Catalog::load(&osdpl_core::testing::files(&[])).unwrap();
         let blocked = |reason: &str| Err(Blocked { reason: reason.into(), message: "x".into() });
@@ -285,7 +286,7 @@ mod tests {
         }
     }
 
-    /// Returns the request for the chart of `store`, if the spec sets the release's settings to `own`.
+    /// Returns the request for the chart of `store`. `own` are the settings of the release in the spec.
     fn request(charts: &Charts, own: &serde_json::Value) -> ChartRequest {
         let catalog = Catalog::load(&osdpl_core::testing::files(&[])).unwrap();
         let services = json!({"store": {"releases": {"store": own}}});
@@ -366,15 +367,15 @@ mod tests {
         fetching.releases.values_mut().for_each(|release| release.blocked = Some(blocked.clone()));
         assert!(
             keeps_status(&same, &fetching, &empty, false, &waiting),
-            "the operator keeps the status while a chart has no placeholder"
+            "the operator keeps a current status while a chart has no placeholder"
         );
         assert!(
             !keeps_status(&same, &known, &replaced, false, &idle),
-            "the operator reports if all charts have placeholders"
+            "the operator replaces a current status if every chart has a placeholder"
         );
         assert!(
             keeps_status(&newer, &known, &replaced, false, &idle),
-            "the operator keeps the status if the new spec may change charts"
+            "the operator keeps an older status while a placeholder hides whether the new chart changes anything"
         );
         assert!(!keeps_status(&newer, &known, &replaced, false, &waiting), "the operator reports a waiting release");
         assert!(!keeps_status(&newer, &known, &replaced, true, &idle), "the operator reports a refused spec");
@@ -384,7 +385,7 @@ mod tests {
         );
         assert!(
             !keeps_status(&newer, &known, &empty, false, &idle),
-            "the operator reports if all charts are available"
+            "the operator replaces an older status if all charts are available"
         );
     }
 }

@@ -88,9 +88,11 @@ pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
 struct Cloud {
     selection: Arc<Selection>,
     resolved: Arc<Resolved>,
-    /// The name of each release in the catalogue, by namespace and name. Releases that are not desired are included.
+    /// The catalogue's name of each release, by the release's namespace and name in the cluster. The map also contains
+    /// releases that are not desired.
     names: BTreeMap<ReleaseKey, String>,
-    /// The objects that pods of releases that osdpl does not manage may need, such as those of a detached cloud.
+    /// The objects that osdpl must keep, because pods of unmanaged releases may need them, such as pods of a detached
+    /// cloud.
     needed: Needed,
     placeholders: Placeholders,
     removals: nodes::LabelRemovals,
@@ -104,8 +106,8 @@ fn is_refused(draft: &Draft<'_>, selection: &Selection, desired: &Desired) -> bo
     selection.is_refused() || findings.into_iter().any(|finding| finding.level == Level::Error)
 }
 
-/// Returns a plan that only stores credentials. The rest of the decision follows in the next pass, because it depends
-/// on the values that the operator generates.
+/// Returns a plan that only stores credentials. The next pass makes the other decisions, because they depend on the
+/// values that the operator generates.
 fn store_credentials(mut draft: Draft<'_>, resolved: &Resolved, selection: Arc<Selection>) -> Plan {
     draft.actions.retain(|planned| matches!(planned.action, Action::StoreCredentials(_)));
     let (facts, spec) = (resolved.facts.clone(), Some(resolved.spec.clone()));
@@ -114,8 +116,8 @@ fn store_credentials(mut draft: Draft<'_>, resolved: &Resolved, selection: Arc<S
 
 /// Completes the plan of a pass.
 ///
-/// `plan` contains the decision about releases. The function adds the rest of the draft, such as requests, actions,
-/// problems, and the data to keep for the next decision.
+/// `plan` contains the decision about releases. The function adds the results in `draft`: requests, actions, problems,
+/// and the data to keep for the next decision.
 fn finish(mut draft: Draft<'_>, cloud: Cloud, plan: Plan) -> Plan {
     let Cloud { selection, resolved, names, placeholders, refused, .. } = cloud;
     let deployment = &draft.snapshot.deployment;
@@ -183,7 +185,7 @@ fn collect_facts(
     placeholders
 }
 
-/// Returns the desired state, and for `osdpl plan` the recorded values of releases.
+/// Returns the desired state and, for `osdpl plan`, the recorded values of releases.
 ///
 /// If spec, catalogue and facts are the same as in the last pass, the function returns the desired state of the last
 /// pass.
@@ -232,7 +234,7 @@ fn decide_releases(draft: &mut Draft<'_>, cloud: &Cloud, mut observed: Observed)
     }
     observed.label_losses = nodes::label_losses(&cloud.removals);
     observed.rolling_batches = rollout::rolling_batches(&rollouts::last(draft), desired);
-    // Errors about additions come first, because they may cause the other errors.
+    // Errors about additions to the catalogue come first, because they may cause the other errors.
     let mut findings = draft.snapshot.catalog_findings.clone();
     findings.extend(desired.findings.iter().cloned());
     findings.append(&mut draft.findings);
@@ -278,8 +280,9 @@ fn take_steps(
     rollouts::plan_strategies(draft, desired, observed, &releases);
     releases::plan_steps(draft, &mut releases, desired, observed, policy);
     let mut owned = plan::owned(desired, observed, &releases);
-    // The status must not name new releases in a namespace in which the operator has no rights: osdpl never installs a
-    // release there. But it must keep the releases that osdpl installed while the operator still had the rights.
+    // Consider a namespace in which the operator has no rights. osdpl installs no new release there, so the status must
+    // not name new releases. But the status must still name the releases that osdpl installed before the operator
+    // lost the rights.
     owned.retain(|key| draft.snapshot.is_permitted(&key.namespace));
     owned.extend(namespaces::owned_outside(draft.snapshot, observed).cloned());
     let owned = Some(owned);

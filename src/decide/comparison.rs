@@ -15,9 +15,9 @@ use osdpl_core::release::{ADOPTED, Status};
 /// Compares every desired release whose newest revision osdpl did not make; returns the comparisons that this pass
 /// made.
 ///
-/// osdpl keeps a comparison while the revision and the desired inputs stay the same. If a person requested the
-/// adoption, osdpl repeats the comparison after a while, because another tool may manage the release by then. osdpl
-/// does not compare a release whose chart is missing.
+/// osdpl keeps a comparison while the revision and the desired inputs stay the same. If a person requested the adoption
+/// of the release, osdpl repeats the comparison after a while, because another tool may manage the release by then.
+/// osdpl does not compare a release whose chart is missing.
 pub(crate) fn compare_releases(
     draft: &mut Draft<'_>,
     desired: &Desired,
@@ -41,8 +41,8 @@ pub(crate) fn compare_releases(
             all.insert(release.key.clone(), known.clone());
             continue;
         }
-        // If osdpl made no revision of the release, the read also looks for another tool that manages the release. If
-        // osdpl made an earlier revision, the newest one is a manual upgrade, and osdpl still manages the release.
+        // If osdpl made no revision of the release, also look for another tool that manages the release. If osdpl made
+        // an earlier revision, the newest revision is a manual upgrade, and osdpl still manages the release.
         let read =
             Read::Source { release: release.key.clone(), revision: existing.revision, owner: !existing.is_ours() };
         let Some(Response::Source(source)) = draft.read(read).map(|received| &received.response) else { continue };

@@ -1,8 +1,8 @@
 //! Decides the next action and the status of a maintenance.
 //!
 //! ```text
-//! drain            turn → disable the compute service → instances → quorum → cordon: ready to drain
-//! restore          uncordon → node, DaemonSet pods and agents are up → enable the compute service
+//! drain            prepares: wait for the turn → disable the compute service → empty the host → check quorums → cordon
+//! restore          returns: uncordon → wait for the node, its pods and agents → enable the compute service
 //! turn             windows, limits by role, precedence    instances  which to migrate, and which cannot be migrated
 //! eviction_checks  quorums and disruption budgets         agents     checks before the compute service is enabled
 //! observed         the observed state                     report     the status
@@ -86,8 +86,9 @@ pub(crate) enum Action {
     RemoveFinalizer,
 }
 
-/// The delay until the next pass of a maintenance that waits for a change that no watch reports, such as a change in
-/// Nova.
+/// The delay until the next pass of a maintenance that waits.
+///
+/// The delay is necessary because no watch reports some changes, such as a change in Nova.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum RequeueDelay {
     /// The next pass starts in two seconds or less, because a migration is in progress.
@@ -103,8 +104,9 @@ pub(crate) struct Decision {
     pub action: Option<Action>,
     /// The delay until the next pass, if the maintenance waits for a change that no watch reports.
     pub requeue: Option<RequeueDelay>,
-    /// The time at which the next pass must start, because the window begins or ends then, or Nova must be queried
-    /// again; `None` if there is no such time.
+    /// The time at which the next pass must start; `None` if there is no such time.
+    ///
+    /// At this time, the window of the maintenance begins or ends, or the next query of Nova is due.
     pub requeue_at: Option<Timestamp>,
     /// The status that the controller writes before it executes the action.
     pub status: NodeMaintenanceStatus,
@@ -129,7 +131,7 @@ enum StepResult {
     Wait(String, RequeueDelay, bool),
 }
 
-/// Returns the result of a step that waits for a change, and does not require that a person acts.
+/// Returns the result of a step that waits, and for which no person must act.
 fn wait_for(message: String) -> StepResult {
     StepResult::Wait(message, RequeueDelay::Later, false)
 }
@@ -148,7 +150,7 @@ impl Snapshot<'_> {
         self.deleting || self.has_expired()
     }
 
-    /// Whether the node is ready to drain and is not a compute node. Then a pass needs to check only the node.
+    /// Whether a pass has nothing to do, because the node is ready to drain and is not a compute node.
     pub(crate) fn is_idle(&self) -> bool {
         self.is_settled() && !self.is_known_compute()
     }
@@ -168,7 +170,7 @@ impl Snapshot<'_> {
         known && !self.deleting && self.is_ready() && self.is_node_cordoned()
     }
 
-    /// Whether the decision may need a query of Nova.
+    /// Whether the decision may need data from Nova.
     ///
     /// Before a started maintenance returns its node to service, osdpl must ask Nova whether the maintenance disabled
     /// the compute service. A maintenance that ends before it has started needs no query, because it changed nothing.
@@ -181,9 +183,9 @@ impl Snapshot<'_> {
         self.status.compute.is_some() || self.status.instances.is_some()
     }
 
-    /// Whether the maintenance has started, or may start. This check does not use data from Nova.
+    /// Whether the maintenance has started, or is allowed to start. The check does not use data from Nova.
     ///
-    /// The controller queries Nova only if the result is true.
+    /// While the maintenance is not allowed to start, the controller does not query Nova.
     pub(crate) fn may_start(&self) -> bool {
         !matches!(turn::check_turn(self), StepResult::Wait(..))
     }
@@ -193,7 +195,7 @@ impl Snapshot<'_> {
         late && !self.was_ready()
     }
 
-    /// Whether the node was ready to drain in any earlier pass, so that someone may have begun to drain it.
+    /// Whether the node was ready to drain in an earlier pass. If so, someone may have begun to drain the node.
     fn was_ready(&self) -> bool {
         self.status.ready_since.is_some() || self.is_ready()
     }
@@ -213,8 +215,9 @@ impl Snapshot<'_> {
         self.status.steps.iter().find(|known| known.name == step).map(|known| known.state)
     }
 
-    /// Whether this maintenance may have executed a step. Before the controller executes an action, it marks the step
-    /// as active in the status.
+    /// Whether this maintenance may have executed the action of a step: the status says that the step is active or done.
+    ///
+    /// The controller marks a step as active in the status before it executes the action of the step.
     fn was_started(&self, step: MaintenanceStep) -> bool {
         matches!(self.state(step), Some(StepState::Active | StepState::Done))
     }

@@ -24,22 +24,22 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    /// Creates a client from a Kubernetes client.
+    /// Creates a client that sends its requests through `client`.
     pub(crate) fn new(client: Client) -> Self {
         Self { client }
     }
 
-    /// Returns a client for requests about NodeMaintenance resources.
+    /// Returns the [`Api`] for requests about NodeMaintenance resources.
     pub(crate) fn maintenances(&self) -> Api<NodeMaintenance> {
         Api::all(self.client.clone())
     }
 
-    /// Returns a client for the watch on NodeMaintenance resources, of which some may be unreadable.
+    /// Returns the [`Api`] for lists and watches of NodeMaintenance resources, even if osdpl can't parse some of them.
     pub(crate) fn stored_maintenances(&self) -> Api<Stored<NodeMaintenance>> {
         Api::all(self.client.clone())
     }
 
-    /// Lists all maintenances that can be read.
+    /// Lists all maintenances that osdpl can parse.
     pub(crate) async fn list_maintenances(&self) -> Result<Vec<NodeMaintenance>, Error> {
         let all = self.stored_maintenances().list(&ListParams::default()).await;
         let all = all.with_context(|| "listing NodeMaintenances".into())?;
@@ -112,7 +112,7 @@ impl Cluster {
 
     /// Cordons a node for the maintenance named `by`; uncordons it if `by` is `None`.
     ///
-    /// Fails if someone has changed the node since osdpl read it, because that person may have cordoned the node.
+    /// Fails if the node has changed since osdpl read it, because someone else may have cordoned the node.
     pub(crate) async fn set_cordon(&self, node: &Node, by: Option<&str>) -> Result<(), Error> {
         let api: Api<Node> = Api::all(self.client.clone());
         let name = node.name_any();
@@ -161,7 +161,7 @@ impl Cluster {
     }
 }
 
-/// Returns the metadata with which the API server refuses a write if someone has changed the maintenance.
+/// Returns metadata for a write. Due to it, the API server refuses the write if the maintenance has changed meanwhile.
 fn version(maintenance: &NodeMaintenance) -> Value {
     json!({"uid": maintenance.uid(), "resourceVersion": maintenance.resource_version()})
 }

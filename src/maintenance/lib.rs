@@ -51,6 +51,6 @@ pub trait Operator: Send + Sync {
     /// Returns the existing namespaces in which the operator has rights.
     fn scope(&self) -> Scope;
 
-    /// Counts a failed action or pass of a maintenance in a metric.
+    /// Increments the metric that counts the failed actions and failed passes of maintenances.
     fn count_failure(&self);
 }

@@ -74,6 +74,6 @@ pub(crate) struct StatefulSet {
 
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct StatefulSetSpec {
-    /// The desired number of pods. The API server sets its default, 1.
+    /// The desired number of pods. The API server sets this field to 1 if a user does not set it.
     pub(crate) replicas: i32,
 }

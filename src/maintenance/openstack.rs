@@ -12,7 +12,8 @@ use osdpl_core::endpoint::{ProbeResponse, Token, Url};
 use osdpl_core::openstack::{Access, Api, Call, Error, HttpMethod, error_message, neutron, nova, token_expiry};
 use tokio::sync::Mutex;
 
-/// The client replaces a token this long before its expiry, so that the token stays valid until the response arrives.
+/// How long before its expiry the client replaces a token, so that the token of a request stays valid until the
+/// response arrives.
 const RENEW_BEFORE: Duration = Duration::from_mins(2);
 
 /// How long the client uses a token if Keystone's response does not say when the token expires.
@@ -20,12 +21,12 @@ const DEFAULT_LIFETIME: Duration = Duration::from_mins(5);
 
 /// How long the client waits for a response.
 ///
-/// This timeout is longer than the timeout of probes, because a list of hundreds of instances takes long, and Nova
-/// forwards some changes to the compute host (`rpc_response_timeout` is 60 s).
+/// This timeout is longer than the timeout of probes for two reasons: a list of hundreds of instances takes long, and
+/// Nova forwards some changes to the compute host and waits for its response (`rpc_response_timeout`, 60 s).
 pub(crate) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(75);
 
-/// The maximum number of pages of a list that the client reads. A server that always announces another page must not
-/// keep the client busy forever.
+/// The maximum number of pages that the client reads of one list. The limit stops the client if a server announces
+/// another page after each page.
 const MAX_PAGES: usize = 500;
 
 /// The HTTP status codes with which an API refuses an invalid token (401) and an unsupported version (406).
@@ -35,7 +36,7 @@ const NOT_ACCEPTABLE: u16 = 406;
 /// The request header with the token (Identity API v3).
 const TOKEN_HEADER: &str = "X-Auth-Token";
 
-/// A login at Keystone, with the token that several requests use.
+/// A login at Keystone. Several requests use its token.
 struct Session {
     access: Access,
     token: Token,
@@ -94,7 +95,7 @@ impl OpenStackClient {
         Err(endless("instances"))
     }
 
-    /// Returns the name of an instance of the cloud; `None` if Nova has no instance.
+    /// Returns the name of one of the cloud's instances; `None` if the cloud has no instances.
     ///
     /// # Errors
     /// See [`OpenStackClient::call`].
@@ -119,7 +120,7 @@ impl OpenStackClient {
         Err(endless("hypervisors"))
     }
 
-    /// Deletes a host from Neutron and Nova; returns the number of its Neutron agents.
+    /// Deletes a host from Neutron and Nova; returns the number of Neutron agents that the host had.
     ///
     /// `id` is the id of the host's nova-compute service. The function deletes this service last. So if a deletion
     /// fails, the next query still finds the host. Nova refuses to delete the service while the host has instances. The

@@ -42,7 +42,7 @@ async fn workloads_become_ready_or_report_a_reason() {
         ("good", ComponentHealth::Ready, "1/1", ""),
         ("stateful", ComponentHealth::Ready, "1/1", ""),
         ("everywhere", ComponentHealth::Ready, "3/3", ""),
-        ("nowhere", ComponentHealth::Unknown, "0/0", "no-such=node, which its DaemonSet selects"),
+        ("nowhere", ComponentHealth::Unknown, "0/0", "no-such=node, which the DaemonSet selects"),
         ("no-image", ComponentHealth::Unhealthy, "0/1", ": ImagePullBackOff example.com/main:1"),
         ("crashing", ComponentHealth::Unhealthy, "0/1", "crashing-0: container main fails: exit code 1"),
         (

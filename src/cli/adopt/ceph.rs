@@ -1,4 +1,4 @@
-//! Detects the Ceph that an existing cloud uses, without changes in the cluster.
+//! Detects the Ceph cluster that an existing cloud uses. Only reads from the Kubernetes cluster.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,16 +12,17 @@ use crate::connect::readable;
 use osdpl_core::adopt::{CephDeclaration, CephState, CephUses, IdentifiedReleases, find_ceph_uses};
 use osdpl_core::ceph::Cluster;
 
-/// The Ceph that an existing cloud uses.
+/// The Ceph cluster that an existing cloud uses.
 pub(crate) struct Ceph {
-    /// The feature and the Secret that declare this Ceph in the spec; `None` if osdpl did not find all of their data.
+    /// The feature and the Secret that declare this Ceph cluster in the spec; `None` if osdpl did not find all data for
+    /// them.
     pub storage: Option<CephDeclaration>,
-    /// A note for the user. It says whether the written file declares this Ceph, and what the user must check.
+    /// A note for the user: whether the written file declares this Ceph cluster, and what the user must check.
     pub note: String,
 }
 
-/// Detects the Ceph that the releases use; `None` if no release uses Ceph. `namespace` and `name` are the namespace and
-/// name of the resource that the command writes.
+/// Detects the Ceph cluster that the releases use; `None` if no release uses Ceph. `namespace` and `name` are the
+/// namespace and name of the resource that the command writes.
 pub(crate) async fn detect(
     client: &Client,
     known: &IdentifiedReleases<'_>,
@@ -29,8 +30,8 @@ pub(crate) async fn detect(
 ) -> anyhow::Result<Option<Ceph>> {
     let Some(uses) = find_ceph_uses(known) else { return Ok(None) };
     let state = read_state(client, &uses).await.map_err(readable)?;
-    // The charts' values have defaults for Ceph even in a cloud without Ceph. So conclude that the cloud uses Ceph only
-    // if the cluster has a ceph.conf or a key of a Ceph user.
+    // Even without Ceph, the charts' values contain defaults for Ceph. So the cloud uses Ceph only if the Kubernetes
+    // cluster has a ceph.conf or a key of a Ceph user.
     if state.configuration.is_none() && state.keys.is_empty() {
         return Ok(None);
     }
@@ -73,7 +74,7 @@ async fn rook_clusters(client: &Client) -> BTreeMap<String, Option<String>> {
     all.into_iter().map(fsid).collect_map()
 }
 
-/// Returns the note about a Ceph that the written file declares.
+/// Returns the note about a Ceph cluster that the written file declares.
 fn declared_note(uses: &CephUses, state: &CephState, storage: &CephDeclaration) -> String {
     let (namespace, map) = &uses.configuration;
     let mut note = format!(
@@ -85,7 +86,7 @@ fn declared_note(uses: &CephUses, state: &CephState, storage: &CephDeclaration) 
     if let Some(cluster) = &storage.guessed {
         let _ = write!(
             note,
-            " No ceph.conf contains its fsid: compare the fsid of CephCluster {cluster} with `ceph fsid`."
+            " No ceph.conf has the fsid. osdpl guessed it: compare the fsid of CephCluster {cluster} with `ceph fsid`."
         );
     }
     if !state.clusters.is_empty() {
@@ -96,8 +97,8 @@ fn declared_note(uses: &CephUses, state: &CephState, storage: &CephDeclaration) 
     note
 }
 
-/// Returns the note about a Ceph that the written file does not declare, because osdpl did not find the data in
-/// `missing`.
+/// Returns the note about a Ceph cluster that the written file does not declare. `missing` says which data osdpl did
+/// not find.
 fn undeclared_note(uses: &CephUses, namespace: &str, missing: &[String]) -> String {
     format!(
         "note: this cloud uses a Ceph ({}), and the file does not declare it: {}. The settings of its releases are kept as overrides. \

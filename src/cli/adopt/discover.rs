@@ -1,5 +1,5 @@
-//! Reads an existing cloud, without changes in the cluster: helm's records, the given charts, and the other tools that
-//! own releases.
+//! Reads an existing cloud, and changes nothing in the cluster: reads helm's records and the given charts, and finds
+//! the tools other than osdpl that own releases.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use osdpl_operator::controller::chart_of_release;
 /// The releases that helm has recorded.
 #[derive(Default)]
 pub(crate) struct HelmReleases {
-    /// The deployed releases that osdpl does not manage.
+    /// The deployed releases that osdpl does not manage yet.
     pub found: Vec<InstalledRelease>,
     /// The releases that the written `OpenStackDeployment` will not contain, each with the reason.
     pub others: BTreeMap<ReleaseKey, String>,

@@ -1,4 +1,4 @@
-//! Compares an existing release with the described spec: the values, and the rendered objects.
+//! Compares an existing release with the spec that describes the cloud: the values, and the rendered objects.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use osdpl_core::scrub::Scrubber;
 use osdpl_operator::cluster::Reader;
 use osdpl_values::{Path, Values, changed_paths, get, leaves, set};
 
-/// The changes that an upgrade to the described spec would make in one release.
+/// The changes in one release if the operator upgraded it to the spec that describes the cloud.
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Effects {
@@ -43,8 +43,8 @@ pub(crate) struct EffectsQuery<'a> {
 }
 
 impl EffectsQuery<'_> {
-    /// Compares each release that the spec describes with its desired state. The keys are the releases' names in the
-    /// catalogue.
+    /// Returns the effects of an upgrade of each release that the spec describes, by the release's name in the
+    /// catalogue. Leaves out the releases without effects.
     pub(crate) async fn all(&self) -> anyhow::Result<BTreeMap<String, Effects>> {
         let secrets = secret_texts(self.described);
         let mut effects_by_name = BTreeMap::new();
@@ -66,8 +66,8 @@ impl EffectsQuery<'_> {
         Ok(effects_by_name)
     }
 
-    /// Returns the objects of a release that would change. If osdpl can't compare the objects, the inner error says
-    /// why.
+    /// Returns the objects of a release that would change. If osdpl can't compare the objects, the inner `Result` is an
+    /// error with the reason.
     async fn objects(
         &self,
         name: &str,

@@ -18,7 +18,8 @@ pub(crate) struct DescriptionFile<'a> {
     pub name: &'a str,
     pub namespace: &'a str,
     pub described: &'a Description,
-    /// The note about the cloud's Ceph, which the file contains as a comment; `None` without a Ceph.
+    /// The note about the cloud's Ceph cluster. The file contains the note as a comment. `None` if the cloud uses no
+    /// Ceph.
     pub note: Option<&'a str>,
 }
 
@@ -53,8 +54,8 @@ impl DescriptionFile<'_> {
         text.push_str("# The cloud is paused and osdpl adopts nothing yet: check `osdpl plan`, adopt releases with `osdpl adopt RELEASE…`, and set\n");
         text.push_str("# `paused` to false when the plan is as expected.\n");
         let Self { name, namespace, described, note } = self;
-        // osdpl guesses the OpenStack release. Repeat the finding about the release as a comment, so that the user
-        // checks the guess.
+        // osdpl guesses the OpenStack release. So the file repeats the finding about this guess as a comment, and the
+        // user can check it.
         let guessed = described.findings.iter().filter(|finding| finding.location.field == "spec.openstackRelease");
         let notes = note.iter().map(|note| (*note).to_owned()).chain(guessed.map(ToString::to_string));
         for line in notes.flat_map(|note| wrap(&note)) {

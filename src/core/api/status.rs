@@ -30,22 +30,25 @@ pub struct OpenStackDeploymentStatus {
     /// The OpenStack release that the spec requests, and the release that is deployed.
     #[serde(default)]
     pub openstack_release: ReleaseStatus,
-    /// The version of helm that the operator runs. A new major version of helm changes the inputs of all releases.
+    /// The version of helm that the operator runs. `osdpl plan` reads the version here, because a new major version of
+    /// helm changes the inputs of all releases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub helm: Option<String>,
-    /// The target hash of the changes that wait for approval. A person passes it to `osdpl approve`.
+    /// The target hash to pass to `osdpl approve`, if changes wait for approval. The target hash is a hash of the
+    /// desired inputs of all releases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<String>,
-    /// The target hash that a person approved last; only with `spec.approval: Always`. Changes of this target need no
-    /// further approval.
+    /// The target hash that a person approved last; only with `spec.approval: Always`. As long as the cloud has this
+    /// target hash, the changes of the cloud need no further approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approved_target: Option<String>,
-    /// The digest of the roles of nodes, external services and settings of Ceph that a person approved last; only with
-    /// `spec.approval: Always`. While other changes wait, the operator continues to apply these.
+    /// The digest of the approved settings of node roles, external services and Ceph; only with
+    /// `spec.approval: Always`. While changes of releases wait for approval, the operator continues to apply the
+    /// approved settings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approved_objects: Option<String>,
-    /// The conditions Ready, Progressing, Degraded, Paused, Reconciling and Stalled; `CephReady` if the spec names a
-    /// Ceph, `RolledOut` if there were rollouts.
+    /// The conditions Ready, Progressing, Degraded, Paused, Reconciling and Stalled. The list contains `CephReady` only
+    /// if the spec declares a Ceph cluster, and `RolledOut` only after the first rollout has begun.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "conditions")]
     pub conditions: Vec<Condition>,
@@ -56,21 +59,23 @@ pub struct OpenStackDeploymentStatus {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub children: BTreeMap<String, HelmReleaseStatus>,
     /// The helm releases that the operator installed or adopted, as `namespace/name`. The operator adds a release here
-    /// before it first runs helm for the release. It uninstalls a release that is not in this list only after a
-    /// person's approval.
+    /// before it first runs helm for the release. If a release is missing from this list, the operator uninstalls it
+    /// only after a person's approval.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub owned_releases: Vec<String>,
-    /// The ConfigMaps of `spec.catalog`, each with the digest of the content that the spec or a person has approved.
+    /// The digest of each ConfigMap's approved content, by the name of the ConfigMap in `spec.catalog`. Either the spec
+    /// or a person has approved the content.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub catalog: BTreeMap<String, String>,
     /// The digest that each chart from a repository had when the operator first pulled it, by `chart@version`; at most
-    /// 256 charts. The operator refuses other content under the same version, unless the spec sets its digest.
+    /// 256 charts. If the repository later serves other content under the same version, the operator refuses the new
+    /// content, unless the spec sets the digest of the new content.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub charts: BTreeMap<String, String>,
     /// The newest rollout of each component of the data plane, by `application/component`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub rollouts: BTreeMap<String, RolloutStatus>,
-    /// The approved removal of labels from nodes that the operator is carrying out; absent if there is none.
+    /// The approved removal of node labels that is in progress; absent if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label_removal: Option<LabelRemovalStatus>,
     /// The root causes of components and Jobs that are not ready, at most 20, the most severe first.
@@ -87,15 +92,15 @@ pub struct OpenStackDeploymentStatus {
 /// The state of the cloud in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Phase {
-    /// The operator is installing the releases of a new cloud. After the first upgrade of any release, the phase is
-    /// `Updating` instead, even if the operator installs a further release.
+    /// The operator is installing the releases of a new cloud. As soon as any release has been upgraded once, the phase
+    /// is `Updating` instead, even while the operator installs another release.
     Installing,
     /// The operator is changing releases, waits for their workloads, or replaces pods of the data plane.
     Updating,
     /// The cloud does not work as desired: for example, a component is not available, or an input of a release is
     /// missing.
     Degraded,
-    /// The cloud is as the spec describes it, and available.
+    /// The cloud is available and matches the spec.
     Ready,
     /// Changes wait until a person approves them.
     AwaitingApproval,
@@ -114,8 +119,8 @@ pub struct ReleaseStatus {
     /// The OpenStack release in the spec.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
-    /// The OpenStack release for which all helm releases were last in sync. During the first installation, it is set
-    /// when the first helm release is in sync.
+    /// The deployed OpenStack release. The operator sets the field when the first helm release of a new cloud is in
+    /// sync. After that, the field changes only when all helm releases are in sync with another OpenStack release.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deployed: Option<String>,
 }
@@ -135,16 +140,17 @@ pub struct RoleStatus {
     pub nodes: Vec<String>,
 }
 
-/// A removal of the operator's labels from nodes that a person has approved. The operator writes the removal here
-/// before it removes the first label. The approval is valid for exactly these labels.
+/// An approved removal of the operator's labels from nodes. The operator writes the removal to the status before it
+/// removes the first label. The approval covers exactly the labels in `nodes`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LabelRemovalStatus {
-    /// The labels that the operator removes from each node, such as `l3-agent=enabled,openvswitch=enabled`. The
-    /// operator deletes the entries when it has removed all of these labels.
+    /// The labels that the operator removes, by the name of the node, such as `l3-agent=enabled,openvswitch=enabled`.
+    /// The entries stay in the status until the whole removal is finished.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub nodes: BTreeMap<String, String>,
-    /// The target hash with which a person approved this removal; empty if the spec approved the removal.
+    /// The target hash with which a person approved this removal; empty if the spec approves removals with
+    /// `spec.nodes.rollout.approval: Automatic`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub hash: String,
     /// When the operator last removed labels from a batch of nodes.
@@ -157,7 +163,8 @@ pub struct LabelRemovalStatus {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HelmReleaseStatus {
-    /// Helm's status (`deployed`, `pending-upgrade`, …) or the operator's (`starting`, `absent`, `unmanaged`).
+    /// Helm's status of the release (`deployed`, `pending-upgrade`, …), or a status that only the operator uses
+    /// (`starting`, `absent`, `unmanaged`).
     pub status: String,
     /// Whether the release is in sync, its workloads are ready, and the Jobs of its newest revision are done.
     pub ready: bool,
@@ -170,7 +177,8 @@ pub struct HelmReleaseStatus {
     /// The version of the chart in the newest revision; before the first revision, the desired version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// The digest of the operator's copy of the chart. With it, `osdpl plan` does not need the chart.
+    /// The digest of the operator's copy of the chart. `osdpl plan` reads the digest here, so that it works without the
+    /// chart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chart_digest: Option<String>,
     /// The first 12 digits of the digest of the newest revision's inputs (chart, values and flags).
@@ -201,8 +209,8 @@ pub struct ObjectDrift {
     pub object: String,
     /// What happened to the object: `deleted`, or `edited:` and the paths of the changed or removed fields.
     pub change: String,
-    /// The name of the writer in the object's `managedFields`; unset if someone deleted the object or removed a field,
-    /// because the API server then records no name.
+    /// The field manager that changed the object, from the object's `managedFields`; unset if someone deleted the
+    /// object or removed a field, because `managedFields` does not record removals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
     /// The time of the change, RFC 3339; if that time is unknown, the time when the operator noticed the change.
@@ -236,7 +244,7 @@ pub struct TestStatus {
 pub struct ComponentStatus {
     /// The health of the component.
     pub status: ComponentHealth,
-    /// The generation of the component's workload for which the operator determined the health.
+    /// The `metadata.generation` that the component's workload had when the operator determined the health.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generation: Option<i64>,
     /// The number of ready pods and of all desired pods of the component, such as `2/3`.
@@ -256,15 +264,16 @@ pub enum ComponentHealth {
     Degraded,
     /// The component is being created or updated.
     Progressing,
-    /// The component was available and is not any more, or it can't become available.
+    /// The component is no longer available, or it can't become available.
     Unhealthy,
-    /// The operator has not observed the component yet.
+    /// The operator has not observed the component yet, or no node has the label that the component's `DaemonSet`
+    /// selects.
     Unknown,
 }
 
 /// The types of all conditions that the operator sets on an `OpenStackDeployment`.
 pub mod condition {
-    /// The cloud is as the spec describes it, and available.
+    /// The cloud is available and matches the spec.
     pub const READY: &str = "Ready";
     /// The operator is working towards the desired state.
     pub const PROGRESSING: &str = "Progressing";
@@ -277,9 +286,8 @@ pub mod condition {
     pub const RECONCILING: &str = "Reconciling";
     /// The operator can't continue until a person acts. The library kstatus reads a condition with this name.
     pub const STALLED: &str = "Stalled";
-    /// The operator has read the settings of the Ceph cluster that the spec declares, and has written the ConfigMaps
-    /// and Secrets from which the pods mount these settings. The status has this condition only if the spec declares a
-    /// Ceph cluster.
+    /// The operator has read the settings of the Ceph cluster, and has written them to the ConfigMaps and Secrets that
+    /// the pods mount. The status has this condition only if the spec declares a Ceph cluster.
     pub const CEPH_READY: &str = "CephReady";
     /// All pods of the data plane have the newest pod template. The status has this condition after the first rollout
     /// has begun.
@@ -288,7 +296,7 @@ pub mod condition {
 
 /// The reasons of all conditions that the operator sets on an `OpenStackDeployment`.
 pub mod reason {
-    /// The cloud is as the spec describes it, and available.
+    /// The cloud is available and matches the spec.
     pub const READY: &str = "Ready";
     /// The operator is installing or changing releases.
     pub const RELEASES: &str = "ReleasesInProgress";
@@ -327,14 +335,15 @@ pub mod reason {
     pub const FAILING: &str = "ReconcileError";
     /// Someone edited or deleted objects of a release without helm.
     pub const DRIFTED: &str = "Drifted";
-    /// osdpl does not own a release, or someone else changed it with helm, so the operator does not change the release.
+    /// The operator does not change a release, because osdpl does not own the release, or because someone changed it
+    /// with helm after osdpl's last change.
     pub const FOREIGN: &str = "ForeignRelease";
     /// The Secret that describes Ceph does not exist or can't be read.
     pub const CEPH_SECRET: &str = "SecretUnavailable";
     /// The Secret that describes Ceph is incomplete or malformed.
     pub const CEPH_INVALID: &str = "SecretInvalid";
-    /// osdpl can't write a `ConfigMap` or Secret for the charts, because an object with this name exists that osdpl did
-    /// not create.
+    /// osdpl can't write a `ConfigMap` or Secret for the charts, because someone else has created an object of the same
+    /// name.
     pub const CEPH_OCCUPIED: &str = "ObjectInTheWay";
     /// The spec declares a Ceph cluster that does not contain the cloud's data; the data is in another Ceph cluster.
     pub const CEPH_ANOTHER: &str = "AnotherCeph";
@@ -344,14 +353,14 @@ pub mod reason {
     pub const ROLLING: &str = "RolloutInProgress";
     /// A pod with the newest pod template does not become ready, so the operator recreates no more pods.
     pub const ROLLOUT_STOPPED: &str = "RolloutStopped";
-    /// The condition needs no further reason, for example because there is no problem.
+    /// The status of the condition needs no explanation, for example because there is no problem.
     pub const NONE: &str = "AsExpected";
 }
 
-/// Returns the schema of a list of conditions, as in Kubernetes: `meta/v1.Condition`.
+/// Returns the schema of a list of Kubernetes' conditions (`meta/v1.Condition`).
 ///
-/// The schema is written by hand, because the crate `k8s-openapi` takes three times as long to build if it contains
-/// schemas.
+/// The schema is written by hand. The crate `k8s-openapi` can contain schemas, but then it takes three times as long to
+/// build.
 pub(super) fn conditions(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     let text = |description: &str| serde_json::json!({"description": description, "type": "string"});
     schemars::json_schema!({

@@ -1,10 +1,11 @@
 //! Catalogue files that users add in `ConfigMap`s, without a new version of osdpl. `spec.catalog` names the
 //! `ConfigMap`s.
 //!
-//! A key of such a `ConfigMap` is the path of the file without `values/`. Dots replace the slashes, which keys can't
-//! contain: `services.skyline.yaml`, `presets.edge.yaml`, `features.colour.yaml`, `openstack.2026.2.yaml`,
-//! `shared.topic.yaml`, `keys.chart.yaml` and `lock.yaml`. osdpl rejects a `ConfigMap` that has an error, and all
-//! `ConfigMap`s that depend on a rejected one. It loads all other `ConfigMap`s.
+//! In such a `ConfigMap`, the key of a file is its path in the catalogue, but without `values/`, and with dots instead
+//! of slashes, because keys can't contain slashes. The keys look like this: `services.skyline.yaml`,
+//! `presets.edge.yaml`, `features.colour.yaml`, `openstack.2026.2.yaml`, `shared.topic.yaml`, `keys.chart.yaml` and
+//! `lock.yaml`. osdpl rejects a `ConfigMap` that has an error, and every `ConfigMap` that depends on a rejected
+//! `ConfigMap`. It loads all other `ConfigMap`s.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,8 +14,8 @@ use serde_json::json;
 use super::{Catalog, Errors, Files, Text, file};
 use osdpl_values::{CollectSorted, canonical, sha256, yaml};
 
-/// The prefixes of keys in an addition. The second item is the folder of the catalogue to which a key with the prefix
-/// adds a file.
+/// The prefixes of keys in an addition, each with a folder of the catalogue. A key with the prefix stands for a file in
+/// this folder.
 const FOLDERS: [(&str, &str); 6] = [
     ("services.", "values/services/"),
     ("presets.", "presets/"),
@@ -132,8 +133,8 @@ pub fn extend_catalog(base: &Files, additions: &[Addition]) -> Result<ExtendedCa
         let Some(last) = given.last() else { return Err(errors) };
         let mut errors_by_source = group_by_source(&errors, &given);
         if errors_by_source.is_empty() {
-            // No error names a file of an addition, for example because releases need each other in a cycle. Reject the
-            // last addition, because it may have caused the error.
+            // No error names a file of an addition: for example, the error about a cycle names only releases. So reject
+            // the last addition. If the error remains, the next iteration rejects another addition.
             errors_by_source.insert(last.source.clone(), errors.to_string());
         }
         given.retain(|given| !errors_by_source.contains_key(&given.source));
@@ -159,7 +160,7 @@ fn read(base: &Files, addition: &Addition, before: &[AddedFile]) -> Result<Vec<A
             errors.extend(pinned(base, text, before).err().map(|problem| format!("key {key:?}: {problem}")));
         } else if let Some(own) = own(base, &path) {
             errors.push(format!(
-                "key {key:?}: the catalogue already has {own}, which can't be replaced; choose another name"
+                "key {key:?}: the catalogue already has {own}, which an addition can't replace; choose another key"
             ));
         } else if let Some(other) = before.iter().find(|given| given.path == path) {
             errors.push(format!(
@@ -184,8 +185,8 @@ fn path(key: &str) -> Option<String> {
     })
 }
 
-/// Returns the path of the file in the catalogue `base` that has the same name as `path`, but may end in `.json`
-/// instead of `.yaml`; `None` if there is no such file.
+/// Returns the path of the file in the catalogue `base` that equals `path` except for its ending, which may also be
+/// `.json`; `None` if there is no such file.
 fn own<'a>(base: &'a Files, path: &str) -> Option<&'a str> {
     let name = path.strip_suffix(".yaml")?;
     let is_same = |own: &&String| own.strip_suffix(".yaml").or_else(|| own.strip_suffix(".json")) == Some(name);

@@ -75,7 +75,7 @@ fn fragments(catalog: &Catalog) -> impl Iterator<Item = &Fragment> {
 }
 
 /// Checks that no condition reads a secret. Everybody can see the result of a condition, and could infer the secret
-/// from it.
+/// from the result.
 fn conditions(catalog: &Catalog, errors: &mut Vec<Error>) {
     let fragments = fragments(catalog).filter_map(|fragment| Some((&fragment.file, fragment.when.as_ref()?)));
     let features = catalog.features.values().map(|feature| (&feature.file, &feature.checks));
@@ -244,11 +244,11 @@ fn walk<'a>(
     found
 }
 
-/// Checks that expressions read only facts that can exist when osdpl evaluates the expressions.
+/// Checks the expressions that read the variable `facts`.
 ///
-/// A Job of a release records the release's facts after helm has installed the release. So conditions that osdpl
-/// evaluates before it installs any release must not read facts. All other expressions may only read facts of releases
-/// that record facts.
+/// The variable contains the results that Jobs of releases record (`facts` in a service's file). A Job can record its
+/// results only after helm has installed the Job's release. So conditions that osdpl evaluates before it installs any
+/// release must not read `facts`. All other expressions may read `facts.<release>` only if the release has such a Job.
 fn check_facts(catalog: &Catalog, errors: &mut Vec<Error>) {
     for (file, when) in early_conditions(catalog).filter(|(_, when)| when.uses_variable("facts")) {
         let problem = format!(
@@ -285,8 +285,8 @@ fn check_facts(catalog: &Catalog, errors: &mut Vec<Error>) {
     }
 }
 
-/// Returns the expressions in a body as text, one per line; empty if the body can't read facts. The result also
-/// contains expressions inside of longer strings and of lists.
+/// Returns all expressions in the values of a body as text, one per line; empty if none of them can read `facts`. The
+/// text includes expressions that are parts of longer strings or items of lists.
 fn expressions(body: &Body) -> String {
     // Parsing the values of a body is slow. A body without the word `facts` can't read facts, so do not parse it.
     if !body.source.contains("facts") {

@@ -35,7 +35,7 @@ pub struct CrossChecks {
     pub unshared: Vec<String>,
 }
 
-/// The state of reading the tables: the services whose releases the tables may name, and the errors so far.
+/// The state while osdpl reads the tables: the services whose releases the tables may name, and the errors so far.
 struct Reader<'a> {
     services: &'a BTreeMap<String, Service>,
     errors: &'a mut Vec<Error>,

@@ -25,7 +25,7 @@ pub enum Error {
         /// The error from the CEL compiler.
         error: expr::Error,
     },
-    /// The path of a value is malformed.
+    /// A path in helm values is malformed.
     #[error("{file}: {field}: {error}")]
     Path {
         /// The path of the file, such as `values/services/nova.yaml`.
@@ -51,7 +51,7 @@ pub enum Error {
     },
     /// Releases need each other in a cycle, such as `nova → neutron → nova`.
     #[error(
-        "releases need each other in a cycle: {0}; remove one of these releases from `needs` or `awaits`; the pods of the charts still wait for each other"
+        "releases need each other in a cycle: {0}; remove one of these releases from the `needs` or `awaits` of another one; even then, the pods of the charts wait for each other"
     )]
     Cycle(String),
     /// Any other error, with the problem and the remedy as text.
@@ -93,13 +93,13 @@ thread_local! {
 
 /// Returns the candidate that is most similar to `name`, if any candidate is similar enough.
 ///
-/// A candidate is similar enough if it differs from `name` in few letters. It is also similar enough if it is the only
-/// candidate that shares all words with `name` (see `share_words`).
+/// A candidate is similar enough if it differs from `name` in few letters. It is also similar enough if it consists of
+/// mostly the same words as `name` (see `share_words`), and no other candidate does.
 pub fn nearest_name<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     nearest_of(name, &mut candidates.into_iter())
 }
 
-/// Does the work of [`nearest_name`], but is not generic: so the program contains its code only once.
+/// Does the work of [`nearest_name`], but is not generic, so that the program contains the code only once.
 fn nearest_of<'a>(name: &str, candidates: &mut dyn Iterator<Item = &'a str>) -> Option<&'a str> {
     #[cfg(debug_assertions)]
     SEARCHES.set(SEARCHES.get() + 1);
@@ -131,8 +131,8 @@ fn words(name: &str) -> Vec<String> {
             word.extend(letter.to_lowercase());
         }
     }
-    // Ignore single letters and numbers. A common number, such as the year of two OpenStack releases, does not make
-    // names similar.
+    // Ignore single letters and numbers. If two names contain the same number, such as the year of an OpenStack
+    // release, this does not make the names similar.
     words.retain(|word| word.len() > 1 && word.contains(char::is_alphabetic));
     words
 }
@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(
             did_you_mean("secretKeyRef", ["key", "kind", "name"]),
             "",
-            "a name that shares only one word of three is not suggested"
+            "osdpl does not suggest a name that has only one of the three words"
         );
     }
 

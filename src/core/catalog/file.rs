@@ -19,8 +19,8 @@
 //! releases, see [`Release::facts`]) and `release`. Besides CEL's own functions, expressions may use those of
 //! `osdpl_values::expr`.
 //!
-//! In values, the function `secret(ref)` reads a key of a Secret. `ref` is a field of the spec with the required
-//! strings `name` and `key`. The feature's schema must mark this field with `x-osdpl-secret: true`.
+//! In values, the function `secret(ref)` reads a key of a Secret. `ref` is a field in the settings of a feature, with
+//! the required strings `name` and `key`. The schema of the feature must mark this field with `x-osdpl-secret: true`.
 
 mod certificate;
 mod service;
@@ -37,7 +37,7 @@ pub use service::{
     Credential, CredentialKind, DaemonSet, Endpoint, External, Form, Group, Hosts, Need, Release, Service, WorkloadKind,
 };
 
-/// A fragment: values for named releases, or for every release whose chart has the keys, with an optional condition.
+/// A fragment: values for single releases or for every release, with an optional condition.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Fragment {
@@ -47,7 +47,7 @@ pub struct Fragment {
     /// The CEL condition under which the values apply; unset if they always apply.
     #[serde(default)]
     pub when: Option<String>,
-    /// The values of single releases, by the release's name.
+    /// The values for single releases, by the release's name.
     #[serde(default)]
     pub releases: BTreeMap<String, Body>,
     /// Values for every release. osdpl drops the keys that a release's chart does not have.
@@ -55,7 +55,7 @@ pub struct Fragment {
     pub every: Option<EveryRelease>,
 }
 
-/// A fragment in the `fragments` of a release: values of this release, with an optional condition.
+/// A fragment in the `fragments` of a release: values for this release, with an optional condition.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct OwnFragment {
@@ -157,8 +157,8 @@ pub struct Preset {
     /// The presets that a spec can't combine with this preset, each with a message that says why and what to do.
     #[serde(default)]
     pub excludes: BTreeMap<String, String>,
-    /// A text for the reference documentation that adds up the database connections of all services. Only presets that
-    /// set the size of a cloud have this field.
+    /// A calculation of the database connections of all services, as text for the reference documentation. Only presets
+    /// that set the size of a cloud have this field.
     #[serde(default)]
     pub connections: String,
     /// The checks that osdpl runs on a spec that uses the preset.
@@ -185,7 +185,7 @@ pub struct Check {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
-    /// A remark, which osdpl reports only on request.
+    /// A remark that is not about a problem, for example that osdpl added a service.
     Note,
     /// The operator accepts the resource despite the problem.
     Warning,
@@ -223,7 +223,8 @@ pub struct OpenStackRelease {
     pub fragments: Vec<Fragment>,
 }
 
-/// The content of `values/drift.yaml`: changes to objects of releases that osdpl does not report as drift.
+/// The content of `values/drift.yaml`: the changes to objects of releases that osdpl tolerates and does not report as
+/// drift.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Drift {

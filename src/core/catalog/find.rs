@@ -61,8 +61,8 @@ impl Catalog {
     /// Returns a digest of everything in the built-in catalogue that may set values of a release. The caller can add
     /// inputs from outside of the catalogue to the digest.
     ///
-    /// The digest changes only with a new version of osdpl. It does not depend on files that users added: changes of
-    /// these files wait for an approval of their own
+    /// The digest changes only with a new version of osdpl. It does not depend on the files that users add, because
+    /// changes of these files have their own approval
     /// ([`Policy::changed_additions`](crate::plan::Policy::changed_additions)).
     pub(crate) fn release_digest(&self, release: &str) -> Digest {
         self.release_index.digest(release, || {

@@ -23,8 +23,8 @@ pub struct Fragment {
     pub why: String,
     /// The condition under which the values apply; `None` if they always apply.
     pub when: Option<Expression>,
-    /// The values of single releases, by the release's name. The bodies are boxed to save memory: most fragments have
-    /// one release, but a map allocates space for eleven entries.
+    /// The values for single releases, by the release's name. The bodies are boxed to save memory, because a map
+    /// allocates space for eleven bodies, but most fragments have only one.
     pub named: BTreeMap<String, Box<Body>>,
     /// The values for every release; `None` if the fragment only sets values of single releases. Each release gets only
     /// the keys that its chart has.
@@ -40,7 +40,8 @@ impl Fragment {
 
 /// All releases of the catalogue, and the key trees of their charts.
 ///
-/// A fragment can set values in every release. This index determines which of these values a release gets.
+/// A fragment can contain values for every release. With this index, osdpl determines which of these values a release
+/// gets.
 #[derive(Debug, Default)]
 pub struct ReleaseIndex {
     releases: BTreeMap<String, IndexedRelease>,
@@ -151,8 +152,8 @@ pub struct Body {
 }
 
 impl Body {
-    /// Creates a body from values and from the paths at which it removes the chart's default. osdpl compiles an
-    /// expression in the values when it first evaluates the expression.
+    /// Creates a body. `unset` are the paths at which osdpl removes the chart's default, each as text and parsed. osdpl
+    /// compiles the expressions in `values` later, when it first evaluates the body.
     pub fn new(values: &serde_json::Value, unset: Vec<(String, Path)>) -> Self {
         let (texts, unset): (Vec<String>, Vec<Path>) = unset.into_iter().unzip();
         Self { source: format!("{}{texts:?}", canonical(values)).into(), unset, template: OnceLock::new() }

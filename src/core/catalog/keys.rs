@@ -46,7 +46,7 @@ impl Keys {
     }
 
     /// Whether `holds` returns true for the key tree of any chart. The method begins with the trees that are already
-    /// parsed.
+    /// parsed, to avoid parsing the others if possible.
     pub fn any(&self, holds: impl Fn(&KeyTree) -> bool) -> bool {
         let read = self.0.values().filter_map(|chart| chart.tree.get()?.as_ref());
         let others = self.0.values().filter(|chart| chart.tree.get().is_none()).filter_map(Chart::tree);

@@ -137,7 +137,7 @@ impl Loader<'_> {
 
     fn check_name(&mut self, folder: &str, name: &str, declared: &str) {
         if name != declared {
-            let problem = format!("the file is named {name:?} but declares {declared:?}; make both equal");
+            let problem = format!("the file is named {name:?} but declares {declared:?}; use the same name for both");
             self.errors.push(Error::Other { file: format!("{folder}{name}.yaml"), problem });
         }
     }

@@ -26,8 +26,8 @@ pub struct NamedAdditions {
 }
 
 impl NamedAdditions {
-    /// Reads the additions that a spec in this namespace names. `read` returns the data of a `ConfigMap` in the
-    /// namespace.
+    /// Reads the additions that a spec names in `references`. `read` returns the data of the `ConfigMap` with a given
+    /// name in `namespace`, the namespace of the spec's resource.
     pub fn read(
         references: &[AdditionReference],
         namespace: &str,

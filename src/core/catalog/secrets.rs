@@ -46,8 +46,8 @@ fn walk(schema: &Value, value: &Value, field: &str, found: &mut Vec<SecretField>
     }
 }
 
-/// Returns an error for each part of a feature's schema that has [`MARK`], but is not an object with the required
-/// strings `name` and `key`.
+/// Returns an error for each wrong use of [`MARK`] in a feature's schema. Only an object with the required strings
+/// `name` and `key` may have the mark.
 pub(super) fn check(feature: &Feature) -> Vec<String> {
     let mut wrong = Vec::new();
     if feature.schema.contains_text(MARK) {

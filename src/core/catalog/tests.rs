@@ -26,7 +26,7 @@ fn reports_every_error_with_its_location() {
         (
             "presets/small.yaml",
             "preset: smal\ndescription: x\n".into(),
-            "presets/small.yaml: the file is named \"small\" but declares \"smal\"; make both equal",
+            "presets/small.yaml: the file is named \"small\" but declares \"smal\"; use the same name for both",
         ),
         (
             "presets/small.yaml",

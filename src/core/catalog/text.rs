@@ -92,8 +92,7 @@ impl LazyTree {
         Self { text: canonical(tree).into(), tree: OnceLock::new() }
     }
 
-    /// Whether the text contains `name` anywhere. If the result is false, no key and no string of the tree contains
-    /// `name`.
+    /// Whether the text contains `name` anywhere. If it does not, no key and no string of the tree contains `name`.
     pub(crate) fn contains_text(&self, name: &str) -> bool {
         self.text.contains(name)
     }

@@ -4,7 +4,7 @@ use super::Facts;
 use crate::health::pod::{OwnerKind, UnreadyPod};
 use crate::observed::{Claim, ClaimPhase};
 
-/// A volume claim that has no volume, so the scheduler can't place the pod that mounts the claim.
+/// A volume claim without a volume, which keeps the scheduler from placing the pod that mounts the claim.
 pub(super) struct Waiting<'a> {
     pub(super) claim: &'a str,
     pub(super) message: String,
@@ -17,8 +17,8 @@ pub(super) fn waiting<'a>(facts: &Facts<'a>, namespace: &str, pod: &UnreadyPod) 
     pod.claims.iter().find_map(|name| {
         let claim = *facts.claims.get(&(namespace, name.as_str()))?;
         let (why, stuck) = why(facts, claim)?;
-        // With volumeBindingMode WaitForFirstConsumer, a claim gets its volume only after the scheduler has placed its
-        // pod. So a claim that can still get a volume is the cause only if its provisioner reports an error, or if the
+        // With volumeBindingMode WaitForFirstConsumer, a claim gets a volume only after the scheduler has placed the
+        // pod. So a claim that may still get a volume is the cause only if its provisioner reports an error, or if the
         // scheduler's message is about volumes.
         let has_error = facts.provisioners.contains_key(&(namespace, name.as_str()));
         if !stuck && !has_error && !is_about_volumes(scheduler) {
@@ -50,8 +50,8 @@ fn is_about_volumes(scheduler: &str) -> bool {
         .any(|word| message.contains(word))
 }
 
-/// Returns the reason why a claim has no volume; `None` if the claim has a volume. The boolean is true if a person must
-/// act, because the StorageClass is missing.
+/// Returns the reason why a claim has no volume; `None` if the claim has a volume. The boolean is true if the
+/// StorageClass is missing, so that a person must act.
 fn why(facts: &Facts<'_>, claim: &Claim) -> Option<(String, bool)> {
     match claim.phase {
         ClaimPhase::Bound => return None,
@@ -88,11 +88,11 @@ fn commands(facts: &Facts<'_>, claim: &Claim, pod: &UnreadyPod) -> String {
     }
 }
 
-/// Returns the commands that delete a `StatefulSet` and its claims without a volume, so that helm and Kubernetes create
-/// these objects again with another StorageClass.
+/// Returns the commands that delete a `StatefulSet` and those of its claims that have no volume. helm and Kubernetes
+/// then create these objects again with another StorageClass.
 ///
-/// Kubernetes allows no change to the StorageClass of a claim or to the claim templates of a `StatefulSet`. If all
-/// claims of a pod have volumes, the commands keep the pod running.
+/// The objects must be deleted, because Kubernetes allows no change to the StorageClass of a claim or to the claim
+/// templates of a `StatefulSet`. If all claims of a pod have volumes, the commands keep the pod running.
 pub fn deletion_commands<'a>(claims: impl Iterator<Item = &'a Claim>, namespace: &str, set: &str) -> String {
     let own = claims.filter(|claim| claim.namespace == namespace);
     let own: Vec<(&str, &str, bool)> = own

@@ -1,4 +1,4 @@
-//! Explains why a pod is not ready, with the state of claims, nodes and other objects.
+//! Explains why a pod is not ready. The explanation uses the state of claims, nodes and other objects in the cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use crate::api::CauseObject;
 use crate::health::pod::{Mount, UnreadyPod};
 use crate::observed::{Claim, Class, Issue};
 
-/// The state of claims, nodes and other objects in the cluster, which explains why pods are not ready.
+/// The state of claims, nodes and other objects in the cluster, from which osdpl explains why pods are not ready.
 #[derive(Default)]
 pub struct Facts<'a> {
     /// The volume claims by namespace and name: all claims of releases, and every pending claim in the cluster.
@@ -16,14 +16,15 @@ pub struct Facts<'a> {
     pub classes: Option<BTreeMap<&'a str, &'a Class>>,
     /// Whether each node is usable, by the node's name; `None` if the operator can't read nodes.
     ///
-    /// A node with `false` is lost: it is not ready, and its grace period is over.
+    /// `false` means that the node is lost: it is not ready, and its grace period is over.
     pub nodes: Option<BTreeMap<&'a str, bool>>,
     /// The names of the nodes that are not ready but still in their grace period. A node may recover in this period, so
     /// osdpl treats pods of `DaemonSets` on these nodes as ready.
     pub recovering_nodes: BTreeSet<&'a str>,
     /// The missing Secrets and `ConfigMaps` that a pod mounts, by the pod's uid.
     pub absent: BTreeMap<&'a str, &'a [Mount]>,
-    /// The reason why Kubernetes can't create the pods of a workload or Job, as its controller reports it.
+    /// The reason why Kubernetes can't create the pods of a workload or Job, by this workload or Job. The controller of
+    /// the workload or Job reports the reason.
     pub rejections: BTreeMap<OwnerRef<'a>, &'a str>,
     /// The error with which a provisioner failed to create a volume, by the namespace and name of the volume claim.
     pub provisioners: BTreeMap<(&'a str, &'a str), &'a str>,
@@ -41,8 +42,8 @@ pub struct Explanation {
 }
 
 impl Facts<'_> {
-    /// Returns the name of the pod's node if the node is lost: the node is not ready, and its grace period is over.
-    /// Else `None`.
+    /// Returns the name of the pod's node if the node is lost; else `None`. A lost node is not ready, and its grace
+    /// period is over.
     pub fn lost_node<'p>(&self, pod: &'p UnreadyPod) -> Option<&'p str> {
         let node = pod.node.as_deref()?;
         (self.nodes.as_ref()?.get(node) == Some(&false)).then_some(node)

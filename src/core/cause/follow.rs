@@ -10,28 +10,28 @@ use crate::health::pod::{Dependency, OwnerKind, UnreadyPod};
 use crate::health::{assess, has_no_nodes};
 use crate::observed::{Issue, ObservedJob, ReleaseKey, Workload};
 
-/// The reason in messages if a pod waits for an object that does not exist and may never have existed.
+/// The reason that messages give if a pod waits for an object that does not exist and may never have existed.
 const NOT_FOUND: &str = "it does not exist";
 
-/// The reason in messages if someone deleted the workload that a pod waits for.
+/// The reason that messages give if someone deleted the workload that a pod waits for.
 const DELETED: &str = "it was deleted";
 
-/// The reason in messages for a node that is not ready.
+/// The reason that messages give for a node that is not ready.
 const NOT_READY: &str = "NotReady";
 
 /// The object that the search for a root cause has reached. It is the root cause unless it waits for another object.
 #[derive(Clone, Copy)]
 enum Suspect<'a> {
-    /// A workload; with the name of a node, only the workload's pods on this node.
+    /// A workload. If the variant names a node, the search considers only the workload's pods on this node.
     Workload(&'a Workload, Option<&'a str>),
     /// A Job that is not complete.
     Job(&'a ObservedJob),
-    /// An object with this kind, namespace and name that does not exist, or that belongs to no release.
+    /// An object that does not exist or belongs to no release: its kind, namespace and name.
     Absent(&'static str, &'a str, &'a str),
-    /// A node with this name that is not ready.
+    /// A node that is not ready: its name.
     Node(&'a str),
-    /// A workload that someone deleted: its namespace, and the labels of its pods. It belonged to the same release as
-    /// the object that waits for it.
+    /// A workload that someone deleted: its namespace, and the labels of its pods. The workload belonged to the same
+    /// release as the object that waits for it.
     Gone(&'a str, &'a BTreeMap<String, String>),
 }
 
@@ -42,7 +42,7 @@ impl<'a> Input<'a> {
         self.has_reason(&owner_of_workload(workload)).then(|| self.follow(Suspect::Workload(workload, None), None))
     }
 
-    /// Returns the path from a workload to a `NotReady` node, once for each pod of the workload on a `NotReady` node.
+    /// Returns a path for each pod of the workload on a `NotReady` node. The path leads from the workload to the node.
     pub fn lost_node_chains(&self, workload: &'a Workload) -> Vec<Chain> {
         let lost = self.pods.get(&owner_of_workload(workload)).into_iter().flatten();
         let lost = lost.filter(|pod| pod.node.as_ref().is_some_and(|node| workload.lost_nodes.contains(node)));
@@ -116,8 +116,8 @@ impl<'a> Input<'a> {
         })
     }
 
-    /// Returns the pod with the most severe cause among the pods of `suspect` that are not ready. If `suspect` names a
-    /// node, the method considers only pods on this node.
+    /// Returns the pod with the most severe cause among the pods of `suspect` that are not ready. For a
+    /// [`Suspect::Workload`] with a node, the method considers only pods on this node.
     fn pod(&self, suspect: Suspect<'a>) -> Option<&'a UnreadyPod> {
         let (owner, node) = match suspect {
             Suspect::Workload(workload, node) => (owner_of_workload(workload), node),
@@ -169,10 +169,11 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// Returns an incomplete Job of the release to which the affected object belongs; never the affected object itself.
+    /// Returns an incomplete Job of the release to which the affected object belongs, but never the affected object
+    /// itself.
     ///
-    /// helm creates the next hook after the previous hook is done, so a Job that does not exist yet waits for the Job
-    /// that runs now.
+    /// A pod can wait for a Job that does not exist yet. helm creates a hook only after the previous hook is done, so
+    /// the missing Job waits for the Job that runs now.
     fn running_hook(&self, affected_object: Suspect<'a>) -> Option<Suspect<'a>> {
         let own = release(affected_object)?;
         let runs = |job: &&&ObservedJob| !job.complete && job.namespace == own.namespace && job.release == own.name;
@@ -237,12 +238,11 @@ fn release(suspect: Suspect<'_>) -> Option<ReleaseKey> {
     }
 }
 
-/// Returns the deleted workload whose pods had these labels; `None` if the labels name another release than the
-/// affected object's.
+/// Returns the deleted workload whose pods had these labels; `None` if such a workload may never have existed.
 ///
-/// The caller has found no workload with these labels. If the labels name the affected object's release, the workload
-/// was deleted: helm creates the workloads of a release before anything in the release starts to wait for them. If the
-/// labels name another release, the workload may never have existed, so the result is `None`.
+/// The caller has found no workload with these labels. If the labels name the release of the affected object, the
+/// workload existed and was deleted: helm creates the workloads of a release before anything in the release starts to
+/// wait for them. If the labels name another release, the workload may never have existed.
 fn gone<'a>(
     affected_object: Suspect<'a>,
     namespace: &'a str,

@@ -47,7 +47,7 @@ pub fn group_by_root_cause<'a>(affected: impl IntoIterator<Item = &'a AffectedOb
     causes
 }
 
-/// Returns the objects that a person should inspect: first the root cause, then the further objects [`Chain::inspect`].
+/// Returns the objects that a person should inspect: first the root cause, then the objects in [`Chain::inspect`].
 fn objects(chain: &Chain) -> Vec<CauseObject> {
     chain.links.last().map(|link| link.object.clone()).into_iter().chain(chain.inspect.iter().cloned()).collect()
 }

@@ -16,18 +16,18 @@ pub struct DeclaredCeph {
     /// The gateways of the object store, or the reason why osdpl does not know their addresses; `None` if the spec has
     /// no object store.
     pub gateway: Option<Result<Gateway, NotReady>>,
-    /// An error for each Ceph user that a desired release needs but that is not in the Secret, in the order of
-    /// [`Consumer::ALL`].
+    /// An error for each missing Ceph user: a desired release needs the user, but the Secret that describes the Ceph
+    /// cluster does not contain it. The order of the errors is the order of [`Consumer::ALL`].
     pub missing_users: Vec<SecretError>,
     /// A problem of the Ceph cluster, such as a `CephCluster` in `HEALTH_ERR`. Despite the problem, osdpl can run helm
     /// for all releases, because the settings are valid.
     pub warning: Option<NotReady>,
-    /// All texts that are keys or may be keys, which osdpl redacts in all its output. They include malformed keys in a
-    /// Secret that a person wrote, and keys under a wrong name.
+    /// All texts that are or may be cephx keys; osdpl redacts these texts in all its output. For a Secret that a person
+    /// wrote, the texts include malformed cephx keys and cephx keys under a wrong name.
     pub secrets: Vec<Secret>,
 }
 
-/// A text that debug output redacts.
+/// A text that is or may be a cephx key. Debug output redacts the text.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(pub String);
 
@@ -40,16 +40,17 @@ impl std::fmt::Debug for Secret {
 /// The reason why the cloud can't use the Ceph cluster that the spec declares.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotReady {
-    /// The Secret that describes the Ceph does not exist, or osdpl can't read it.
+    /// The Secret that describes the Ceph cluster does not exist, or osdpl can't read it.
     #[error("{0}")]
     Secret(String),
-    /// The Secret that describes the Ceph is incomplete or malformed.
+    /// The Secret that describes the Ceph cluster is incomplete or malformed.
     #[error(transparent)]
     Malformed(#[from] SecretError),
     /// Rook has not created an object that the cloud needs, or Rook reports a problem of the Ceph cluster.
     #[error("{0}")]
     Rook(String),
-    /// osdpl can't write an object for the charts, because an object with this name exists that osdpl did not create.
+    /// osdpl can't write an object that the charts need, because an object with the same name exists that osdpl did not
+    /// create.
     #[error("osdpl must write {0}, but osdpl did not create the existing object; delete or rename the object")]
     Occupied(String),
     /// The spec declares a Ceph cluster that does not contain the cloud's data.
@@ -67,7 +68,8 @@ pub enum NotReady {
 }
 
 impl DeclaredCeph {
-    /// Creates a declared Ceph without gateways. `settings` are its settings, or the reason why osdpl can't read them.
+    /// Creates a `DeclaredCeph` without gateways from the settings of the Ceph cluster, or from the reason why osdpl
+    /// can't read the settings.
     pub fn of(settings: Result<Ceph, NotReady>) -> Self {
         let keys = settings.iter().flat_map(Ceph::keys);
         let secrets = keys.map(|key| Secret(key.reveal().to_owned())).collect();
@@ -87,8 +89,8 @@ impl DeclaredCeph {
         self.settings.as_ref().err().cloned().or_else(missing_users).or_else(|| self.warning.clone()).or_else(gateway)
     }
 
-    /// Sets the gateways of the object store, or the reason why osdpl does not know their addresses; `None` if the spec
-    /// has no object store.
+    /// Sets the gateways of the object store, or the reason why osdpl does not know their addresses. If the spec has no
+    /// object store, `gateway` is `None`.
     #[must_use]
     pub fn with_gateway(self, gateway: Option<Result<Gateway, NotReady>>) -> Self {
         let key = match &gateway {
@@ -136,7 +138,7 @@ impl DeclaredCeph {
 /// gateways (RGW) from this Secret.
 ///
 /// `object` is the Secret's `namespace/name`. `data` is the Secret's data, or the reason why osdpl can't read the
-/// Secret. `releases` are the names of the desired releases in the catalogue.
+/// Secret. `releases` are the catalogue names of the desired releases.
 pub fn read_declared_ceph<'a>(
     object: &str,
     data: Result<BTreeMap<String, Vec<u8>>, String>,
@@ -147,7 +149,8 @@ pub fn read_declared_ceph<'a>(
         Ok(data) => data,
         Err(problem) => return DeclaredCeph::of(Err(NotReady::Secret(problem))),
     };
-    // If a Secret has the keys of both layouts, read the documented layout, because this layout has more settings.
+    // A Secret in Mirantis' layout has the key `mon_endpoints`, and a Secret in osdpl's documented layout has
+    // `mon_host`. If a Secret has both keys, read the documented layout, because this layout has more settings.
     let is_mirantis = data.contains_key("mon_endpoints") && !data.contains_key("mon_host");
     let read = if is_mirantis { mirantis(object, &data) } else { external(object, &data) };
     let missing_users = read.as_ref().map(|ceph| missing_users(ceph, releases)).unwrap_or_default();
@@ -156,7 +159,7 @@ pub fn read_declared_ceph<'a>(
         .with_gateway(gateway)
 }
 
-/// Returns an error for each Ceph user that `releases` need but that is missing in the settings.
+/// Returns an error for each Ceph user that at least one of `releases` needs and that the settings do not contain.
 fn missing_users<'a>(ceph: &Ceph, releases: impl Iterator<Item = &'a str>) -> Vec<SecretError> {
     let needed = releases.filter_map(|release| match release {
         "glance" => Some(Consumer::Glance),
@@ -174,9 +177,9 @@ fn missing_users<'a>(ceph: &Ceph, releases: impl Iterator<Item = &'a str>) -> Ve
         .collect()
 }
 
-/// Returns the words in a Secret's data that are long enough to be a key or a large part of a key.
+/// Returns the words in a Secret's data that are long enough to be a cephx key or a large part of a cephx key.
 ///
-/// The result contains no addresses, no fsid, and no names of pools and users, because these words are not secret.
+/// The result contains no addresses, no fsid, and no names of pools and users, because none of them is secret.
 fn possible_keys(data: &BTreeMap<String, Vec<u8>>) -> Vec<Secret> {
     const MIN_LENGTH: usize = 16;
     const PUBLIC: [&str; 5] = ["mon_host", "mon_endpoints", "fsid", "rgw_internal", "rgw_external"];

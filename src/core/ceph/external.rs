@@ -37,11 +37,11 @@ pub fn external(object: &str, data: &BTreeMap<String, Vec<u8>>) -> Result<Ceph, 
 }
 
 /// Reads the Ceph user of one service from its keys `key`, `pool` and `user`; `None` if the Secret has none of these
-/// keys.
+/// three keys.
 ///
-/// If the Secret has one of these keys, it must have all required keys. `cinder` is Cinder's user if `consumer` is
-/// Nova, else `None`. If the Secret has neither `nova.key` nor `nova.user`, Nova gets the name and key of Cinder's
-/// user.
+/// If the Secret has one of the three keys, `pool` and `key` are required. There is one exception: if the Secret has
+/// neither `nova.key` nor `nova.user`, Nova gets the name and key of `cinder`. `cinder` is Cinder's user if `consumer`
+/// is Nova, else `None`.
 fn user(source: &SecretData<'_>, consumer: Consumer, cinder: Option<&User>) -> Result<Option<User>, SecretError> {
     let [key, pool, user] = ["key", "pool", "user"].map(|field| format!("{}.{field}", consumer.name()));
     if ![&key, &pool, &user].into_iter().any(|name| source.data.contains_key(name)) {

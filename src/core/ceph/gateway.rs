@@ -53,7 +53,7 @@ impl Url {
 /// The gateways of the object store: HTTP servers that answer the requests of users and services.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Gateway {
-    /// Gateways that are not part of a release of the cloud.
+    /// Gateways that run outside of the cloud's releases, such as the gateways of Rook.
     External {
         /// The address to which the cloud's services send requests.
         internal: Url,
@@ -72,9 +72,9 @@ pub enum Gateway {
 impl Gateway {
     /// Reads the settings of the gateways from a Secret that describes a Ceph cluster.
     ///
-    /// For gateways that are not part of a release, the Secret has the addresses `rgw_internal` and `rgw_external`. If
-    /// both are the same, one of them is enough. For gateways of the chart ceph-rgw, the Secret has
-    /// `bootstrap-rgw.key`.
+    /// For gateways outside of the cloud's releases, the Secret has the addresses `rgw_internal` and `rgw_external`. If
+    /// both addresses are the same, one of these keys is enough. For gateways that the chart ceph-rgw runs, the Secret
+    /// has `bootstrap-rgw.key`.
     ///
     /// # Errors
     /// Returns an error about the key that is missing or malformed.
@@ -158,8 +158,8 @@ impl Gateway {
         }
     }
 
-    /// Returns the Secret from which the gateways' pods in `namespace` mount their key; empty if the chart ceph-rgw
-    /// does not run the gateways.
+    /// Returns the Secret from which the gateways' pods in `namespace` mount their cephx key. If the chart ceph-rgw
+    /// does not run the gateways, returns no object.
     pub fn objects(&self, namespace: &str) -> Vec<Object> {
         let Self::Chart { key, .. } = self else { return Vec::new() };
         let file = format!("[client.bootstrap-rgw]\n    key = {}\n", key.reveal());
@@ -167,8 +167,8 @@ impl Gateway {
         vec![Object { data, ..Self::keyring_object(namespace) }]
     }
 
-    /// Returns the Secret from which the gateways' pods in `namespace` mount their key. The data is empty, because the
-    /// callers need only the kind and the name.
+    /// Returns the Secret from which the gateways' pods in `namespace` mount their cephx key. The data is empty,
+    /// because the callers need only the kind and the name.
     pub fn keyring_object(namespace: &str) -> Object {
         let (namespace, name) = (namespace.to_owned(), KEYRING.to_owned());
         Object { kind: Kind::Opaque, namespace, name, data: BTreeMap::new() }
@@ -177,8 +177,8 @@ impl Gateway {
 
 /// The key under which the Secret that describes the Ceph cluster contains the cephx key of `client.bootstrap-rgw`.
 const BOOTSTRAP: &str = "bootstrap-rgw.key";
-/// The name of the Secret from which the chart ceph-rgw mounts the key of `client.bootstrap-rgw`; upstream's default of
-/// `secrets.keyrings.rgw`.
+/// The name of the Secret from which the chart ceph-rgw mounts the key of `client.bootstrap-rgw`. The name is
+/// upstream's default of `secrets.keyrings.rgw`.
 const KEYRING: &str = "os-ceph-bootstrap-rgw-keyring";
 
 #[cfg(test)]
@@ -237,7 +237,7 @@ mod tests {
         assert_eq!(
             chart.variable(None).get("public"),
             None,
-            "the variable has no public address if neither the Secret nor the spec sets one"
+            "the variable `ceph.rgw` has no public address if neither the Secret nor the spec sets one"
         );
         let named = chart.with_public(Some("https://objects.example.org:8443")).unwrap();
         assert_eq!(
@@ -247,7 +247,7 @@ mod tests {
         assert_eq!(
             named.objects("openstack").len(),
             1,
-            "gateways of the chart get their Secret also if the spec sets a public address"
+            "osdpl writes the Secret for gateways of the chart even if the spec sets a public address"
         );
         assert_eq!(named.with_public(Some("objects")), Err(ValueError::Url));
         let error = external(&[]).unwrap_err();

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use super::{Ceph, CephxKey, Consumer, Layout, Monitors, Pool, SecretData, SecretError, User, ValueError, is_name};
 
-/// The consumers with a key in Mirantis' layout. Cinder's backup service is missing here, because it uses Cinder's Ceph
-/// user (with the pool that has the role `backup`).
+/// The consumers (services that use Ceph) for which a Secret in Mirantis' layout has a key. Cinder's backup service has
+/// no key, because it uses Cinder's Ceph user (with the pool that has the role `backup`).
 const KNOWN: [Consumer; 4] = [Consumer::Nova, Consumer::Cinder, Consumer::Glance, Consumer::Manila];
 
 /// Reads the settings of a Ceph cluster from a Secret in Mirantis' layout.

@@ -6,7 +6,8 @@ use osdpl_values::CollectSorted;
 
 use super::{ADMIN_SECRET, CONFIG_MAP, Ceph, Consumer, Monitors, NotReady, User, fsid_of, setting};
 
-/// The kind of an object from which pods of the charts mount settings or keys. Each Secret type has its own variant.
+/// The kind of an object from which pods of the charts mount settings or keys. For a Secret, the variant also says the
+/// type of the Secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// A `ConfigMap` with `ceph.conf`.
@@ -90,7 +91,7 @@ impl std::fmt::Debug for Object {
     }
 }
 
-/// Returns the releases whose pods mount the key of a consumer's Ceph user, by their names in the catalogue.
+/// Returns the catalogue names of the releases whose pods mount the key of a consumer's Ceph user.
 fn mounted_by(consumer: Consumer, ceph: &Ceph) -> &'static [&'static str] {
     match consumer {
         Consumer::Glance => &["glance"],
@@ -105,8 +106,9 @@ fn mounted_by(consumer: Consumer, ceph: &Ceph) -> &'static [&'static str] {
 
 /// Returns the `ConfigMap`s and Secrets that the desired releases mount, in the namespace of each release.
 ///
-/// `releases` maps the releases' names in the catalogue to their namespaces. The result also contains the objects for
-/// Manila and Gnocchi in `namespace`, the namespace of the resource, because a person may install these charts there.
+/// `releases` maps the catalogue names of the releases to their namespaces. `namespace` is the namespace of the
+/// OpenStackDeployment. The result also contains the objects for Manila and Gnocchi in `namespace`, because a person
+/// may install the charts of Manila and Gnocchi there.
 pub fn desired_objects(ceph: &Ceph, namespace: &str, releases: &BTreeMap<&str, &str>) -> Vec<Object> {
     let mut objects = Objects::new();
     for (consumer, user) in &ceph.users {
@@ -126,7 +128,7 @@ pub fn desired_objects(ceph: &Ceph, namespace: &str, releases: &BTreeMap<&str, &
     objects.into_values().collect()
 }
 
-/// Returns the Secrets that the charts' own Jobs write under names that osdpl also uses. The returned Secrets have no
+/// Returns the Secrets that the charts' own Jobs write under the same names as osdpl. The returned Secrets have no
 /// data.
 ///
 /// The Jobs write these Secrets if the charts get the key of `client.admin`. The operator must not change or delete
@@ -144,7 +146,8 @@ pub fn chart_owned_secrets(ceph: &Ceph, releases: &BTreeMap<&str, &str>) -> Vec<
     names.flat_map(in_each_namespace).collect()
 }
 
-/// Returns all objects that `releases` may mount with any settings of Ceph. The returned objects have no data.
+/// Returns every object that the pods of `releases` may mount, whatever the settings of Ceph are. The returned objects
+/// have no data.
 ///
 /// `releases` maps the releases' names in the catalogue to their namespaces.
 pub fn mountable_objects(releases: &BTreeMap<&str, &str>) -> Vec<Object> {

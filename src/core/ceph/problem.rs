@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-/// An error in a Secret that describes a Ceph cluster: the key with the error, the problem and the remedy. It quotes no
-/// value of the Secret.
+/// An error in a Secret that describes a Ceph cluster: the key with the error, the problem and the remedy. The error
+/// quotes no value of the Secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("Secret {object}, key {key}: {error}")]
 pub struct SecretError {
@@ -22,7 +22,7 @@ pub enum ValueError {
     #[error("the key is missing; add it")]
     Missing,
     /// The value contains only spaces and newlines.
-    #[error("the value is empty; fill it in, or remove the key where it is optional")]
+    #[error("the value is empty; set a value, or remove the key if the key is optional")]
     Empty,
     /// The value is not UTF-8 text.
     #[error(
@@ -54,7 +54,7 @@ pub enum ValueError {
     #[error("the value is not a Ceph pool name; use letters, digits and . _ -")]
     PoolName,
     /// The value does not have the form that Mirantis' layout requires.
-    #[error("the value is not of the form client.<user>;<key>;<pool>:<role>:<device class>;…; write all of it")]
+    #[error("the value is not of the form client.<user>;<key>;<pool>:<role>:<device class>;…; write all fields")]
     Fields,
     /// In Mirantis' layout, a pool does not have three valid fields. The number is the position of this pool in the
     /// value, from 1.
@@ -62,7 +62,7 @@ pub enum ValueError {
     PoolFields(usize),
     /// Two services have the same Ceph user with different keys.
     #[error(
-        "the value differs from another service's key for the same user; a user has only one key: correct one of them"
+        "the value differs from another service's key for the same user; a user has only one key: correct one of the two values"
     )]
     OtherKey,
     /// The value is not the address of an HTTP server.
@@ -70,7 +70,7 @@ pub enum ValueError {
     Url,
     /// The spec has an object store, but the Secret describes no gateways.
     #[error(
-        "the key is missing, but features.storage.ceph.objectStore needs it; set the gateways' URL, or bootstrap-rgw.key for gateways of the chart ceph-rgw"
+        "the key is missing, but features.storage.ceph.objectStore needs it; set it to the gateways' URL, or set bootstrap-rgw.key if the chart ceph-rgw runs the gateways"
     )]
     NoGateway,
     /// The Secret contains no key of any service.

@@ -1,5 +1,5 @@
-//! Builds the objects that osdpl requests from Rook, and reads the settings of the Ceph cluster that Rook runs in the
-//! same Kubernetes cluster.
+//! Builds the objects with which osdpl requests pools, file systems and users from Rook, and reads the settings of the
+//! Ceph cluster that Rook runs in the same Kubernetes cluster.
 //!
 //! Each service has its own Ceph user with minimal rights; only Nova shares Cinder's user. osdpl reads the key of
 //! `client.admin` only if the spec allows it.
@@ -36,7 +36,7 @@ pub struct RookSettings {
     pools: Map<String, Value>,
 }
 
-/// An object of the API `ceph.rook.io/v1` that osdpl requests from Rook.
+/// An object of the API `ceph.rook.io/v1` with which osdpl requests a pool, a file system or a user from Rook.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Manifest {
     /// The kind of the object: `CephBlockPool`, `CephFilesystem` or `CephClient`.
@@ -48,8 +48,8 @@ pub struct Manifest {
 }
 
 impl Consumer {
-    /// Returns the name of the consumer's pool if Rook runs Ceph. The feature's settings of the pool have the same
-    /// name.
+    /// Returns the name of the consumer's pool if Rook runs Ceph. The spec sets this pool under the same name in
+    /// `features.storage.ceph.rook.pools`.
     pub(super) fn rook_pool(self) -> &'static str {
         match self {
             Self::Glance => "images",
@@ -163,9 +163,9 @@ fn filesystem(pool: &Value) -> Value {
 
 /// Returns the capabilities (Ceph's access rights) that a Ceph user needs for its consumers.
 ///
-/// Manila's `CephFS` driver creates shares only through Ceph's manager (see the driver's documentation). The rights of
-/// the other users follow Ceph's documentation of RBD with OpenStack: full access to the user's own pools. Cinder and
-/// Nova can also read the images that they clone.
+/// Manila's user gets no access to pools, because Manila's `CephFS` driver creates shares only through Ceph's manager
+/// (see the driver's documentation). Every other user gets full access to the pools of its consumers, as in Ceph's
+/// documentation of RBD with OpenStack. The user of Cinder and Nova can also read Glance's images, to clone them.
 fn capabilities(name: &str, consumers: &BTreeSet<Consumer>) -> Value {
     if name == Consumer::Manila.user() {
         return json!({"mon": "allow r", "mgr": "allow rw"});

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Kind, Object};
 
-/// The settings of the object store in `features.storage.ceph.objectStore`, which match the feature's schema.
+/// The settings of the object store: `features.storage.ceph.objectStore`, which the feature's schema has validated.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ObjectStore {
     feature: Map<String, Value>,
@@ -26,8 +26,8 @@ pub struct Keystone {
 ///
 /// The name is upstream's default in the chart ceph-rgw (`endpoints.identity.auth.swift`), which creates the user.
 pub const KEYSTONE_USER: &str = "swift";
-/// The name of the project of [`KEYSTONE_USER`]. The domain that contains the user and the project also has this name.
-/// The name is from upstream's chart. Rook requires that user and project have the same domain.
+/// The name of the project of [`KEYSTONE_USER`], and of the domain that contains the user and the project. The name is
+/// from upstream's chart. Rook requires that user and project have the same domain.
 const PROJECT: &str = "service";
 
 impl ObjectStore {
@@ -45,14 +45,14 @@ impl ObjectStore {
         self.text("name").unwrap_or_default()
     }
 
-    /// Returns the public URL that the spec sets for the gateways. If `None`, osdpl takes the address from the Secret
-    /// that describes Ceph, or from Rook.
+    /// Returns the public URL that the spec sets for the gateways. If the spec sets none, osdpl takes the address from
+    /// the Secret that describes Ceph, or from Rook.
     pub(super) fn public_url(&self) -> Option<&str> {
         self.text("publicUrl")
     }
 
-    /// Returns the URL of Keystone that the spec sets for the gateways. If `None`, osdpl uses the URL of the cloud's
-    /// Keystone.
+    /// Returns the URL of Keystone that the spec sets for the gateways. If the spec sets none, osdpl uses the URL of
+    /// the cloud's Keystone.
     pub fn keystone_url(&self) -> Option<&str> {
         self.text("keystoneUrl")
     }
@@ -65,8 +65,8 @@ impl ObjectStore {
 
     /// Returns the Secret with the Keystone account of the gateways.
     ///
-    /// Rook reads this Secret. It also contains `rgw_keystone_accepted_roles`, a setting for gateways that a person
-    /// runs outside of the cluster.
+    /// Rook reads this Secret. The Secret also contains `rgw_keystone_accepted_roles`, a setting for gateways that a
+    /// person runs outside of the cluster.
     pub fn secret(&self, namespace: &str, deployment: &str, keystone: &Keystone) -> Object {
         let (url, roles) = (format!("{}/v3", keystone.url), self.roles().join(","));
         let known = [

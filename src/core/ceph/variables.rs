@@ -10,11 +10,12 @@ use osdpl_values::{Values, digest};
 ///
 /// * `ceph.<consumer>`, such as `ceph.glance`, has `user`, `pool` and `digest` if the consumer has a Ceph user. The
 ///   digest changes with the settings and the key that the consumer's pods mount.
-/// * `ceph.nova.own` is true if Nova's user is not the user for volumes.
-/// * `ceph.libvirt` has `user` (the user for volumes), `secret` (the name of the Secret with the key of this user) and
-///   `digest`. The digest changes if one of libvirt's keys changes.
-/// * `ceph.admin.digest` exists instead of `ceph.libvirt` if the charts create pools and users themselves. Each
-///   consumer then also has `replicas`.
+/// * `ceph.libvirt` has `user`, `secret` and `digest`. `user` is the Ceph user with which libvirt attaches volumes:
+///   Cinder's user or, without it, Nova's user. `secret` is the name of the Secret with the key of this user. `digest`
+///   changes if one of libvirt's keys changes.
+/// * `ceph.nova.own` is true if Nova's user is another user than `ceph.libvirt.user`.
+/// * If the charts create pools and users themselves, `ceph.admin.digest` exists instead of `ceph.libvirt`, and each
+///   consumer also has `replicas`.
 pub fn variables(ceph: &Ceph) -> Values {
     let configuration = ceph.configuration();
     let digest_of = |user: &User| short_digest([configuration.as_str(), user.key.reveal()]);
@@ -54,8 +55,8 @@ fn short_digest<'a>(parts: impl IntoIterator<Item = &'a str>) -> Value {
     text.into()
 }
 
-/// Whether an expression reads the variable `ceph`. The field `features.storage.ceph` does not count, because it is not
-/// this variable.
+/// Whether an expression reads the variable `ceph`. The field `features.storage.ceph` belongs to another variable, so
+/// an expression that reads only this field does not count.
 pub fn uses_ceph(expression: &str) -> bool {
     let mut matches = expression.match_indices("ceph.");
     matches.any(|(position, _)| !expression[..position].ends_with(|c: char| c.is_alphanumeric() || "._".contains(c)))

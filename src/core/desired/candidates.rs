@@ -1,9 +1,9 @@
 //! Computes candidates: for a spec with unknown names, the specs that the user may have meant.
 //!
-//! With `presets: [cmpute]`, the user means a known preset, but osdpl can't be sure which one. It must not report a
-//! failed check that this preset would satisfy. So `select` evaluates one candidate for every name that the user may
-//! mean, and reports only the findings that all candidates share. If there are more than [`MOST`] candidates, `select`
-//! reports only the unknown names and the problems of single fields.
+//! With `presets: [cmpute]`, the user means a known preset, but osdpl can't be sure which one. If the meant preset
+//! satisfies a check, osdpl must not report that the check failed. So `select` evaluates one candidate for every name
+//! that the user may mean, and reports only the findings that all candidates share. If there are more than [`MOST`]
+//! candidates, `select` reports only the unknown names and the problems of single fields.
 
 use serde_json::Value;
 
@@ -53,8 +53,8 @@ fn presets(spec: &Spec, catalog: &Catalog) -> impl Iterator<Item = Spec> {
 /// If the spec names an unknown service, returns a candidate that enables every service for which the spec does not set
 /// `enabled`.
 ///
-/// The user means one of the services that the candidate enables. So no check of the candidate fails only because the
-/// meant service is missing.
+/// One of the enabled services is the service that the user means. So no check of the candidate fails only because this
+/// service is missing.
 fn services(spec: &Spec, catalog: &Catalog) -> Option<Spec> {
     spec.services.keys().find(|name| !catalog.services.contains_key(*name))?;
     let mut candidate = spec.clone();
@@ -67,8 +67,8 @@ fn services(spec: &Spec, catalog: &Catalog) -> Option<Spec> {
 /// Returns one candidate for each pair of an unknown feature in the spec and a known feature that the user may have
 /// meant.
 ///
-/// The user may have meant a known feature if the spec does not use this feature, and if its schema accepts the value
-/// in the spec.
+/// The user may have meant a known feature if the spec does not use this feature, and if the feature's schema accepts
+/// the value that the spec sets for the unknown feature.
 fn features(spec: &Spec, catalog: &Catalog) -> impl Iterator<Item = Spec> {
     let unknown = spec.features.iter().filter(|(name, _)| !catalog.features.contains_key(*name));
     let free = || catalog.features.iter().filter(|(other, _)| !spec.features.contains_key(*other));
@@ -166,7 +166,12 @@ checks:
         let feature = messages(json!({"features": {"paint": {"name": "blue"}}}));
         assert_eq!(feature[1..], [DEEP, OLD, LACKS], "{}", feature[0]);
         let other = messages(json!({"features": {"paint": {"nonsense": 1}}}));
-        assert_eq!(other[1..], [DEEP, BLUE, OLD, LACKS], "no known feature accepts the value of paint: {}", other[0]);
+        assert_eq!(
+            other[1..],
+            [DEEP, BLUE, OLD, LACKS],
+            "osdpl reports all failed checks if no known feature accepts the value: {}",
+            other[0]
+        );
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub struct Certificate {
     pub namespace: String,
     /// The name of the Secret with the certificate.
     pub name: String,
-    /// The host names that the certificate must be valid for, because clients use them.
+    /// The host names with which clients connect. The certificate must be valid for all of them.
     pub hosts: Vec<String>,
     /// The keys of the Secret that contain the certificate, its private key and the CA certificates.
     pub keys: CertificateKeys,

@@ -1,7 +1,7 @@
 //! Collects the storage classes of existing volume claims.
 //!
-//! If all claims of a release have the same class, the release keeps this class even if `spec.storageClass` names
-//! another one.
+//! If all claims of a release have the same storage class, the release keeps this class even if `spec.storageClass`
+//! names another class.
 
 use std::collections::BTreeMap;
 
@@ -30,13 +30,13 @@ pub fn collect_claim_classes(claims: &[Claim], releases: &BTreeMap<String, Relea
 }
 
 /// Returns the storage class of a release's existing claims if all of them have the same class. The release keeps this
-/// class even if the spec names another one.
+/// class even if the spec names another class.
 pub(super) fn kept<'a>(classes: &'a ClaimClasses, name: &str) -> Option<&'a String> {
     let classes = classes.get(name).filter(|classes| classes.len() == 1)?;
     classes.keys().next()
 }
 
-/// Returns a warning if `spec.storageClass` differs from the class of existing claims.
+/// Returns a warning if `spec.storageClass` differs from the storage class of existing claims.
 ///
 /// `spec.storageClass` has no effect on existing claims, because Kubernetes allows no change to the class of a claim or
 /// to the claim templates of a `StatefulSet`.

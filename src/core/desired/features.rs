@@ -59,7 +59,7 @@ fn validate_feature<'a>(
     let has_pattern_fault = |field: &str| {
         faults.iter().any(|fault| fault.field == field && matches!(fault.problem, ViolationKind::Pattern(_)))
     };
-    // If a value does not match its pattern, do not report its length, too.
+    // If a value does not match its pattern, report only this error, and not the value's length.
     let is_length =
         |fault: &&SchemaViolation<'_>| matches!(fault.problem, ViolationKind::Longer(_) | ViolationKind::Shorter(_));
     let relevant = faults.iter().filter(|fault| !(is_length(fault) && has_pattern_fault(&fault.field)));
@@ -69,14 +69,13 @@ fn validate_feature<'a>(
     }));
 }
 
-/// The text before the pattern in the message about a value that does not match its pattern.
+/// The text that precedes the pattern in messages such as `"x" does not match ^[0-9]+$`.
 ///
-/// osdpl does not redact the pattern after this text: a pattern is no secret, even if it looks like a URL with a
-/// password.
+/// osdpl does not redact the pattern: a pattern is no secret, even if it looks like a URL with a password.
 const PATTERN: &str = " does not match ";
 
-/// Redacts passwords of URLs in a message about an invalid value. If it redacts one, adds that the value must contain
-/// no user and no password.
+/// Redacts passwords of URLs in a message about an invalid value. A message with a redacted password also says that the
+/// value must contain no user and no password.
 pub fn redact_url_logins(message: &str) -> String {
     let (text, pattern) = message.split_at(message.rfind(PATTERN).unwrap_or(message.len()));
     let clean = Scrubber::default().scrub(text);

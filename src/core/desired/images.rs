@@ -41,8 +41,8 @@ fn tags(below: &[Layer], chart: Option<&ChartInfo>) -> BTreeMap<String, String> 
     tags
 }
 
-/// Returns the digest of the images that a release uses: the chart's defaults, overridden by the merged values. If the
-/// digest changes, the pods of the release run other programs.
+/// Returns the digest of the images that a release uses: the chart's defaults, overridden by the merged values. A
+/// changed digest means that the pods of the release run other programs.
 pub(super) fn digest(values: &Values, chart: Option<&ChartInfo>) -> String {
     let mut tags: BTreeMap<&str, Value> = BTreeMap::new();
     tags.extend(chart.iter().flat_map(|chart| &chart.images).map(|(tag, image)| (tag.as_str(), image.as_str().into())));
@@ -127,8 +127,8 @@ fn has_images(chart: &ChartInfo) -> bool {
     !chart.version.is_empty() && !chart.images.is_empty()
 }
 
-/// Replaces the longest prefix of an image that is a key of `mirrors`; returns `None` if no key is a prefix. A key is a
-/// prefix only if it ends with `/`, or if `/` or `:` follows it in the image.
+/// Replaces the longest prefix of an image's name that is a key in `mirrors`; returns `None` if no key is a prefix of
+/// the name. A key is a prefix only if it ends with `/`, or if `/` or `:` follows it in the name.
 fn mirrored(mirrors: &BTreeMap<String, String>, image: &str) -> Option<String> {
     let fits = mirrors.iter().filter_map(|(from, to)| {
         let rest = image.strip_prefix(from.as_str())?;

@@ -1,9 +1,10 @@
 //! Identifies installed releases, and rejects changes of their names and namespaces.
 //!
 //! helm can't move a release. Under another name or namespace, helm would install a second release with empty
-//! databases, and osdpl would treat the first release as no longer desired. The API server can't refuse such a change
-//! of the spec, because it does not know the installed releases. So osdpl refuses the change, and does not run helm for
-//! this release. It reconciles all other releases as if the spec did not request the change.
+//! databases, and osdpl would treat the first release as no longer desired. The API server can't refuse a change of a
+//! release's name or namespace in the spec, because it does not know the installed releases. So osdpl refuses the
+//! change, and does not run helm for the release with the change. It reconciles all other releases as if the spec did
+//! not request the change.
 
 use std::collections::BTreeMap;
 
@@ -25,10 +26,10 @@ pub struct RejectedMoves {
 /// Returns the catalogue name of an installed release; `None` if nothing identifies it.
 ///
 /// osdpl tries these sources in this order:
-/// 1. osdpl's label on the record
+/// 1. osdpl's label on helm's record of the release
 /// 2. the chart, if only one release in the catalogue has this chart
-/// 3. `names`, which maps the namespace and name that the spec gives to each release to its catalogue name
-/// 4. the helm release's own name
+/// 3. the spec: `names` contains the namespace and name of each release in the spec, with the release's catalogue name
+/// 4. the helm release's own name, if the catalogue has a release with this name
 pub fn identify_release(
     key: &ReleaseKey,
     record: &ObservedRelease,
@@ -63,8 +64,9 @@ pub fn reject_moves(
         if here.is_some_and(is_same) {
             continue;
         }
-        // Whoever may write Secrets in a namespace can label a record. So ignore the records of releases that do not
-        // belong to the cloud: they must not redirect the endpoints in the values of other releases.
+        // helm's records are Secrets, so whoever may write Secrets in a namespace can create a record with osdpl's
+        // label. So ignore the records of releases that do not belong to the cloud: they must not redirect the
+        // endpoints in the values of other releases.
         let mut owned = observed.releases.iter().filter(|(key, _)| observed.owned.contains(key));
         let installed = owned.find(|(_, record)| is_ours(record) && is_same(record));
         let other = here.and_then(|record| record.release.as_ref());
@@ -124,7 +126,8 @@ mod tests {
         Catalog::load(&crate::testing::files(&[])).unwrap()
     }
 
-    /// Returns a release of the chart `chart` that osdpl installed. `label` is the catalogue name on its record.
+    /// Returns a release of the chart `chart` that osdpl installed. `label` is the catalogue name in the label of its
+    /// record.
     fn installed_release(label: Option<&str>, chart: &str) -> ObservedRelease {
         ObservedRelease {
             status: Status::Deployed,
@@ -141,7 +144,7 @@ mod tests {
         ReleaseKey::new(namespace, name)
     }
 
-    /// Returns the message for each release that `reject_moves` refuses, and the namespace and name that each release
+    /// Returns the message about each change that `reject_moves` refuses, and the namespace and name that each release
     /// then has.
     fn refusals(
         services: &Value,
@@ -225,7 +228,7 @@ mod tests {
         observed.owned.clear();
         assert!(
             reject_moves(&selection, &spec, &catalog, &observed).is_none(),
-            "a record of a release that the cloud does not have redirects nothing"
+            "osdpl ignores the record of a release that does not belong to the cloud"
         );
     }
 

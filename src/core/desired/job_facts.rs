@@ -1,7 +1,7 @@
 //! Job facts: results that Jobs of releases store in ConfigMaps, and that CEL expressions of the catalogue use.
 //!
-//! A new fact changes the digest of a release's inputs, but not the digest of the catalogue's part in these inputs. So
-//! osdpl upgrades the release without approval.
+//! A part of a release's inputs comes from the catalogue, and an upgrade waits for approval if this part changes. A new
+//! fact changes the inputs, but not this part. So osdpl upgrades the release without approval.
 
 use std::collections::BTreeMap;
 
@@ -26,9 +26,9 @@ pub fn fact_config_maps(catalog: &Catalog, selection: &Selection) -> BTreeMap<St
 
 /// Returns the variable `facts` of CEL expressions: the job facts by release.
 ///
-/// A release whose Job has not stored facts yet has an empty map. The variable does not contain a release whose facts
-/// osdpl can't read. If it contained an empty map for this release, the values that depend on the facts would silently
-/// change back to the values without facts.
+/// A release whose Job has not stored facts yet has an empty map. A release whose facts osdpl can't read is not in the
+/// variable. If the variable contained an empty map for this release, the values that depend on the facts would
+/// silently change back to the values without facts.
 pub(super) fn variable(catalog: &Catalog, facts: &Facts) -> Values {
     let releases = catalog.services.values().flat_map(|service| &service.releases);
     let known = releases.filter(|(_, release)| release.facts.is_some()).filter_map(|(name, _)| {

@@ -31,8 +31,8 @@ pub(super) struct Stack {
     pub layers: Vec<Layer>,
     /// The reasons why osdpl can't run helm for the release; empty if it can run helm.
     pub problems: Vec<Finding>,
-    /// Whether all layers are available. An invalid path in `unset` does not matter here, because osdpl can check the
-    /// values without the path.
+    /// Whether all layers are available. An invalid path in `unset` does not make the stack incomplete, because osdpl
+    /// can check the values without the path.
     pub is_complete: bool,
 }
 
@@ -229,8 +229,8 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Returns the paths of all leaves in values from a Secret, because osdpl treats each leaf as secret. Leaves out empty
-/// maps, because they contain no secret, and another layer may set keys below them.
+/// Returns the paths of all values from a Secret, because osdpl treats each of these values as secret. The result
+/// contains no path of an empty map: an empty map contains no secret, and another layer may set keys below it.
 fn all(values: &Values) -> Vec<Path> {
     let set = leaves(values).into_iter().filter(|(_, value)| !value.is_object());
     set.map(|(path, _)| path).collect()

@@ -16,7 +16,7 @@ impl Source<'_> {
         let mut needs = BTreeMap::new();
         for need in self.applicable(&self.release.needs, findings) {
             let Some((service, provider)) = self.catalog.provider(&need.component) else { continue };
-            // If nothing provides the component, the module `services` has already added an error.
+            // If the cloud has no provider of the component, the module `services` has already added an error.
             if self.selection.external.contains_key(service) {
                 needs.insert(need.component.clone(), Provider::External(service.to_owned()));
             } else if self.selection.releases.contains_key(provider) {

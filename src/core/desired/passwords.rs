@@ -1,6 +1,7 @@
 //! Finds the passwords that a user wrote into features in plain text, and the values that contain them.
 //!
-//! Fragments of the catalogue copy settings of features into values, so osdpl must redact the passwords there, too.
+//! Fragments of the catalogue copy settings of features into values, so osdpl must redact the passwords in the values,
+//! too.
 
 use serde_json::Value;
 
@@ -46,7 +47,7 @@ fn below(value: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// Whether a key that looks like the name of a password stands for something else.
+/// Whether a key that looks like the name of a password has another meaning.
 ///
 /// The value of `secret`, or of a key that ends in `Secret`, is the name of a Secret. A key with a colon is a policy
 /// rule (`secrets:post`).
@@ -55,7 +56,7 @@ fn names_something_else(key: &str) -> bool {
 }
 
 /// The minimum length in bytes of a password that osdpl also finds inside of longer strings, such as URLs. A shorter
-/// password may be part of another word, so osdpl finds only strings that equal it.
+/// password may be part of another word, so osdpl finds a short password only if it is the whole string.
 const WITHIN: usize = 8;
 
 fn contains(value: &Value, password: &str) -> bool {

@@ -82,16 +82,16 @@ pub(super) fn layer(
             findings.push(Finding::new(Level::Warning, OVERRIDES_FIELD, message));
         }
         osdpl_values::set(&mut layer.values, &path, forms::render(form, parts));
-        // If one of the values is secret, mark all values for some nodes as secret, because a path can't name an item
-        // of a list.
+        // The values for some nodes may be in a list, and a path can't name an item of a list. So if one of the values
+        // is secret, mark all values for some nodes as secret.
         let hides = parts.iter().any(|part| !plain_text_secret_paths(part.values).is_empty());
         layer.secret.extend(hides.then_some(path));
     }
     (!layer.is_empty()).then_some(layer)
 }
 
-/// Returns the entries of `spec.nodes.overrides` for a release, each with its values as a layer. This layer overrides
-/// all other layers.
+/// Returns the entries of `spec.nodes.overrides` for a release, each with its values as a layer. The layer of each
+/// entry overrides all layers that do not come from `spec.nodes.overrides`.
 pub fn list_node_layers<'a>(spec: &'a OpenStackDeploymentSpec, name: &str) -> Vec<(&'a NodeOverride, Layer)> {
     let entries = spec.nodes.overrides.iter().enumerate();
     let layers = entries.filter_map(|(index, entry)| {

@@ -91,7 +91,7 @@ fn resolve_all(
     result
 }
 
-/// Returns the parts of the spec on which objects outside of releases depend; see [`Desired::object_settings`].
+/// Returns the parts of the spec that determine objects outside of releases; see [`Desired::object_settings`].
 fn object_settings(spec: &OpenStackDeploymentSpec, selection: &Selection) -> Vec<String> {
     let roles = spec.nodes.roles.iter().map(|(name, role)| format!("role {name}: {}", json!(role)));
     let external = selection.external.iter().map(|(name, external)| {
@@ -111,7 +111,7 @@ struct Merged {
     findings: Vec<Finding>,
     /// The reasons why osdpl can't run helm for the release; empty if it can run helm.
     problems: Vec<Finding>,
-    /// Whether all layers are available. If one is missing, the release has no values.
+    /// Whether all layers are available. If a layer is not available, the release has no values.
     is_complete: bool,
 }
 
@@ -212,7 +212,8 @@ impl Source<'_> {
         digest([chart.map_or("", |chart| chart.digest.as_str()), &canonical_map(values), &identity, EPOCH])
     }
 
-    /// Returns the chart that the release requests, with its content.
+    /// Returns the identity of the release's chart: the requested version and digest, and the digest of the chart's
+    /// content.
     fn chart_identity(&self, chart: &ChartInfo) -> ChartIdentity {
         let requested = self.own().and_then(|own| own.digest.as_deref());
         ChartIdentity::new(&chart.version, requested, &chart.digest)
@@ -245,7 +246,8 @@ fn instance_digest(release: &Release, scope: &Scope<'_>) -> Option<String> {
     digest.as_str().map(str::to_owned)
 }
 
-/// Returns one reason why osdpl can't run helm for a release. Its message lists all missing inputs.
+/// Returns the reason why osdpl can't run helm for a release with missing inputs. The message of the reason lists all
+/// missing inputs.
 fn missing_inputs(problems: &[Finding]) -> Blocked {
     let mut messages: Vec<String> = Vec::new();
     for problem in problems.iter().map(ToString::to_string) {

@@ -40,8 +40,8 @@ pub(super) fn check(spec: &OpenStackDeploymentSpec, catalog: &Catalog, findings:
         if let Some(problem) = bad_selector(selector) {
             refuse(format!("{field}.selector"), problem);
         }
-        // osdpl sets this label on each node with the role. If the role selected nodes by the label, no node could ever
-        // lose the role.
+        // osdpl sets the role's labels on each node with the role. If the role selected its nodes by one of these
+        // labels, no node could ever lose the role.
         if let Some(key) = keys(selector).find(|key| labels.contains_key(*key)) {
             let message = format!(
                 "selects by {key}, which the role itself sets, so that no node could ever lose the role; select by another label, or by `names`"
@@ -102,8 +102,8 @@ fn bad_value(value: &str) -> Option<String> {
     })
 }
 
-/// Whether a string is a valid name in a label: at most 63 characters, with a letter or digit at each end. An empty
-/// string is valid.
+/// Whether a string is a valid label value, or a valid name in a label key: at most 63 characters, with a letter or
+/// digit at each end. The function accepts an empty string, which is valid only as a value.
 fn is_name(text: &str) -> bool {
     let inner = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let edge = |c: Option<char>| c.is_none_or(|c| c.is_ascii_alphanumeric());

@@ -24,8 +24,9 @@ pub fn select(name: &str, namespace: &str, spec: &OpenStackDeploymentSpec, catal
     let mut findings = names::check_names(spec, catalog);
     if let Some(candidates) = candidates::candidates(spec, catalog) {
         let mut selections = candidates.into_iter().map(|candidate| read(name, namespace, &candidate, catalog));
-        // If the OpenStack release is unknown, its variables are missing, and expressions report useless errors. So
-        // start with the findings of the first candidate, which is the spec with a known OpenStack release.
+        // If the OpenStack release is unknown, the variables of this OpenStack release are missing, and expressions
+        // report useless errors. So start with the findings of the first candidate, which is the spec with a known
+        // OpenStack release.
         if !catalog.openstack.contains_key(&spec.openstack_release)
             && let Some(first) = selections.next()
         {
@@ -68,13 +69,14 @@ fn read(name: &str, namespace: &str, spec: &OpenStackDeploymentSpec, catalog: &C
     duplicates(&mut selection);
     per_node::check(spec, catalog, &selection.releases, &mut selection.findings);
     checks(spec, catalog, &mut selection);
-    // Unmet needs come last: if a check of the catalogue reports the same problem, the check names the better remedy.
+    // A check of the catalogue may report the same problem as an unmet need, but with a better remedy. So the unmet
+    // needs come last.
     selection.findings.extend(refusals);
     selection.findings.extend(notes);
     selection
 }
 
-/// Checks the node roles, images and features of a spec, each by itself, and returns the merged features.
+/// Checks the node roles, the images and the features of a spec separately, and returns the merged features.
 fn fields(spec: &OpenStackDeploymentSpec, catalog: &Catalog, findings: &mut Vec<Finding>) -> Values {
     roles::check(spec, catalog, findings);
     findings.extend(images::check_names(&spec.images));
@@ -147,7 +149,7 @@ pub(super) fn variables(
     });
     let Value::Object(variables) = json!({
         "spec": spec, "features": features, "openstack": openstack, "services": services, "releases": releases,
-        // `resolve` adds the properties of Ceph, because they are facts.
+        // The module `resolve` adds the properties of Ceph, because they are facts, which are unknown here.
         "ceph": {},
     }) else {
         return Map::new();
@@ -211,7 +213,7 @@ fn checks(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &mut Sel
             refused(format!("spec.presets[{later}]"), message)
         },
     ));
-    // Skip a check that reads a feature with a refused value: it would report a second, misleading error.
+    // Skip a check that reads a feature with an error in the spec: the check would report a second, misleading error.
     let uses = |check: &Check, feature: &String| {
         let mut behind = check.when.source().split(feature.as_str()).skip(1);
         behind.any(|rest| !rest.starts_with(|letter: char| letter.is_alphanumeric()))

@@ -1,8 +1,8 @@
 //! Determines the services of a cloud: the services that the presets and the spec enable by name, and the services that
 //! the enabled services need.
 //!
-//! A need may have a condition on other services, so osdpl adds needed services in rounds until a round adds none. No
-//! round removes a service, so the rounds end.
+//! The condition of a need may depend on other services. So osdpl adds needed services in rounds until a round adds
+//! none. No round removes a service, so the rounds end.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,14 +32,14 @@ pub(super) struct Chosen {
     pub refusals: Vec<Finding>,
 }
 
-/// The releases that need a service, each with the components of the service that the release needs.
+/// The releases that need a certain service, each with the components of this service that the release needs.
 type Dependents = BTreeMap<String, BTreeSet<String>>;
 
-/// The services and releases that the releases of a cloud need. A service that a preset or the spec enables by name is
-/// not listed here, because it is part of the cloud anyway.
+/// The services and releases that the releases of a cloud need. `services` and `optional` do not contain services that
+/// a preset or the spec enables by name, because these services are part of the cloud anyway.
 #[derive(Default)]
 struct Needed {
-    /// The services that releases need to start, each with the releases that need it.
+    /// The services without which releases can't start, each with the releases that need it.
     services: BTreeMap<String, Dependents>,
     /// The services that releases use but can start without, each with the releases that use it. The user may provide a
     /// replacement for such a service.
@@ -120,7 +120,8 @@ fn round(
     Chosen { services, external, releases, scope, findings, notes: Vec::new(), refusals: Vec::new() }
 }
 
-/// Returns the services and releases that the releases of a cloud need, except for the services in `named`.
+/// Returns the services and releases that the releases of a cloud need. In the result, `services` and `optional` do not
+/// contain the services in `named`.
 ///
 /// A release can't start without the components in its `needs` and `waits_for`. It can start without the components in
 /// its `alongside`, because the user may provide replacements.

@@ -1,8 +1,10 @@
-//! Warns about unknown keys: keys that a chart neither has in its own values nor reads in its templates.
+//! Warns about keys in values that a chart does not know: the chart has no default value for the key, and its templates
+//! do not read the key.
 //!
-//! helm accepts such keys silently, so without a warning nobody notices a typo. The findings are only warnings, because
-//! a template may read a key whose name it computes. Some maps, such as sections of configuration files, have keys that
-//! the user chooses; there osdpl reports only likely typos.
+//! helm accepts unknown keys silently, so without a warning nobody notices a typo. The findings are warnings and not
+//! errors, because a template may read a key whose name it computes. In some maps, such as the sections of
+//! configuration files, the user chooses the keys. In such a map, osdpl reports a key only if the key is a likely typo
+//! of a known key.
 
 mod typo;
 
@@ -14,19 +16,20 @@ use osdpl_values::{Layer, Origin, Path, leaves};
 /// The maximum number of unknown keys that one warning names.
 const NAMED: usize = 5;
 
-/// Keys that every chart reads although its values do not have them: helm's `global`, the values of the library chart
-/// helm-toolkit, `extraObjects`, and `overrides` (values by node).
+/// Keys that every chart reads although its default values do not contain them: helm's `global`, the values of the
+/// library chart helm-toolkit, `extraObjects`, and `overrides` (values for some nodes).
 const READ_BY_ALL: [&str; 4] = ["global", "helm-toolkit", "extraObjects", "overrides"];
 
-/// The top-level maps in which the user chooses keys, each with the number of keys above the chosen keys. For `conf`,
-/// this number is 2: in `conf.nova.DEFAULT`, the user chooses `DEFAULT`.
+/// The top-level maps in which the user chooses keys. The number says how many keys a path has before the first chosen
+/// key: for `conf`, the number is 2, because in `conf.nova.DEFAULT` the user chooses `DEFAULT`.
 const FILLED_BY_USERS: [(&str, usize); 4] = [("conf", 2), ("endpoints", 2), ("network_policy", 1), ("dependencies", 1)];
 
-/// Returns one warning for each location at which a user wrote unknown keys, even if the location applies to several
-/// charts.
+/// Returns one warning for each location at which a user wrote unknown keys, even if the values at this location apply
+/// to several charts. For an added catalogue file, see [`is_reported_per_release`].
 ///
-/// A warning names the first few keys; [`find_unknown_keys`] reports each key. osdpl does not check a release with a
-/// chart version that the user chose, because the catalogue knows only the keys of the locked version.
+/// A warning names only the first few keys, while [`find_unknown_keys`] returns a warning for each key. osdpl does not
+/// check a release with a chart version that the user chose, because the catalogue contains only the keys of the locked
+/// version.
 pub fn warn_unknown_keys(spec: &OpenStackDeploymentSpec, catalog: &Catalog, layered: &ResolvedLayers) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (name, layers) in layered.layers.iter().chain(&layered.partial) {
@@ -56,17 +59,17 @@ fn check_layers(layers: &[Layer], chart: &str, catalog: &Catalog, findings: &mut
     }
 }
 
-/// Whether osdpl reports the unknown keys of a layer once for each release. If not, osdpl reports them once for all
-/// releases.
+/// Whether osdpl reports the unknown keys of a layer separately for each release. If the result is false, osdpl reports
+/// them only once.
 ///
-/// The result is true for a catalogue file that a user added, because one location in the file may set different values
-/// for each release.
+/// The result is true for a catalogue file that a user added, because one location in such a file may contain different
+/// values for each release.
 pub fn is_reported_per_release(layer: &Layer) -> bool {
     matches!(layer.origin, Origin::File { .. })
 }
 
-/// Returns a warning for each unknown key of a layer that a user wrote, with the path of the key. Leaves out the keys
-/// for which `is_reported` returns true.
+/// Returns the path of each unknown key of a layer that a user wrote, and a warning about the key. Leaves out the keys
+/// that the caller has already reported: `is_reported` returns true for their paths.
 pub fn find_unknown_keys(
     layer: &Layer,
     chart: &str,
@@ -86,8 +89,9 @@ pub fn is_about_unknown_keys(finding: &Finding) -> bool {
 /// The part of the message by which [`is_about_unknown_keys`] recognizes a warning about unknown keys.
 const NOTHING_READS_THEM: &str = "helm passes unknown keys on, but most likely no template reads them";
 
-/// Returns where the user wrote a layer: in a field of the resource, in an object that a field names, or in a file
-/// added to the catalogue; `None` for a layer that no user wrote.
+/// Returns the place where the user wrote a layer; `None` if no user wrote the layer.
+///
+/// The place is a field of the resource, an object that such a field names, or an added catalogue file.
 fn location(layer: &Layer, catalog: &Catalog) -> Option<String> {
     match &layer.origin {
         Origin::Field(field) => Some(field.clone()),
@@ -97,16 +101,17 @@ fn location(layer: &Layer, catalog: &Catalog) -> Option<String> {
     }
 }
 
-/// A key in values that a chart does not know.
+/// A key in a layer that a chart does not know.
 struct Unknown<'a> {
-    /// The path from the root of the values to the unknown key.
+    /// The path that the warning names: the path of the unknown key or, if the layer removes a value (`unset`), the
+    /// path of this value.
     keys: Vec<String>,
-    /// The last key of the path, which the chart does not know.
+    /// The first key of the path that the chart does not know.
     key: String,
-    /// The map of the chart's known keys in which the key is missing.
+    /// The keys that the chart knows at the place of `key`.
     siblings: &'a KeyTree,
-    /// Whether the chart accepts any key at this level. If so, osdpl reports the key because it is likely a typo of a
-    /// known key.
+    /// Whether `key` is in a map whose keys the user chooses. If so, osdpl reports `key` only because it is likely a
+    /// typo of a known key.
     is_typo: bool,
 }
 
@@ -124,9 +129,9 @@ impl Unknown<'_> {
     }
 }
 
-/// Returns the keys of a layer that a chart does not know, except for keys for which `is_reported` returns true.
+/// Returns the keys of a layer that a chart does not know, except for the keys for which `is_reported` returns true.
 ///
-/// If the layer applies to several releases, the result contains only keys that none of their charts knows.
+/// If the layer applies to several releases, the result contains a key only if none of their charts knows it.
 fn unknown<'a>(
     layer: &Layer,
     tree: &'a KeyTree,
@@ -136,8 +141,8 @@ fn unknown<'a>(
     let mut found: Vec<Unknown<'_>> = Vec::new();
     let set = leaves(&layer.values).into_iter().map(|(path, _)| path);
     for unknown in set.filter_map(|path| find_unknown(tree, path.keys())) {
-        // If a whole map is unknown, report the map once, not each of its leaves. These leaves follow each other in
-        // `set`.
+        // If the chart does not know a whole map, report the map once, and not once for each of its leaves. In `set`,
+        // the leaves of a map are next to each other.
         if found.last().is_none_or(|known| known.keys != unknown.keys) {
             found.push(unknown);
         }
@@ -181,9 +186,9 @@ fn of_group(catalog: &Catalog, group: Group) -> impl Iterator<Item = &KeyTree> {
     releases.filter_map(|release| catalog.keys().get(&release.chart))
 }
 
-/// Returns the first key of a path that a chart does not know; `None` if the chart knows all keys.
+/// Returns the first key of a path that a chart does not know; `None` if the chart knows all keys of the path.
 ///
-/// In a map whose keys the user chooses, the function reports an unknown key only if the key is a likely typo.
+/// In a map whose keys the user chooses, the function returns an unknown key only if the key is a likely typo.
 fn find_unknown<'a>(tree: &'a KeyTree, path: &[String]) -> Option<Unknown<'a>> {
     let (mut tree, mut is_open) = (tree, false);
     for (depth, key) in path.iter().enumerate() {
@@ -205,7 +210,7 @@ fn find_unknown<'a>(tree: &'a KeyTree, path: &[String]) -> Option<Unknown<'a>> {
 
 /// Whether the user chooses the keys of the map `tree`, which is at `path` in the chart's values.
 ///
-/// The user also chooses the keys of a map whose only known key is `default`: such a map has an entry for each
+/// The result is true, among other cases, for a map whose only known key is `default`: such a map has an entry for each
 /// component, and the chart reads all entries.
 fn is_filled_by_users(tree: &KeyTree, path: &[String]) -> bool {
     let first = path.first().map(String::as_str);
@@ -214,35 +219,36 @@ fn is_filled_by_users(tree: &KeyTree, path: &[String]) -> bool {
         || FILLED_BY_USERS.iter().any(|(name, depth)| first == Some(name) && path.len() >= *depth)
 }
 
-/// Whether a key is valid, although it looks like a typo of a known key.
+/// Whether a key that resembles a known key is nevertheless no typo.
 ///
-/// The key is valid if the catalogue sets it (`ml2_type_vlan`, which resembles the chart's `ml2_type_vxlan`). A key
-/// below `conf` or `endpoints` is also valid if any chart has a key of this name anywhere.
+/// The key is no typo if the catalogue itself sets it: for example, `ml2_type_vlan` resembles the chart's
+/// `ml2_type_vxlan`. Below `conf` and `endpoints`, the key is no typo if any chart has a key of this name at any path.
 fn is_a_name(typo: &Unknown<'_>, catalog: &Catalog) -> bool {
     let is_named = typo.keys.first().is_some_and(|first| ["conf", "endpoints"].contains(&first.as_str()));
     catalog.has_own_key(&typo.key) || is_named && catalog.keys().any(|tree| tree.has_key_anywhere(&typo.key))
 }
 
-/// How a chart treats a key of its values.
+/// Whether and how a chart uses a key of its values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyState {
-    /// The chart's values have the key; its default has this type.
+    /// The chart has a default value of this type for the key.
     Has(KeyType),
-    /// The chart's templates read the key, but its values have no default for it.
+    /// The chart's templates read the key, but the chart has no default value for it.
     Read,
     /// The chart does not know the key, but the key is in a map whose keys the user chooses.
     Free,
-    /// The chart does not know the key. The text suggests the nearest name: `, did you mean …?`; empty if there is
-    /// none.
+    /// The chart does not know the key. The text is a suggestion, such as `, did you mean "port"?`; it is empty if no
+    /// known key is similar.
     No(String),
 }
 
-/// Returns how a chart treats the key at `path`; `None` if the chart's keys are not known.
+/// Returns whether and how a chart uses the key at `path`; `None` if the catalogue does not contain the keys of the
+/// chart.
 pub fn classify_key(catalog: &Catalog, chart: &str, path: &Path) -> Option<KeyState> {
     catalog.keys().get(chart).map(|tree| classify_key_in(tree, catalog, path))
 }
 
-/// Returns how a chart with the keys in `tree` treats the key at `path`.
+/// Returns whether and how a chart with the keys in `tree` uses the key at `path`.
 pub fn classify_key_in(tree: &KeyTree, catalog: &Catalog, path: &Path) -> KeyState {
     classify(tree, catalog, path).unwrap_or_else(|unknown| {
         KeyState::No(unknown.suggestion().map(|name| format!(", did you mean {name:?}?")).unwrap_or_default())

@@ -13,7 +13,7 @@ use crate::scrub::Scrubber;
 /// The text that osdpl shows instead of a value of a Secret.
 const REDACTED: &str = "<redacted>";
 
-/// The keys that may contain the name of a list item. When osdpl compares two lists, it compares items with the same
+/// The keys in which a list item may have its name. When osdpl compares two lists, it compares the items with the same
 /// name.
 const NAMES: [&str; 1] = ["name"];
 
@@ -58,8 +58,9 @@ pub(super) fn diff_fields(old: &Object, new: &Object, scrubber: &Scrubber) -> Ve
     walk.found
 }
 
-/// Returns the content of an object that osdpl may show: without the values of a Secret, and without the secrets that
-/// the scrubber knows.
+/// Returns the content of an object with secrets redacted, so that osdpl may show the content.
+///
+/// The function redacts the values of a Secret, and all secrets that the scrubber knows.
 pub fn shown(object: &Object, scrubber: &Scrubber) -> Value {
     let entries = object.content().iter().map(|(key, value)| {
         let hides = object.is_secret() && SECRET.contains(&key.as_str());
@@ -95,7 +96,7 @@ impl Walk<'_> {
                 if (old.trim_end().contains('\n') || new.trim_end().contains('\n')) && !self.hides(path) =>
             {
                 let (old, new) = (self.scrubber.scrub(old), self.scrubber.scrub(new));
-                // If two texts differ only in secrets, they are equal after the scrubber has redacted both. Then there
+                // If only secrets differ, both texts are equal after the scrubber has redacted the secrets. Then there
                 // are no changed lines to show.
                 let lines =
                     if old == new { vec!["(only secrets differ)".to_owned()] } else { lines::diff_lines(&old, &new) };
@@ -108,11 +109,11 @@ impl Walk<'_> {
         }
     }
 
-    /// Compares two lists item by item. It compares items with the same name or, if some items have no unique name,
-    /// items with the same index.
+    /// Compares two lists item by item: the items with the same name or, if an item has no unique name, the items with
+    /// the same index.
     ///
-    /// If the items are plain values, or if the items have no names and the lists have different lengths, the method
-    /// compares the lists as a whole.
+    /// The method compares the lists as a whole in two cases: if the items are plain values, or if items have no unique
+    /// names and the lists have different lengths.
     fn lists(&mut self, path: &str, old: &[Value], new: &[Value]) {
         let both = NAMES.iter().find_map(|key| Some((Named::of(old, key)?, Named::of(new, key)?)));
         if let Some((old, new)) = both {
@@ -154,8 +155,9 @@ struct Named<'a> {
 }
 
 impl<'a> Named<'a> {
-    /// Indexes the items of a list by their names, the strings at `key`; `None` if an item has no string at `key`, or
-    /// if two items have the same string.
+    /// Indexes the items of a list by their names; `None` if an item has no name, or if two items have the same name.
+    ///
+    /// The name of an item is the string at `key`.
     fn of(items: &'a [Value], key: &str) -> Option<Self> {
         let order = items.iter().map(|item| item.get(key)?.as_str()).collect::<Option<Vec<_>>>()?;
         let items: BTreeMap<&str, &Value> = order.iter().copied().zip(items).collect_map();
@@ -168,8 +170,8 @@ impl<'a> Named<'a> {
     }
 }
 
-/// Returns a copy of a value of a Secret that has the same keys, but `<redacted>` instead of every value that is not a
-/// map.
+/// Returns a copy of a field of a Secret. The copy has the same keys, but `<redacted>` replaces every value that is not
+/// a map.
 fn hidden(value: &Value) -> Value {
     match value {
         Value::Object(map) => Value::Object(map.iter().map(|(key, value)| (key.clone(), hidden(value))).collect()),
@@ -177,7 +179,8 @@ fn hidden(value: &Value) -> Value {
     }
 }
 
-/// Returns a copy of a value in which the scrubber has redacted all secrets that it knows, in keys and in texts.
+/// Returns a copy of a value in which the scrubber has redacted the secrets that it knows, in keys of maps and in
+/// strings.
 fn scrubbed(value: &Value, scrubber: &Scrubber) -> Value {
     match value {
         Value::String(text) => scrubber.scrub(text).into(),

@@ -25,9 +25,9 @@ enum Rule {
 
 /// The defaults that the API server sets for immutable fields, as (group, kind, field, value).
 ///
-/// The API server sets these defaults before it compares an object with the old one
-/// (`k8s.io/kubernetes/pkg/apis/*/*/defaults.go`). So if one manifest sets a field to its default and the other does
-/// not set the field, the field does not change.
+/// The API server sets these defaults before it compares the new version of an object with the old version
+/// (`k8s.io/kubernetes/pkg/apis/*/*/defaults.go`). So if one version sets a field to its default and the other version
+/// does not set the field, the field does not change.
 const DEFAULTS: &[(&str, &str, &[&str], &str)] = &[
     ("apps", "StatefulSet", &["spec", "podManagementPolicy"], "OrderedReady"),
     ("batch", "Job", &["spec", "completionMode"], "NonIndexed"),
@@ -100,7 +100,7 @@ pub(super) fn refused(old: &Object, new: &Object) -> Vec<String> {
     rules.flat_map(|rule| rule.refused(&old, &new)).collect()
 }
 
-/// Returns the content of an object, with the defaults that the API server sets for immutable fields.
+/// Returns the content of an object, in which the immutable fields without a value have the defaults of the API server.
 fn filled(object: &Object) -> Value {
     let id = object.id();
     let mut all = object.content().clone();
@@ -119,7 +119,7 @@ fn filled(object: &Object) -> Value {
     Value::Object(all)
 }
 
-/// Sets the field at the path `keys` if the object does not contain it but contains its parent.
+/// Sets the field at the path `keys` of an object, unless the field already has a value or its parent is missing.
 fn add(object: &mut Map<String, Value>, keys: &[&str], value: Value) {
     let Some((last, above)) = keys.split_last() else { return };
     let parent = above.iter().try_fold(object, |map, key| map.get_mut(*key)?.as_object_mut());
@@ -128,7 +128,7 @@ fn add(object: &mut Map<String, Value>, keys: &[&str], value: Value) {
     }
 }
 
-/// Returns the value at the path `keys` in an object; `None` if the object does not contain it.
+/// Returns the value at the path `keys` in an object; `None` if the object has no value at this path.
 fn at<'a>(object: &'a Value, keys: &[&str]) -> Option<&'a Value> {
     keys.iter().try_fold(object, |value, key| value.get(*key))
 }
@@ -158,8 +158,10 @@ impl Rule {
     }
 }
 
-/// Whether the new manifest of a Service sets an address that the old manifest does not set. A Service of type
-/// `ExternalName` has no address, so Kubernetes allows a change from or to this type.
+/// Whether the new manifest of a Service sets an address, and the old manifest sets another address or none.
+///
+/// The result is false if one of the manifests has the type `ExternalName`: such a Service has no address, so
+/// Kubernetes allows a change from or to this type.
 fn sets_address(old: &Value, new: &Value) -> bool {
     let [before, after] = [old, new].map(|service| text(service, "clusterIP"));
     let is_name = [old, new].into_iter().any(|service| text(service, "type") == "ExternalName");

@@ -11,8 +11,8 @@ use osdpl_values::{normalize_numbers, remove_nulls};
 /// The annotation that makes an object a helm hook; its value is a comma-separated list of events.
 const HOOK: &str = "helm.sh/hook";
 
-/// The cluster-scoped kinds of objects that charts may create. The list is from the API resources of Kubernetes 1.36
-/// and of the operators in the catalogue.
+/// The cluster-scoped kinds of objects that charts may create. The list is from the API resources of Kubernetes 1.36,
+/// and of the Kubernetes operators that the catalogue contains.
 const CLUSTER: [&str; 14] = [
     "Namespace",
     "PersistentVolume",
@@ -68,7 +68,7 @@ impl fmt::Debug for Object {
     }
 }
 
-/// Returns the objects of a release's manifest, except for documents without a kind or name, and for helm's test hooks.
+/// Returns the objects of a release's manifest. Leaves out documents without a kind or name, and helm's test hooks.
 pub fn parse_objects(contents: Vec<Map<String, Value>>, release: &ReleaseKey) -> Vec<Object> {
     let objects = contents.into_iter().filter_map(|content| Object::new(content, release));
     objects.filter(|object| !object.is_test()).collect()
@@ -91,8 +91,8 @@ impl Object {
         } else if namespace.is_empty() {
             namespace.clone_from(&release.namespace);
         }
-        // helm creates an object without a namespace in the release's namespace. So a manifest may contain this
-        // namespace or leave it out.
+        // Set the namespace of each namespaced object. helm creates an object without a namespace in the release's
+        // namespace, so a manifest that leaves out this namespace means the same as a manifest that contains it.
         if let Some(metadata) = content.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.remove("namespace");
             if !namespace.is_empty() {
@@ -113,14 +113,14 @@ impl Object {
         &self.content
     }
 
-    /// Returns the value at the path `keys` in the object; `None` if the object does not contain it.
+    /// Returns the value at the path `keys` in the object; `None` if the object has no value at this path.
     pub fn at(&self, keys: &[&str]) -> Option<&Value> {
         let (first, rest) = keys.split_first()?;
         rest.iter().try_fold(self.content.get(*first)?, |value, key| value.get(key))
     }
 
-    /// Whether the object is a helm hook. helm creates a hook at an event, such as before an upgrade, and separately
-    /// from the rest of the manifest.
+    /// Whether the object is a helm hook: helm creates it at an event, such as before an upgrade, and not together with
+    /// the rest of the manifest.
     pub(crate) fn is_hook(&self) -> bool {
         self.events().is_some()
     }

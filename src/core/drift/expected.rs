@@ -8,16 +8,18 @@ use osdpl_values::CollectSorted;
 use super::{DriftedObject, ObjectId, find_kind};
 use crate::release::{Field, Object, ReleaseKey};
 
-/// The fields that the manifest sets in one object, each with the number of times that the manifest sets the field. If
-/// a field has fewer owners in the cluster than this number, someone removed the field.
+/// The fields that the manifest sets in one object, each with the number of times that the manifest sets the field. The
+/// number may be greater than 1, because the items of a list have equal paths. If fewer writers own a field in the
+/// cluster, someone removed the field.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExpectedFields(pub Box<[Field]>);
 
 impl ExpectedFields {
     /// Selects the fields of an object that must have an owner in the cluster.
     ///
-    /// If helm used client-side apply (`server_side` is false), the API server may have dropped unknown fields without
-    /// an error. osdpl then selects only fields that the API server always keeps: `data` and `spec.replicas`.
+    /// After client-side apply (`server_side` is false), osdpl selects only the fields that the API server always
+    /// keeps: the fields below `data`, and `spec.replicas`. The API server may have dropped any other field that it
+    /// does not know, without an error.
     fn new(fields: &[Field], server_side: bool) -> Self {
         let kept = |path: &str| server_side || path.starts_with("data.") || path == "spec.replicas";
         Self(fields.iter().filter(|(path, _)| kept(path)).cloned().collect())
@@ -33,11 +35,12 @@ pub struct ObservedDrift {
     pub objects: Vec<DriftedObject>,
 }
 
-/// Returns the objects of a release's manifest that osdpl watches for drift, each with the expected fields.
+/// Returns the objects of a release's manifest that osdpl watches for drift, each with the fields that must exist in
+/// the cluster.
 ///
-/// The result does not contain objects with `helm.sh/resource-policy: keep`, because several releases may share them.
-/// Nor does it contain Jobs with a TTL, because Kubernetes deletes them some time after they finish. `server_side` says
-/// whether helm used server-side apply.
+/// The result leaves out objects with `helm.sh/resource-policy: keep`, because several releases may share such an
+/// object. It also leaves out Jobs with a TTL, because Kubernetes deletes such a Job some time after the Job finishes.
+/// `server_side` says whether helm used server-side apply.
 pub fn list_watched_objects(
     manifest: &[Object],
     release: &ReleaseKey,

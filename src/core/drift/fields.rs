@@ -1,13 +1,14 @@
-//! Reads the fields of an object that a writer owns from `FieldsV1`, the API server's notation in `managedFields`.
+//! Reads which fields of an object a writer owns. The API server lists these fields in `managedFields`, in the notation
+//! `FieldsV1`.
 //!
 //! A `FieldsV1` is a tree of maps with these keys: `f:<name of a field>`, `k:<keys that identify a list item>`,
-//! `v:<value of a list item>`, and `.` for the parent itself.
+//! `v:<value of a list item>`, and `.` for the field to which the map itself belongs.
 
 use std::fmt;
 
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 
-/// The maximum number of paths of one writer that osdpl keeps as text. A writer may own a hundred fields of a
+/// The maximum number of paths that osdpl keeps as text for one writer. A writer may own a hundred fields of a
 /// Deployment, but messages show only a few paths.
 const KEPT: usize = 32;
 
@@ -15,21 +16,21 @@ const KEPT: usize = 32;
 /// maps can have any length.
 const LONGEST: usize = 120;
 
-/// The top-level fields that osdpl ignores in the search for drift, as keys of `FieldsV1`.
+/// The top-level fields in which changes are no drift, as keys of `FieldsV1`.
 const SKIPPED: [&str; 2] = ["f:metadata", "f:status"];
 
 /// The fields of an object that one writer owns, except for fields below `metadata` and `status`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OwnedFields {
-    /// The paths of the first owned fields, such as `spec.template.spec.containers[name=api].image`.
+    /// The paths of the first few owned fields, such as `spec.template.spec.containers[name=api].image`.
     pub paths: Vec<String>,
-    /// The number of all owned fields; `paths` may contain fewer.
+    /// The number of all owned fields; it may be greater than the number of `paths`.
     pub count: usize,
-    /// The hashes of the paths of all owned fields. For a hash, `[]` in a path means every item of a list.
+    /// The hashes of the paths of all owned fields. In the hashed paths, `[]` stands for any item of a list.
     pub hashes: Vec<PathHash>,
 }
 
-/// The hash of a field's path (FNV-1a, 32 bits), which takes less memory than the text.
+/// The hash of a field's path (FNV-1a, 32 bits). A hash takes less memory than the text of the path.
 ///
 /// If two paths of an object have the same hash, osdpl may miss a removed field; the probability is one in some
 /// millions.
@@ -48,7 +49,7 @@ impl PathHash {
         Self(text.bytes().fold(self.0, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)))
     }
 
-    /// Computes the hash of a child's path from `self`, the hash of the parent's path, and the child's key in
+    /// Returns the hash of the path of a child, from the hash of the parent's path (`self`) and the child's `key` in
     /// `FieldsV1`.
     fn below(self, key: &str) -> Self {
         match key.strip_prefix("f:") {

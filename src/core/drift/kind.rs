@@ -1,10 +1,11 @@
 //! Lists the kinds of objects that osdpl watches for drift: the kinds in upstream's manifests, and the kinds that
 //! osdpl's features add.
 //!
-//! Users can add objects of other kinds with `extraObjects`; osdpl does not watch these objects. The operator's
-//! ClusterRole must allow `get`, `list` and `watch` for each kind; `tests/deploy/rules.rs` compares the ClusterRole
-//! with this list. The list does not contain `CustomResourceDefinitions`, because several releases can share them and
-//! helm keeps them.
+//! osdpl does not watch objects of other kinds, which users can add with `extraObjects`. It does not watch
+//! `CustomResourceDefinitions`, either, because several releases can share them and helm keeps them.
+//!
+//! The operator's ClusterRole must allow `get`, `list` and `watch` for each kind in the list; `tests/deploy/rules.rs`
+//! compares the ClusterRole with the list.
 
 /// A kind of object with the names under which the API server knows it.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,7 +54,7 @@ pub static KINDS: [Kind; 20] = [
 ];
 
 /// Returns the watched kind for the `apiVersion` and `kind` in a manifest; `None` if osdpl does not watch this kind.
-/// The version in `apiVersion` does not matter.
+/// The function ignores the version in `apiVersion`, and compares only the group.
 pub fn find_kind(api_version: &str, kind: &str) -> Option<&'static Kind> {
     let group = api_version.split_once('/').map_or("", |(group, _)| group);
     KINDS.iter().find(|known| known.kind == kind && known.group == group)

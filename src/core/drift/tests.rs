@@ -84,7 +84,7 @@ fn accepts_changes_older_than_the_newest_operation() {
     assert_eq!(
         drift(LATE, &[helm(EARLY), added]),
         None,
-        "the newest operation accepts an older write, even if helm does not change the object"
+        "a write before the newest helm operation is no drift, even if the operation did not change the object"
     );
 }
 
@@ -184,12 +184,12 @@ fn detects_scaling_without_a_time() {
     assert_eq!(
         change(&left, &[helm(EARLY), scale("kubectl")]),
         None,
-        "helm still owns the number if kubectl sets the same number"
+        "if kubectl sets the number that the manifest sets, helm still owns the field"
     );
     assert_eq!(
         change(&open, &[loser(), scale("kubectl")]),
         None,
-        "osdpl ignores a new number of replicas that the manifest does not set"
+        "osdpl ignores a new number of replicas if the manifest sets no number"
     );
     assert_eq!(change(&left, &[loser(), scale("kube-controller-manager")]), None, "an autoscaler");
     assert_eq!(change(&left, &[loser()]), Some(Change::Stripped("spec.replicas set to 0, or".into())));

@@ -10,8 +10,8 @@ use serde::Deserialize;
 use super::ExpectedFields;
 use super::fields::{OwnedFields, PathHash};
 
-/// The name under which `managedFields` lists helm. helm 3 and 4 use this name even if the program file has another
-/// name (`kube.ManagedFieldsManager`).
+/// The name of helm as a writer in `managedFields`. helm 3 and 4 use this name even if the file of the helm program has
+/// another name (`kube.ManagedFieldsManager`).
 const HELM_MANAGER: &str = "helm";
 
 /// The maximum number of changed fields that a message about drift lists.
@@ -62,11 +62,10 @@ pub struct WriterTrace {
     /// The time when helm last changed the object. A helm operation that does not change the object does not change
     /// this time.
     pub helm: Option<Timestamp>,
-    /// The number of owners of each field, sorted by the hash of the field's path. The number includes a writer that is
-    /// neither helm nor tolerated only if `managedFields` contains the time of its write.
+    /// The number of owners of each field, sorted by the hash of the field's path. The number does not include foreign
+    /// writers ([`ForeignWrite`]) whose write has no time in `managedFields`.
     owner_counts: Box<[(PathHash, u16)]>,
-    /// The newest write by a writer that is neither helm nor tolerated. osdpl prefers a write with a time to a write
-    /// without a time.
+    /// The newest write by a foreign writer. A write without a time counts as older than any write with a time.
     pub foreign: Option<Box<ForeignWrite>>,
 }
 
@@ -85,9 +84,8 @@ impl WriterTrace {
 
 /// Counts the writers that own each field of an object.
 ///
-/// The function counts a writer that is neither helm nor tolerated only if its write has a time. osdpl must not report
-/// the fields of a counted writer as removed: either osdpl reports the write itself, or a later helm operation has
-/// accepted the write.
+/// A foreign writer ([`ForeignWrite`]) counts only if its write has a time. osdpl must not report the fields of such a
+/// writer as removed: either osdpl reports the write itself as drift, or a later helm operation has accepted the write.
 fn count_owners(entries: &[Entry], tolerated: &ToleratedChanges) -> Box<[(PathHash, u16)]> {
     let counts = |entry: &&Entry| {
         let is_allowed = entry.manager == HELM_MANAGER || tolerated.managers.contains(&entry.manager);
@@ -102,11 +100,11 @@ fn count_owners(entries: &[Entry], tolerated: &ToleratedChanges) -> Box<[(PathHa
 }
 
 impl WriterTrace {
-    /// Returns the fields that someone removed: fields that the manifest sets, but that have fewer owners than
-    /// expected.
+    /// Returns the fields that someone removed. These are the fields that the manifest sets, but that have fewer owners
+    /// than expected.
     ///
-    /// A writer also owns a field if it owns the list or map around the field: the API server tracks an atomic list or
-    /// map as one field.
+    /// The owner of a list or map counts as an owner of each field in it, because the API server tracks an atomic list
+    /// or map as one field.
     pub(super) fn removed_fields<'a>(&self, expected: &'a ExpectedFields) -> Vec<&'a str> {
         let count = |path: &str| {
             let found = self.owner_counts.binary_search_by_key(&PathHash::of(path), |(hash, _)| *hash);
@@ -123,8 +121,8 @@ impl WriterTrace {
 
 /// Returns the path that osdpl reports for a removed field.
 ///
-/// If someone removed all fields of the map or list around this field, the result is the path of the map or list. osdpl
-/// then reports this path once, instead of each field.
+/// If a map or list contains the field, and someone removed all its fields, the result is the path of the map or list.
+/// So osdpl reports one path instead of one for each field.
 fn root<'a>(path: &'a str, expected: &ExpectedFields, removed: &[&str]) -> &'a str {
     let ends = path.match_indices(['.', '[']).map(|(end, _)| &path[..end]);
     let below = |path: &str, root: &str| path.strip_prefix(root).is_some_and(|rest| rest.starts_with(['.', '[']));
@@ -152,7 +150,8 @@ fn foreign(entry: &Entry, tolerated: &ToleratedChanges) -> Option<ForeignWrite> 
     })
 }
 
-/// Formats the first few paths, and the number of all other fields: `a, b, c and 2 more`.
+/// Formats the first few of `fields`, and the number of all other fields: `a, b, c and 2 more`. `more` is the number of
+/// fields whose paths are not in `fields`.
 pub(super) fn summarize(fields: &[&str], more: usize) -> String {
     let mut text = fields.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
     let hidden = fields.len().saturating_sub(SHOWN) + more;

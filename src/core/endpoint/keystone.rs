@@ -9,7 +9,7 @@ use serde_json::json;
 
 use osdpl_values::{CollectSorted, Values};
 
-/// The types of the OpenStack services, such as `compute`, for which Keystone's service catalogue contains an endpoint.
+/// The service types, such as `compute`, for which Keystone's service catalogue contains an endpoint.
 pub type Types = BTreeSet<String>;
 
 /// The credentials of the cloud's administrator, from the values of Keystone's release.
@@ -37,7 +37,8 @@ impl Login {
     /// Returns the credentials of the cloud's administrator from the values of Keystone's release; `None` if these
     /// values contain no password.
     ///
-    /// The credentials are at `endpoints.identity.auth.admin`. A missing name gets upstream's default.
+    /// The credentials are at `endpoints.identity.auth.admin`. For a missing name, such as that of the project, the
+    /// function uses the default of upstream's chart.
     pub fn from_values(values: &Values) -> Option<Self> {
         let admin = values.get("endpoints")?.get("identity")?.get("auth")?.get("admin")?;
         let text =

@@ -2,7 +2,7 @@
 
 use super::{Target, Token, keystone};
 
-/// The outcome of a probe after the API has accepted the connection.
+/// The result of a probe, for an API that has accepted the connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProbeResponse {
     /// The API sent an HTTP response.
@@ -11,7 +11,7 @@ pub enum ProbeResponse {
         code: u16,
         /// The HTTP status code with its text: `503 Service Unavailable`.
         text: String,
-        /// The body of the response; the probe reads it only up to a maximum size.
+        /// The body of the response, cut off at a maximum size.
         body: Vec<u8>,
         /// The token from a response header; `None` unless Keystone sent a token.
         token: Option<Token>,
@@ -26,7 +26,7 @@ pub enum ProbeResponse {
 }
 
 impl ProbeResponse {
-    /// Returns why the response is bad; `None` if `accept` contains its status code.
+    /// Returns why the response is bad; `None` if it is an HTTP response with one of the status codes in `accept`.
     pub fn problem(&self, accept: &[u16]) -> Option<String> {
         match self {
             Self::Status { code, .. } if accept.contains(code) => None,

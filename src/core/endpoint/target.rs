@@ -28,7 +28,7 @@ pub struct Target {
     pub url: Url,
     /// The HTTP status codes with which a healthy API may respond.
     pub accept: Vec<u16>,
-    /// Whether the API is Keystone's. Keystone's response must describe version 3 of its API.
+    /// Whether the API is Keystone's. If so, its response must describe version 3 of Keystone's API.
     pub versions: bool,
     /// The type of the API in Keystone's service catalogue, such as `compute`.
     pub type_: String,
@@ -46,7 +46,7 @@ pub struct Target {
 /// The URL of an OpenStack API, in the parts that osdpl needs to connect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Url {
-    /// Whether the scheme of the URL is https, not http.
+    /// Whether the scheme of the URL is https. If not, the scheme is http.
     pub tls: bool,
     /// The host name of the URL.
     pub host: String,
@@ -63,8 +63,7 @@ impl fmt::Display for Url {
     }
 }
 
-/// Returns the API that the operator probes for each release. The result contains only APIs whose workloads are
-/// available.
+/// Returns the APIs that the operator probes, by release. Leaves out an API if one of its workloads is not available.
 pub fn targets(catalog: &Catalog, desired: &Desired, observed: &Observed) -> BTreeMap<ReleaseKey, Target> {
     let known = desired.releases.iter().filter_map(|(name, release)| {
         let endpoint = catalog.release(name)?.1.endpoint.as_ref()?;
@@ -118,10 +117,10 @@ impl Interface {
         }
     }
 
-    /// Returns the value that a setting has for this endpoint of an API.
+    /// Returns the value of a setting for this endpoint of an API.
     ///
-    /// In upstream's charts, a setting is a single value for all endpoints of the API, or a map with a value for each
-    /// endpoint, such as `internal`, and a `default`.
+    /// In upstream's charts, a setting is either one value for all endpoints of the API, or a map with a value for each
+    /// endpoint, such as `internal`. The map may contain a `default` for the endpoints without a value.
     fn value(self, values: Option<&Value>) -> Option<&Value> {
         let values = values?;
         if values.is_object() {
@@ -140,8 +139,8 @@ pub fn internal(endpoint: &Endpoint, values: &Values, own_namespace: &str) -> Ur
 
 /// Returns the URL of an endpoint of an API.
 ///
-/// osdpl takes each part of the URL from the release's values or, if the values do not set it, from the catalogue and
-/// upstream's defaults.
+/// osdpl takes each part of the URL from the release's values. If the values do not set a part, osdpl takes this part
+/// from the catalogue or from upstream's defaults.
 pub fn url(endpoint: &Endpoint, values: &Values, own_namespace: &str, interface: Interface) -> Url {
     let all = values.get("endpoints");
     let own = all.and_then(|all| all.get(&endpoint.endpoint));

@@ -81,7 +81,8 @@ pub fn run(metadata: &ObjectMeta, status: &job::Status) -> Option<Run> {
     Some(Run { cron: owner.name.clone(), created_at, end: status.end(), ended: status.ended() })
 }
 
-/// Returns the newest run of a `CronJob` that has finished. `runs` are the `CronJob`'s Jobs by name.
+/// Returns the newest finished run of a `CronJob`; `None` if no run has finished. `runs` are the Jobs of the `CronJob`,
+/// each with its name.
 pub fn last(runs: &[(&str, &Run)]) -> Option<FinishedRun> {
     let ended = runs.iter().filter_map(|(name, run)| {
         let failure = match &run.end {
@@ -94,14 +95,15 @@ pub fn last(runs: &[(&str, &Run)]) -> Option<FinishedRun> {
     ended.max_by_key(|(created_at, run)| (*created_at, run.job.clone())).map(|(_, run)| run)
 }
 
-/// Returns the problem of a `CronJob` and the name of the Job that has it; `None` if the `CronJob` is suspended or has
-/// no problem.
+/// Returns the problem of a `CronJob` and the name of the Job that has the problem; `None` if the `CronJob` is
+/// suspended or has no problem.
 ///
-/// `runs` are the `CronJob`'s Jobs by name. `stuck` returns the reason why the pods of a Job cannot continue.
+/// `runs` are the Jobs of the `CronJob`, each with its name. `stuck` returns the reason why the pods of a Job can't
+/// continue.
 ///
-/// The newest finished run decides, unless a later run is active and makes no progress. So osdpl reports a failure
-/// until a later run succeeds. If Kubernetes keeps no Jobs (`failedJobsHistoryLimit: 0`), the status of the `CronJob`
-/// decides: its last run failed if the schedule started a run after the last success (Kubernetes:
+/// The newest finished run decides, so osdpl reports a failure until a later run succeeds. A later run that is still
+/// active decides only if it makes no progress. If Kubernetes keeps no Jobs (`failedJobsHistoryLimit: 0`), the status
+/// of the `CronJob` decides: the last run failed if the schedule started it after the last success (Kubernetes:
 /// `pkg/controller/cronjob`, `syncCronJob`).
 pub fn trouble<'a>(
     cron: &ObservedCronJob,
@@ -128,8 +130,8 @@ pub fn trouble<'a>(
     Some((format!("its last run, started at {scheduled:.0}, did not succeed"), None))
 }
 
-/// Returns the health of a `CronJob`. If its runs fail, the `CronJob` is degraded, not unhealthy, because no other
-/// object waits for a `CronJob`.
+/// Returns the health of a `CronJob`. A `CronJob` with a problem is degraded and not unhealthy, because no other object
+/// waits for a `CronJob`.
 pub fn assess(cron: &ObservedCronJob) -> ComponentStatus {
     let (status, ready, reason) = match &cron.trouble {
         Some(trouble) => (ComponentHealth::Degraded, "0/1", format!("CronJob {}: {}", cron.name, trouble.message)),
@@ -170,7 +172,8 @@ mod tests {
         let annotated = json!({"name": "c", "annotations": {release::RELEASE_NAME_ANNOTATION: "keystone"}});
         for (metadata, spec, expected) in [
             (json!({"name": "c", "labels": labels}), json!({}), Some("nova nova/cell-setup")),
-            // Most of upstream's CronJobs, such as nova-cell-setup, have the labels only in their pod template.
+            // Most of upstream's CronJobs, such as nova-cell-setup, have the labels of the release and the component
+            // only in their pod template.
             (json!({"name": "c"}), pods.clone(), Some("nova nova/cell-setup")),
             (annotated.clone(), pods, Some("keystone nova/cell-setup")),
             (annotated, json!({}), Some("keystone keystone/c")),

@@ -9,8 +9,8 @@ use super::workload::{Condition, Template};
 use crate::observed::{Issue, ObservedJob, RunState};
 use crate::release;
 
-/// Upstream's label with the name of the release. osdpl needs this label to find the release of a hook, because helm
-/// annotates only objects that are not hooks.
+/// Upstream's label with the name of the release. osdpl finds the release of a hook by this label, because helm does
+/// not annotate hooks with their release.
 pub const RELEASE_GROUP: &str = "release_group";
 
 /// The fields of a Job's `spec` that osdpl reads.

@@ -1,4 +1,4 @@
-//! Determines whether a node is ready, and how long osdpl waits for a missing node before it treats the node as lost.
+//! Determines whether a node is ready, and how long osdpl waits before it treats a node that is not ready as lost.
 
 use std::time::Duration;
 
@@ -28,8 +28,8 @@ pub struct Status {
 pub enum Readiness {
     /// The node's kubelet responds and accepts pods.
     Ready,
-    /// The node's kubelet reports that the node is not ready, or the kubelet does not respond. Contains the time when
-    /// this state began, if that time is known.
+    /// The node's kubelet does not respond, or reports that the node is not ready. Contains the time when this state
+    /// began, if the time is known.
     Missing(Option<Timestamp>),
 }
 
@@ -46,14 +46,15 @@ impl Status {
 }
 
 impl Readiness {
-    /// Returns how much longer osdpl waits before it treats a missing node as lost; `None` if the node is ready, or if
-    /// osdpl already treats it as lost.
+    /// Returns how much longer osdpl waits before it treats the node as lost; `None` if the node is ready, or if osdpl
+    /// already treats it as lost.
     ///
-    /// osdpl waits because a restart of the kubelet takes only seconds and is no problem.
+    /// osdpl waits because a node is briefly not ready while its kubelet restarts. Such a restart takes only seconds
+    /// and is no problem.
     pub fn remaining_grace(self, now: Timestamp, grace: Duration) -> Option<Duration> {
         let Self::Missing(Some(since)) = self else { return None };
-        // The time of the condition may be in the future, because the clocks of two hosts may differ. This difference
-        // must not make the grace period longer than `grace`.
+        // The time of the condition may be in the future, because the clocks of two hosts may differ. Such a time must
+        // not make osdpl wait longer than `grace`.
         let missing_for = Duration::try_from(now.duration_since(since).max(SignedDuration::ZERO)).unwrap_or_default();
         grace.checked_sub(missing_for).filter(|rest| !rest.is_zero())
     }

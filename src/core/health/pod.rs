@@ -1,7 +1,7 @@
 //! Determines why a pod is not ready, and which workload or Job owns the pod.
 //!
-//! Messages leave out details that change while a failure repeats: restart counts, back-off times and the kubelet's
-//! alternating reasons. So a repeated failure does not change the status.
+//! Messages leave out the details that change while a failure repeats: restart counts, back-off times, and the reasons
+//! between which the kubelet alternates. So a repeated failure does not change the status.
 
 mod cause;
 mod daemon;
@@ -33,7 +33,7 @@ pub struct UnreadyPod {
     pub owner: Owner,
     /// Why the pod is not ready; `None` if osdpl does not know the cause.
     pub cause: Option<Cause>,
-    /// Whether the pod was ready at some time after its running containers had started.
+    /// Whether the pod became ready after its running containers had started, and lost its readiness later.
     pub was_ready: bool,
     /// The name of the pod's node; `None` until the scheduler has chosen a node.
     pub node: Option<String>,
@@ -48,11 +48,11 @@ pub struct UnreadyPod {
 /// The objects that a pod needs to start, according to its spec.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Requirements {
-    /// The objects that the pod's running init container waits for. The pod's status does not show which of these
-    /// objects is missing.
+    /// The objects that the pod's running init container waits for. osdpl reads them from the pod's spec, because the
+    /// pod's status does not show which of them is missing.
     pub waits: Vec<Dependency>,
-    /// The Secrets and ConfigMaps that the pod mounts; empty unless Kubernetes is creating the pod's containers. A
-    /// missing Secret or ConfigMap may be the reason why Kubernetes can't create them.
+    /// The Secrets and ConfigMaps that the pod mounts; empty unless Kubernetes is creating the pod's containers. While
+    /// one of these objects is missing, Kubernetes can't create the containers.
     pub mounts: Vec<Mount>,
 }
 
@@ -81,7 +81,7 @@ pub enum MountKind {
     ConfigMap,
 }
 
-/// The workload or Job that owns a pod. It is in the pod's namespace.
+/// The workload or Job that owns a pod. The owner is in the pod's namespace.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Owner {
     /// The kind of the owner.
@@ -110,7 +110,8 @@ pub struct Cause {
     pub severity: Severity,
     /// The cause in one line, without the pod's name.
     pub message: String,
-    /// The container that fails; its log may contain the reason. `None` if the cause is not a failing container.
+    /// The container that fails; `None` if the cause is not a failing container. The log of the container may contain
+    /// the reason.
     pub failing: Option<FailedContainer>,
 }
 
@@ -119,7 +120,7 @@ pub struct Cause {
 pub enum Severity {
     /// The pod is being deleted.
     Terminating,
-    /// Kubernetes is mounting the pod's volumes or creating its containers.
+    /// Kubernetes is mounting the pod's volumes, or is creating or restarting its containers.
     Starting,
     /// The pod was ready before, but is not ready any more.
     Lost,
@@ -136,7 +137,7 @@ pub struct FailedContainer {
     pub container: String,
     /// The number of restarts of the container. Together with the pod's uid, this number identifies one failure.
     pub restarts: i32,
-    /// Whether the container runs again. The log of its previous run then contains the failure.
+    /// Whether the container runs again. If so, the failure is in the log of the container's previous run.
     pub previous: bool,
 }
 
@@ -150,8 +151,8 @@ impl UnreadyPod {
     }
 }
 
-/// Returns the pod, with the reason why it is not ready; `None` if it is ready or has succeeded, or if no workload or
-/// Job owns it.
+/// Returns a pod that is not ready, with the reason; `None` if the pod is ready or has succeeded, or if no workload or
+/// Job owns the pod.
 pub fn observe(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<UnreadyPod> {
     if status.is_ready() || status.phase == "Succeeded" {
         return None;

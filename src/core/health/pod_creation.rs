@@ -16,11 +16,10 @@ pub(super) fn of_deployment(conditions: &[Condition]) -> Option<String> {
     Some(describe_creation_error(&failure.message))
 }
 
-/// Formats the error that the API server returned to a controller for a new pod: `no pod can be created: forbidden:
-/// exceeded quota: …`.
+/// Formats the API server's error about a new pod: `no pod can be created: forbidden: exceeded quota: …`.
 ///
-/// The result leaves out the pod's name and the text before it. Each attempt has another pod name, so a message with
-/// the name would change at each attempt.
+/// The result leaves out the pod's name and the text before the name. A controller gives the pod another name at each
+/// attempt, so a message with the name would change at each attempt.
 pub fn describe_creation_error(message: &str) -> String {
     let reason = message.split_once("pods \"").and_then(|(_, rest)| rest.split_once("\" "));
     let reason = reason.map_or(message, |(_, rest)| rest.strip_prefix("is ").unwrap_or(rest));

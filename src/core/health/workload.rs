@@ -10,8 +10,8 @@ use crate::catalog::{Component, WorkloadKind};
 use crate::observed::{Issue, OnDelete, Workload};
 use crate::release;
 
-/// The reason in a Deployment's condition `Progressing` after the newest pod template was rolled out completely. The
-/// reason stays even if pods fail later (`deploymentutil.NewRSAvailableReason`).
+/// The reason of a Deployment's condition `Progressing` after a complete rollout of the newest pod template. Kubernetes
+/// keeps this reason even if pods fail later (`deploymentutil.NewRSAvailableReason`).
 const ROLLED_OUT: &str = "NewReplicaSetAvailable";
 
 /// The fields that osdpl reads in the `spec` of a Deployment, `StatefulSet` or `DaemonSet`.
@@ -94,8 +94,8 @@ pub struct Condition {
 
 /// Returns the properties of a workload that osdpl needs; `None` if the workload has no annotation of a helm release.
 ///
-/// The `trouble` of the result contains only the error of a Deployment whose pods Kubernetes can't create. The operator
-/// later adds the problems of the pods.
+/// The field `trouble` of the result is set only for a Deployment whose pods Kubernetes can't create. The operator
+/// later adds the problems of existing pods.
 pub fn observe(kind: WorkloadKind, metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<Workload> {
     let release = metadata.annotations.as_ref()?.get(release::RELEASE_NAME_ANNOTATION)?.clone();
     let name = metadata.name.clone()?;
@@ -114,7 +114,7 @@ pub fn observe(kind: WorkloadKind, metadata: &ObjectMeta, spec: &Spec, status: &
         on_delete: on_delete(kind, metadata, spec, status),
         outdated_pods: match kind {
             WorkloadKind::Deployment => (status.replicas - status.updated_replicas).max(0),
-            // Only a Deployment can run outdated pods in addition to its desired number of new pods. For a StatefulSet
+            // Only a Deployment can run outdated pods in addition to the desired number of new pods. For a StatefulSet
             // or DaemonSet, the number of outdated pods follows from `updated`.
             WorkloadKind::StatefulSet | WorkloadKind::DaemonSet => 0,
         },
@@ -155,8 +155,9 @@ fn on_delete(kind: WorkloadKind, metadata: &ObjectMeta, spec: &Spec, status: &St
     if kind != WorkloadKind::DaemonSet || spec.update_strategy.kind != "OnDelete" {
         return None;
     }
-    // With every strategy, including `OnDelete`, Kubernetes counts the nodes whose pod has the newest pod template
-    // (Kubernetes: `daemon.updateDaemonSetStatus`). So the difference is the number of nodes without such a pod.
+    // `updated_number_scheduled` is the number of nodes whose pod has the newest pod template. Kubernetes counts these
+    // nodes with every strategy, including `OnDelete` (`daemon.updateDaemonSetStatus`). So `stale` is the number of
+    // nodes without such a pod.
     let stale = (status.desired_number_scheduled - status.updated_number_scheduled).max(0);
     Some(OnDelete { uid: metadata.uid.clone().unwrap_or_default(), stale })
 }
@@ -166,8 +167,10 @@ fn rolled_out(status: &Status) -> bool {
     progressing.is_some_and(|condition| condition.status == "True" && condition.reason == ROLLED_OUT)
 }
 
-/// Returns the component of a workload, from the labels of the workload or of its pods: upstream sets the labels of
-/// some workloads only on the pods. Without labels, the component has the names of the release and the workload.
+/// Returns the component of a workload, from the labels of the workload or of its pod template.
+///
+/// The pod template matters, because upstream labels only the pods of some workloads. Without labels, `application` is
+/// the name of the release, and `component` is the name of the workload.
 pub(super) fn component(metadata: &ObjectMeta, template: &Template, release: &str, name: &str) -> Component {
     let of = |labels: Option<&BTreeMap<String, String>>| {
         let labels = labels?;

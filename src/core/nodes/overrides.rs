@@ -42,7 +42,8 @@ fn warning(index: usize, message: String) -> Finding {
     Finding::new(Level::Warning, format!("{OVERRIDES}[{index}]"), message)
 }
 
-/// Returns the warning about an entry that selects no node by its label, or that names a missing node.
+/// Returns the warning about an entry whose label matches no node, or that names missing nodes; `None` if there is no
+/// such problem.
 fn without_nodes(entry: &Entry<'_>, nodes: &Inventory) -> Option<Finding> {
     let message = match &entry.target {
         NodeTarget::Label(key, values) if entry.nodes.is_empty() => {
@@ -71,10 +72,11 @@ fn without_nodes(entry: &Entry<'_>, nodes: &Inventory) -> Option<Finding> {
     Some(warning(entry.index, message))
 }
 
-/// Returns the warnings about nodes that both entries select, but that do not get the values of both.
+/// Returns the warnings about nodes that two entries select, but that do not get the values of both entries.
 ///
-/// The effect depends on the form in which the chart takes values for some nodes ([`Form`]). With the form `conf`, the
-/// node gets the values of only one entry. With the form `root`, the node runs no pod of the `DaemonSet` at all.
+/// What happens on such a node depends on the form in which the chart takes values for some nodes ([`Form`]). With the
+/// form `conf`, the node gets the values of only one entry. With the form `root`, the node runs no pod of the
+/// `DaemonSet` at all.
 fn overlap(earlier: &Entry<'_>, later: &Entry<'_>, catalog: &Catalog) -> Vec<Finding> {
     let both: Vec<_> = earlier.nodes.intersection(&later.nodes).copied().collect();
     if both.is_empty() || earlier.target == later.target {
@@ -90,8 +92,8 @@ fn overlap(earlier: &Entry<'_>, later: &Entry<'_>, catalog: &Catalog) -> Vec<Fin
         };
         let chart = &release.chart;
         let nodes = format_names(both.iter().copied(), both.len());
-        // With the form `conf`, an entry that names the node wins over an entry that selects the node by label,
-        // whatever their order. If both entries select by label, the later entry wins.
+        // With the form `conf`, an entry that names the node has priority over an entry that selects the node by label,
+        // in any order. If both entries select by label, the later entry has priority.
         let by_name = matches!(earlier.target, NodeTarget::Hosts(_)) && matches!(later.target, NodeTarget::Label(..));
         let (lost, winner) = if by_name { (later.index, earlier.index) } else { (earlier.index, later.index) };
         let finding = match form {

@@ -14,7 +14,8 @@ use super::{Inventory, LabelChange};
 use crate::api::{LabelRemovalStatus, Rollout};
 use crate::observed::Node;
 
-/// The labels to remove from each node, as text: `l3-agent=enabled,openvswitch=enabled`.
+/// The labels to remove, by name of the node. The labels of one node are a text such as
+/// `l3-agent=enabled,openvswitch=enabled`.
 pub type LabelLosses = BTreeMap<String, String>;
 
 /// The state of the removal of labels after a pass.
@@ -28,7 +29,8 @@ pub struct LabelRemoval {
     pub left: usize,
 }
 
-/// Who approved the present target hash, which covers the removal of labels.
+/// Who approved the present target hash. An approval of this hash also approves the removal of labels, because the hash
+/// covers the removal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LabelApproval<'a> {
     /// Nobody.
@@ -48,19 +50,21 @@ pub struct LabelBatch {
     pub requeue_at: Option<Timestamp>,
 }
 
-/// Returns the labels that the changes remove.
+/// Returns the labels that `changes` removes from nodes.
 pub fn losses(changes: &BTreeMap<String, LabelChange>) -> LabelLosses {
     let losing = changes.iter().filter(|(_, change)| !change.losses.is_empty());
     losing.map(|(name, change)| (name.clone(), change.losses.join(","))).collect_map()
 }
 
-/// Returns the removal `stored` in the status; `None` if there is none, or if it is finished.
+/// Returns the removal that the status contains (`stored`); `None` if there is no removal, or if the removal is
+/// finished.
 ///
 /// A removal is finished when no node has the labels to remove any more, and the resource no longer has the annotation
-/// of the approval. The annotation may stay longer than the labels, because the approval also applies to other changes.
-/// `approval` is the hash in that annotation.
+/// that approves the removal. This annotation may exist longer than the labels, because it also approves other changes.
+/// `approval` is the hash in the annotation.
 ///
-/// The result leaves out nodes that got the labels back. So a later removal of these labels needs another approval.
+/// The result leaves out nodes that got the labels back, so that a later removal of these labels needs another
+/// approval.
 pub fn unfinished(
     pending: &LabelLosses,
     stored: Option<&LabelRemovalStatus>,
@@ -82,18 +86,19 @@ pub fn unfinished(
     (is_open || removal.nodes.iter().any(|(name, labels)| is_left(name, labels))).then_some(removal)
 }
 
-/// Returns all labels that the target hash covers: the `pending` labels, and the labels that the unfinished removal
-/// `stored` has already removed.
+/// Returns all labels that the target hash covers: the labels that are still to be removed (`pending`), and the labels
+/// that the unfinished removal (`stored`) has already removed.
 ///
-/// So the target hash stays the same while the operator carries out the approved removal.
+/// The target hash covers the removed labels, too, so that it stays the same while the operator carries out the
+/// removal.
 pub fn removal_target(pending: &LabelLosses, stored: Option<&LabelRemovalStatus>) -> LabelLosses {
     let approved = stored.map(|stored| stored.nodes.clone()).unwrap_or_default();
     approved.into_iter().chain(pending.clone()).collect_map()
 }
 
-/// Returns the nodes from which the operator removes `pending` labels now.
+/// Returns the nodes from which the operator removes labels now, and the time of the next batch.
 ///
-/// `stored` is the unfinished removal in the status. The operator removes only labels that are part of this removal.
+/// The operator removes only `pending` labels that are part of `stored`, the unfinished removal in the status.
 pub fn next_batch(
     pending: &LabelLosses,
     stored: Option<&LabelRemovalStatus>,
@@ -107,7 +112,7 @@ pub fn next_batch(
     }
     let pause = SignedDuration::from_secs(settings.pause().into());
     // If the time of the last batch is in the future, somebody has set the clock back. Then start the next batch at
-    // once, because the wait until that time could take hours.
+    // once, because the clock may reach that time only after hours.
     let last = stored.last_batch.as_ref().filter(|last| last.0 <= now);
     let until = last.and_then(|last| last.0.checked_add(pause).ok());
     if let Some(until) = until.filter(|until| *until > now) {
@@ -211,7 +216,8 @@ mod tests {
         let all = pending(&["a", "b", "c"]);
         let approved = after_batch(&all, None, &LabelBatch::default(), HASH, at(0)).status;
         let node = |ours| Node::new(None, None, Some(ours));
-        // The labels of `b` are removed, `a` has its label again, and the change gives `c` its label back.
+        // Node `b` has lost the label, node `a` has got the label back, and the change gives the label back to node
+        // `c`.
         let nodes: Inventory =
             [("a".to_owned(), node("switch=on")), ("b".into(), node("")), ("c".into(), node(""))].into();
         let gain = LabelChange {

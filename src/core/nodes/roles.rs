@@ -11,10 +11,11 @@ use crate::observed::{Labels, Node};
 /// The maximum number of node names that the status lists for a role.
 const NAMED: usize = 20;
 
-/// The labels that roles want on a node: label key → label value → names of the roles that want this value.
+/// The labels that a node should have because of its roles: label key → label value → names of the roles that set this
+/// value.
 type LabelRoles<'a> = BTreeMap<&'a str, BTreeMap<&'a str, BTreeSet<&'a str>>>;
 
-/// The warnings by field and message, each with the names of the nodes that it is about.
+/// The warnings about nodes: (field, message) → names of the nodes to which the warning applies.
 type Warnings = BTreeMap<(String, String), Vec<String>>;
 
 /// Adds to the inventory the status of each role, the label changes of each node, and the warnings.
@@ -49,8 +50,8 @@ pub(super) fn assign_roles(
                 wanted.entry(key).or_default().entry(value).or_default().insert(role);
             }
         }
-        // Keep the labels of a role without nodes: a typing error in its selector must not remove the labels from all
-        // nodes.
+        // If a role matches no node, keep its labels on the nodes that have them: a typing error in the selector must
+        // not remove the labels from all nodes.
         for (role, _, labels) in &unmatched {
             for (key, value) in labels.iter().filter(|label| has_set(node, owner, *label)) {
                 wanted.entry(key).or_default().entry(value).or_default().insert(role);
@@ -71,7 +72,8 @@ fn has_role(role: &RoleNodes, name: &str, node: &Node) -> bool {
     selected || role.names.iter().any(|named| named == name)
 }
 
-/// Whether the selector of a role matches no node or, if the role has no selector, none of the named nodes exists.
+/// Whether a role matches no node. If the role has a selector, the function checks only the selector, else the node
+/// names.
 fn is_unmatched(role: &RoleNodes, nodes: &Inventory) -> bool {
     match &role.selector {
         Some(selector) => !nodes.values().any(|node| selector_matches(selector, &node.labels)),
@@ -79,13 +81,14 @@ fn is_unmatched(role: &RoleNodes, nodes: &Inventory) -> bool {
     }
 }
 
-/// Whether the operator has set a label on a node for the cloud `owner`, and the node still has it.
+/// Whether the operator has set a label on a node for the cloud `owner`, and the node still has the label with this
+/// value.
 fn has_set(node: &Node, owner: &str, (key, value): (&String, &String)) -> bool {
     node.is_ours(owner, key, value) && node.labels.get(key) == Some(value)
 }
 
-/// Returns the end of a warning about a role that matches no node. The text names the nodes that keep the labels of the
-/// role.
+/// Returns the end of a warning about a role that matches no node: a sentence that names the nodes that keep the labels
+/// of the role. The text is empty if no node keeps these labels.
 fn holders(name: &str, role: &RoleNodes, labels: &Labels, (nodes, owner): (&Inventory, &str)) -> String {
     let holds = |node: &Node| labels.iter().any(|label| has_set(node, owner, label));
     let left = |(name, node): &(&String, &Node)| !has_role(role, name, node) && holds(node);
@@ -128,12 +131,12 @@ fn absent(name: &str, role: &RoleNodes, labels: &Labels, (nodes, owner): (&Inven
     }
 }
 
-/// Returns the labels that the operator must own on a node for the cloud `owner`. Adds a warning for each label that
-/// the operator cannot set to the value that a role wants.
+/// Returns the labels that the operator must set or keep on a node for the cloud `owner`. Adds a warning for each label
+/// that the operator can't set to the value that a role wants.
 ///
-/// The result leaves out a label to which another writer, or the operator for another cloud, has set another value. If
-/// roles want different values for a label, the result contains the present value of the label, but only if the
-/// operator set this value and one of the roles wants it.
+/// The result leaves out a label if another writer, or the operator for another cloud, has set it to another value than
+/// the role wants. If several roles want different values for a label, the result contains the label only with its
+/// present value, and only if the operator set this value and one of the roles wants it.
 fn granted(name: &str, node: &Node, owner: &str, wanted: &LabelRoles<'_>, warnings: &mut Warnings) -> Labels {
     let mut granted = Labels::new();
     for (key, values) in wanted {
@@ -184,10 +187,10 @@ fn conflict(key: &str, values: &BTreeMap<&str, BTreeSet<&str>>) -> String {
     )
 }
 
-/// Returns the change after which the operator's labels on a node for the cloud `owner` are exactly `labels`; `None` if
-/// the node needs no change. The change also updates the annotation that lists the operator's labels.
+/// Returns the change that makes `labels` the operator's only labels on a node for the cloud `owner`; `None` if the
+/// node needs no change. The change also updates the annotation that lists the operator's labels.
 ///
-/// The change removes no label that the operator also set for another cloud.
+/// The change does not remove a label that the operator has also set for another cloud.
 fn change(node: &Node, owner: &str, labels: Labels) -> Option<LabelChange> {
     let pair = |(key, value): (&String, &String)| format!("{key}={value}");
     let exists = |(key, value): &(&String, &String)| node.labels.get(*key) == Some(*value);
@@ -195,8 +198,8 @@ fn change(node: &Node, owner: &str, labels: Labels) -> Option<LabelChange> {
     let losses = node.ours(owner).filter(|(key, value)| labels.get(*key) != Some(*value));
     let losses = losses.filter(|(key, value)| !node.is_of_another(owner, key, value));
     let losses: Vec<_> = losses.filter(exists).map(pair).collect();
-    // If the annotation lists labels without a cloud (written by an older osdpl), the change assigns them to this
-    // cloud.
+    // An older osdpl wrote annotations that list labels without a cloud. The change then assigns these labels to the
+    // cloud `owner`.
     let is_listed = !node.listed.contains_key("") && node.listed.get(owner).unwrap_or(&Labels::new()) == &labels;
     let is_known = gains.is_empty() && is_listed;
     (!is_known).then(|| LabelChange { uid: node.uid.clone(), owner: owner.to_owned(), labels, gains, losses })

@@ -18,7 +18,7 @@ fn catalog() -> Catalog {
     Catalog::load(&files).unwrap()
 }
 
-/// The text of a change that only updates the annotation.
+/// The text of a node's change that changes no label, but only updates the annotation.
 const ANNOTATION: &str = "gets an updated annotation with osdpl's labels";
 
 fn labels(value: &Value) -> Labels {
@@ -28,8 +28,8 @@ fn labels(value: &Value) -> Labels {
 /// The owner label of the cloud in these tests.
 const OWNER: &str = "openstack.cloud";
 
-/// Returns an inventory of nodes, each given as its name, its labels, and the labels that osdpl set for the cloud. The
-/// last part may go on with the labels of another cloud, as in the annotation.
+/// Returns an inventory of nodes. Each node has a name, its labels, and the labels that osdpl set for the cloud, in the
+/// notation of the annotation. The labels of another cloud may follow, after the name of that cloud.
 fn inventory(nodes: &[(&str, Value, &str)]) -> Inventory {
     let node = |(name, all, ours): &(&str, Value, &str)| {
         ((*name).to_owned(), Node::new(Some(name), Some(&labels(all)), Some(&format!("{OWNER},{ours}"))))
@@ -88,7 +88,7 @@ fn labels_of_another_cloud_stay() {
         (json!({}), all.clone(), "b.cloud,compute=on,switch=on", ""),
         (gateway.clone(), all.clone(), "b.cloud,compute=on,switch=on", "a gets gateway=on"),
         (json!({"compute": {"names": ["a"]}}), all.clone(), "b.cloud,compute=on,switch=on", &updated),
-        // Both clouds list the label `switch`.
+        // The annotation lists the label `switch` for both clouds.
         (json!({}), all.clone(), "switch=on,b.cloud,compute=on,switch=on", &updated),
         (json!({}), all.clone(), "compute=on,b.cloud,switch=on", "a loses compute=on"),
     ];
@@ -116,7 +116,7 @@ fn labels_without_a_cloud_belong_to_the_present_cloud() {
         serde_json::from_value(json!({"openstackRelease": "2026.1", "nodes": {"roles": roles}})).unwrap()
     };
     let kept = build_inventory(&spec(json!({"compute": {"names": ["a"]}})), &catalog(), &nodes, OWNER);
-    assert_eq!(changes(&kept), [format!("a {ANNOTATION}")], "the operator adds the cloud to the annotation once");
+    assert_eq!(changes(&kept), [format!("a {ANNOTATION}")], "a change adds the missing cloud to the annotation");
     assert_eq!(
         changes(&build_inventory(&spec(json!({})), &catalog(), &nodes, OWNER)),
         ["a loses compute=on, switch=on"]
@@ -285,7 +285,8 @@ fn warns_about_overrides_without_nodes_or_overlapping() {
             (entry["name"], entry["releases"]) = (json!("x"), json!({release: {"values": {"conf": {}}}}));
             entry
         };
-        // In each case, one entry selects nodes by a label that the role `compute` is about to set on node `a`.
+        // The role `compute` is about to set the label `compute=on` on node `a`. Entries that select this label must
+        // match the node before it has the label.
         let spec = json!({"roles": {"compute": {"names": ["a"]}}, "overrides": [entry(one), entry(two)]});
         let inventory =
             inventory_of(spec, &[("a", json!({"rack": "1"}), ""), ("b", json!({"kubernetes.io/hostname": "b"}), "")]);

@@ -8,20 +8,22 @@ use crate::api::CauseObject;
 /// The kind of objects that run on a schedule. No component waits for such an object.
 const PERIODIC: &str = "CronJob";
 
-/// A root cause: the object at the end of the chain that a component waits for.
+/// A root cause of components that are not ready: the last object in a chain of objects, each of which waits for the
+/// next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cause {
     /// The problem and its reason in one line: `mariadb/server: mariadb-server-0: ImagePullBackOff quay.io/…`.
     pub message: String,
-    /// The objects to inspect: first the object that is the root cause, then its pod, its claim and its node.
+    /// The objects to inspect: first the object that is the root cause, then its pod, its volume claim and its node.
     pub objects: Vec<CauseObject>,
     /// Whether the root cause stays until a person fixes it.
     pub stuck: bool,
     /// Whether osdpl found the reason of the problem. If not, `message` only names the object that is not ready.
     pub is_explained: bool,
-    /// The releases of the root cause and of all affected objects.
+    /// The releases to which the root cause and all affected objects belong.
     pub releases: BTreeSet<ReleaseKey>,
-    /// The display names of the affected objects: `nova/compute`, `Job nova-db-sync`.
+    /// The display names of the affected objects, such as `Job nova-db-sync` or `nova/compute`: the objects that are
+    /// not ready because of the root cause.
     pub affected: Vec<String>,
 }
 

@@ -16,17 +16,17 @@ pub struct ClusterInfo {
     pub networks: Vec<Range>,
 }
 
-/// The number of nodes with each label, counted in the cluster or assumed.
+/// The number of nodes with each label, as counted in the cluster or as stated by a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodeCount {
-    /// A person stated on the command line how many nodes the cluster has. osdpl assumes that all of them have every
-    /// label.
+    /// The cluster has this number of nodes, according to an option on the command line. osdpl assumes that every node
+    /// has every label.
     All(usize),
-    /// The number of nodes by label `(key, value)`, only for the labels that the operator counted.
+    /// The number of nodes with each label `(key, value)`. Contains only the labels whose nodes the operator counted.
     Labelled(BTreeMap<(String, String), usize>),
 }
 
-/// A network of the Kubernetes cluster: of pods or of Services.
+/// A network that the Kubernetes cluster uses for pods or for Services.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Range {
     /// A description of the network for messages: `the pods of node n1`.

@@ -1,4 +1,4 @@
-//! Results of comparisons between the desired state and revisions that someone else made.
+//! Results of comparisons between the desired state of a release and a revision that someone made without osdpl.
 
 use std::fmt;
 
@@ -16,7 +16,8 @@ pub struct ManifestComparison {
     pub inputs: String,
     /// Whether and how the revision differs from the desired state.
     pub result: ComparisonResult,
-    /// When the operator repeats the comparison even if nothing changed; `None` if only a change can alter the result.
+    /// When the operator repeats the comparison even if nothing changed; `None` if the operator repeats it only after a
+    /// change.
     pub until: Option<Timestamp>,
 }
 
@@ -27,7 +28,7 @@ pub enum ComparisonResult {
     Same,
     /// An upgrade to the desired state would change the release.
     Differs {
-        /// How the revision's chart differs from the desired one; `None` if they are the same.
+        /// How the revision's chart differs from the desired chart; `None` if the charts are the same.
         chart: Option<String>,
         /// The paths of the values that differ, sorted.
         paths: Vec<String>,

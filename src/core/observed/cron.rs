@@ -16,8 +16,8 @@ pub struct ObservedCronJob {
     pub release: String,
     /// The component of the `CronJob`, from the labels `application` and `component` of the `CronJob` or of its pods.
     ///
-    /// Most upstream charts do not set these labels. Without them, `application` is the name of the release, and
-    /// `component` is the name of the `CronJob`.
+    /// Most upstream charts do not set these labels on the `CronJob` itself. If the pods have no such labels, either,
+    /// `application` is the name of the release, and `component` is the name of the `CronJob`.
     pub component: Component,
     /// Whether the `CronJob` is suspended, so that its schedule starts no runs.
     pub suspended: bool,
@@ -25,15 +25,15 @@ pub struct ObservedCronJob {
     pub scheduled: Option<Timestamp>,
     /// When a run last succeeded.
     pub succeeded: Option<Timestamp>,
-    /// Whether a run is active, started by the schedule or by a person.
+    /// Whether a run is active, no matter whether the schedule or a person started the run.
     pub running: bool,
     /// The last finished run; `None` if no Job of a finished run exists.
     pub last: Option<FinishedRun>,
-    /// The problem of the active run or, if no run is active, of the last run; `None` if there is no problem.
+    /// The problem of an active run that makes no progress, or of the last finished run; `None` if there is no problem.
     pub trouble: Option<Issue>,
 }
 
-/// One run of a `CronJob`: a Job that it created.
+/// One run of a `CronJob`: a Job that the `CronJob` created.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
     /// The name of the `CronJob`.

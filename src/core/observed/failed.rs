@@ -9,13 +9,14 @@ use crate::release::Verb;
 pub struct Failed {
     /// The operation that failed: an upgrade or an uninstall.
     pub verb: Verb,
-    /// The digest of the inputs that the operation failed with. The backoff ends at once when the inputs change.
+    /// The digest of the inputs with which the operation failed. If the inputs change, osdpl retries at once, without a
+    /// delay.
     pub inputs: String,
     /// When the operation failed.
     pub at: Timestamp,
     /// How often in a row this operation failed with these inputs.
     pub count: u32,
-    /// The error and what to do, without secrets.
+    /// The error and the remedy, without secrets.
     pub message: String,
     /// The change that is needed before a retry can succeed. The delay before the next retry depends on this change.
     pub fix: RetryCondition,

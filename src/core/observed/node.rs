@@ -12,9 +12,10 @@ pub struct Node {
     pub uid: String,
     /// All labels of the node.
     pub labels: Labels,
-    /// The labels that the operator set for each cloud, by the cloud's owner label ([`crate::api::owner_label`]); from
-    /// the annotation [`crate::api::NODE_LABELS`]. The empty key contains labels for which the annotation names no
-    /// cloud, because an older version of osdpl wrote the annotation.
+    /// The labels that the operator set on the node for each cloud, from the annotation [`crate::api::NODE_LABELS`].
+    ///
+    /// The keys are the owner labels of the clouds ([`crate::api::owner_label`]). Older versions of osdpl wrote the
+    /// annotation without owner labels; labels from such an annotation have the empty key.
     pub listed: BTreeMap<String, Labels>,
     /// The node's pod networks, if Kubernetes assigns networks to nodes: `10.244.3.0/24`.
     pub pod_networks: Vec<String>,
@@ -23,7 +24,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// Returns a node with these labels. `annotation` is the value of its annotation [`crate::api::NODE_LABELS`].
+    /// Creates a node from its uid, its labels and the value of its annotation [`crate::api::NODE_LABELS`].
     pub fn new(uid: Option<&str>, labels: Option<&Labels>, annotation: Option<&str>) -> Self {
         let (mut listed, mut owner) = (BTreeMap::<String, Labels>::new(), "");
         for entry in annotation.unwrap_or_default().split(',') {
@@ -43,8 +44,8 @@ impl Node {
         }
     }
 
-    /// Formats the labels of each cloud as the value of the annotation [`crate::api::NODE_LABELS`]. The labels of a
-    /// cloud follow its owner label.
+    /// Returns the value of the annotation [`crate::api::NODE_LABELS`] that lists the labels of each cloud. Each
+    /// cloud's owner label comes before the cloud's labels.
     pub fn annotation(listed: &BTreeMap<String, Labels>) -> String {
         let entries = listed.iter().flat_map(|(owner, labels)| {
             [owner.clone()].into_iter().chain(labels.iter().map(|(key, value)| format!("{key}={value}")))
@@ -52,18 +53,19 @@ impl Node {
         entries.collect::<Vec<_>>().join(",")
     }
 
-    /// Returns the labels that the operator set for a cloud, as (key, value). The result includes labels for which the
-    /// annotation names no cloud.
+    /// Returns the labels that the operator set for the cloud `owner`, as (key, value).
+    ///
+    /// The result includes the labels for which the annotation names no cloud, because they may belong to `owner`.
     pub fn ours<'a>(&'a self, owner: &str) -> impl Iterator<Item = (&'a String, &'a String)> + use<'a> {
         ["", owner].map(|owner| self.listed.get(owner)).into_iter().flatten().flatten()
     }
 
-    /// Whether the operator set a label with this value for a cloud.
+    /// Whether the operator set a label with this value for the cloud `owner`.
     pub fn is_ours(&self, owner: &str, key: &str, value: &str) -> bool {
         self.ours(owner).any(|(own, set)| own == key && set == value)
     }
 
-    /// Whether the operator set a label with this value for another cloud than `owner`.
+    /// Whether the operator set a label with this value for a cloud other than `owner`.
     pub fn is_of_another(&self, owner: &str, key: &str, value: &str) -> bool {
         let mut others = self.listed.iter().filter(|(other, _)| !other.is_empty() && *other != owner);
         others.any(|(_, labels)| labels.get(key).is_some_and(|other| other == value))

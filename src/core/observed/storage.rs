@@ -12,12 +12,12 @@ pub struct Claim {
     /// The release that the claim belongs to: for a claim of a `StatefulSet`, from its label `release_group`; for a
     /// claim in a chart's manifest, from helm's annotations.
     pub release: Option<ReleaseKey>,
-    /// The requested storage class. `None` requests the default class. With an empty string, the claim gets only a
-    /// volume without a class.
+    /// The requested storage class. `None` requests the default class. An empty string requests a volume that
+    /// belongs to no class.
     pub class: Option<String>,
     /// The requested size as written in the claim: `10Gi`.
     pub size: String,
-    /// Whether the claim has a volume.
+    /// Whether the claim waits for a volume, has a volume, or has lost its volume.
     pub phase: ClaimPhase,
 }
 

@@ -12,12 +12,12 @@ use crate::endpoint::{Login, Url, internal};
 use crate::observed::ReleaseKey;
 use osdpl_values::Values;
 
-/// The service types of Nova and Neutron (OpenStack's Service Types Authority). The field `endpoint` in a service's
-/// file of the catalogue contains the type of its API.
+/// The service types of Nova and Neutron (OpenStack's Service Types Authority). [`Endpoint::endpoint`] contains the
+/// service type of an API.
 const COMPUTE: &str = "compute";
 const NETWORK: &str = "network";
 
-/// The URLs of the cloud's APIs inside of the Kubernetes cluster, and the credentials.
+/// The URLs of the cloud's APIs inside of the Kubernetes cluster, and the administrator's login.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Access {
     /// The login of the cloud's administrator.
@@ -64,10 +64,11 @@ pub fn access(catalog: &Catalog, desired: &Desired) -> Option<Access> {
     })
 }
 
-/// Returns the URLs and the login for an installed cloud. `recorded` maps the catalogue name of each release to its key
-/// and to the values in its newest record.
+/// Returns the URLs and the login for an installed cloud. `recorded` maps the name of each release in the catalogue to
+/// the release's key and to the values in helm's newest record of the release.
 ///
-/// Returns `None` if the values of Keystone or Nova are missing, or if they don't contain the administrator's password.
+/// Returns `None` if Keystone's or Nova's values are missing, or if Keystone's values do not contain the
+/// administrator's password.
 pub fn recorded_access(catalog: &Catalog, recorded: &BTreeMap<&str, (&ReleaseKey, &Values)>) -> Option<Access> {
     let of = |is_wanted: fn(&Endpoint) -> bool| {
         recorded.iter().find_map(|(name, (key, values))| {
@@ -91,10 +92,10 @@ pub fn has_nova(catalog: &Catalog, desired: &Desired) -> bool {
     names.into_iter().any(is_compute)
 }
 
-/// Returns when a token expires, from Keystone's response that contains the token; `None` if the response has no valid
-/// time.
+/// Returns when a token expires; `None` if `body` contains no valid time.
 ///
-/// The field is `token.expires_at` of Identity API v3.
+/// `body` is Keystone's response that contains the token. The time is in its field `token.expires_at` (Identity API
+/// v3).
 pub fn token_expiry(body: &[u8]) -> Option<Timestamp> {
     #[derive(Deserialize)]
     struct Document {

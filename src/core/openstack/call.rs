@@ -37,7 +37,7 @@ pub enum HttpMethod {
 }
 
 impl HttpMethod {
-    /// Returns the name of the method in HTTP.
+    /// Returns the method as HTTP spells it: `GET`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Get => "GET",
@@ -83,8 +83,8 @@ impl<T> Call<T> {
     /// Parses the body of the response to this request.
     ///
     /// # Errors
-    /// Returns an error if the body does not have the form that the request expects. The text of the error is the
-    /// parser's message.
+    /// Returns an error if the body does not have the form that osdpl expects for this request. The text of the error
+    /// is the parser's message.
     pub fn read(&self, body: &[u8]) -> Result<T, String> {
         (self.read)(body)
     }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::Api;
 
-/// The maximum number of characters of an API's error message that osdpl quotes.
+/// The maximum number of characters that osdpl quotes from an API's error message.
 const MAX_MESSAGE: usize = 300;
 
 /// Why a request to one of the cloud's APIs failed. The error contains no request headers and no tokens.
@@ -43,7 +43,7 @@ pub enum Error {
         /// The error message in the response body, if it has one.
         message: Option<String>,
     },
-    /// The response body does not have the form that the request expects.
+    /// The response body does not have the form that osdpl expects for the request.
     #[error("{what}: osdpl cannot read the response: {why}; check which program responds at this address")]
     InvalidResponse {
         /// The request: `GET http://…`.

@@ -8,16 +8,17 @@ use osdpl_values::CollectSorted;
 use super::Access;
 use super::nova::{Hypervisor, Service, find_service};
 
-/// The input of a query of Nova's hosts. The operator queries Nova again when any field changes.
+/// The input of the query that lists Nova's hosts. When any field changes, the operator queries Nova again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostQuery {
-    /// The URLs of the cloud's APIs and the credentials.
+    /// The URLs of the cloud's APIs, and the administrator's login.
     pub access: Access,
     /// The generation and the number of ready pods of each nova-compute workload.
     pub state: Vec<(i64, i32)>,
     /// When Nova's host discovery (a `CronJob`) last succeeded.
     pub last_success: Option<Timestamp>,
-    /// The names of the existing nodes; `None` if the operator cannot list the nodes and so treats no node as deleted.
+    /// The names of the existing nodes; `None` if the operator cannot list the nodes. If so, no node counts as
+    /// deleted.
     pub nodes: Option<BTreeSet<String>>,
     /// The nodes that a person declared as permanently removed.
     pub removed_nodes: BTreeSet<String>,
@@ -62,11 +63,11 @@ pub struct DeletedHost {
 /// Nova's hosts, compared with the nodes of the cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hosts {
-    /// Hosts that are up and have a node, but no hypervisor in Nova's list: Nova has not mapped these hosts to a cell
-    /// and places no instances on them.
+    /// Hosts that Nova has not mapped to a cell, so that Nova places no instances on them. These hosts are up and have
+    /// a node, but Nova lists no hypervisor for them.
     ///
-    /// The values are the UUIDs of the hosts' nova-compute services. A host that was deleted and added again has
-    /// another UUID.
+    /// The keys are the names of the hosts, and the values are the UUIDs of their nova-compute services. If a host is
+    /// deleted and added again, its service has another UUID.
     pub unmapped: BTreeMap<String, String>,
     /// The number of hosts that are up and have a node.
     pub up: usize,
@@ -90,8 +91,8 @@ impl Hosts {
         Self {
             unmapped: unmapped.map(|service| (service.host.clone(), service.id.clone())).collect_map(),
             up: up().count(),
-            // Omit the time of the host's last report. Otherwise each new report would change the result and trigger a
-            // reconcile pass.
+            // Omit the time of each host's last report. With this time, every report of a host would change the
+            // observed state and so trigger a reconcile pass.
             without_node: without_node.into_iter().map(|service| Service { updated: None, ..service }).collect(),
         }
     }
@@ -133,8 +134,8 @@ pub struct Mapping {
 
 /// The maximum number of runs of the host discovery for the same hosts.
 ///
-/// One run may not suffice: Nova may report a nova-compute as up shortly before it records the hypervisor, which the
-/// discovery needs.
+/// One run may not suffice: the discovery maps only hosts whose hypervisor Nova has recorded, and Nova may report a
+/// nova-compute as up shortly before it records the hypervisor.
 const MAX_RUNS: u32 = 2;
 
 /// The operator's next action for hosts that Nova has not mapped to a cell.
@@ -153,8 +154,8 @@ pub enum Next {
 /// Decides what to do about hosts that Nova has not mapped to a cell.
 ///
 /// `known` is the last run of the host discovery that the operator started. `ran` is the time at which the discovery
-/// last succeeded. While a run is active (`running`), the operator waits, because runs must not overlap (upstream's
-/// `CronJob` sets `concurrencyPolicy: Forbid`).
+/// last succeeded. `running` says whether a run is active. If so, the operator waits, because runs must not overlap
+/// (upstream's `CronJob` sets `concurrencyPolicy: Forbid`).
 pub fn next(
     known: Option<&Mapping>,
     unmapped: &BTreeMap<String, String>,
@@ -234,7 +235,7 @@ mod tests {
         assert_eq!(
             next(Some(&first), &one, at(1), false),
             Next::Wait,
-            "no second run starts before the operator knows that the first succeeded"
+            "no second run starts before the operator knows that the first run succeeded"
         );
         assert_eq!(next(Some(&first), &two, at(1), true), Next::Wait, "runs do not overlap");
         let Next::Run(second) = next(Some(&first), &one, at(2), false) else { panic!("no second run") };

@@ -1,4 +1,4 @@
-//! Requests to Nova (Compute API v2.1). All requests use one microversion, the first that identifies services by UUID.
+//! Requests to Nova (Compute API v2.1). All requests use the same microversion, [`VERSION`].
 
 use serde::Deserialize;
 use serde_json::json;
@@ -8,8 +8,8 @@ use super::{Api, Call, Error, HttpMethod};
 
 /// The microversion of all requests: 2.53 (OpenStack Pike).
 ///
-/// osdpl needs this version, because from 2.53 on, Nova identifies services by UUID. The value `auto` of
-/// `block_migration` needs only 2.25.
+/// It is the first microversion in which Nova identifies services by UUID. All other features that osdpl uses
+/// are older, such as the value `auto` of `block_migration` (2.25).
 pub const VERSION: Version = Version { major: 2, minor: 53 };
 
 /// The HTTP header that requests a microversion.
@@ -66,8 +66,8 @@ impl Versions {
 
 /// Queries the API versions that Nova supports.
 ///
-/// osdpl sends a token with this request, because the WSGI pipeline in upstream's chart (`conf.paste`) requires one.
-/// Nova itself would not need it.
+/// osdpl sends a token with this request. Nova itself does not need the token, but the WSGI pipeline in upstream's
+/// chart (`conf.paste`) requires one.
 pub fn versions() -> Call<Versions> {
     Call::get(Api::Compute, "/v2.1/".into())
 }
@@ -120,9 +120,9 @@ pub fn services() -> Call<Services> {
 /// With upstream's charts, the host's name in Nova is the output of `hostname --fqdn` on the node
 /// (`pod.use_fqdn.compute`, on by default). So the function first searches for the host with the name of the node.
 ///
-/// If there is no such host, the function compares the names without their domains (the parts before the first dot),
-/// but only if at least one of the two names has no domain. It then returns a host only if exactly one host matches.
-/// All comparisons ignore case, because kubelets convert names to lower case.
+/// If no host has this name, either the node's name or the host's name may lack its domain. So the function then
+/// compares only the parts before the first dot, except if both names have a domain. If exactly one host matches, the
+/// function returns that host. All comparisons ignore case, because kubelets convert names to lower case.
 pub fn find_service<'a>(services: &'a [Service], node: &str) -> Option<&'a Service> {
     let first = |name: &str| name.split('.').next().unwrap_or_default().to_lowercase();
     let named = services.iter().find(|service| service.host.eq_ignore_ascii_case(node));
@@ -130,8 +130,8 @@ pub fn find_service<'a>(services: &'a [Service], node: &str) -> Option<&'a Servi
         let short = first(node);
         let is_short = |name: &str| name.eq_ignore_ascii_case(&short);
         let mut matching = services.iter().filter(|service| {
-            // Ignore the domain only if one of the names has no domain, because two different full names belong to two
-            // hosts.
+            // If both names have a domain, different names belong to different hosts. So ignore the domain only if one
+            // of the names has none.
             first(&service.host) == short && (is_short(&service.host) || is_short(node))
         });
         matching.next().filter(|_| matching.next().is_none())
@@ -145,7 +145,7 @@ pub fn disable(id: &str, reason: &str) -> Call<()> {
     change(id, json!({"status": "disabled", "disabled_reason": reason}))
 }
 
-/// Lets Nova place instances on the host of a nova-compute service again.
+/// Enables a nova-compute service, so that Nova places instances on its host again.
 pub fn enable(id: &str) -> Call<()> {
     change(id, json!({"status": "enabled"}))
 }
@@ -193,8 +193,8 @@ struct Link {
 impl Servers {
     /// Returns the UUID of the last instance on this page, after which the next page starts; `None` on the last page.
     ///
-    /// The function ignores the link to the next page in Nova's response, because the link points to the public
-    /// endpoint.
+    /// The function does not return the link to the next page from Nova's response: the link points to Nova's public
+    /// endpoint, but osdpl uses the endpoint inside of the Kubernetes cluster.
     pub fn next(&self) -> Option<&str> {
         let more = self.servers_links.iter().any(|link| link.rel == "next");
         self.servers.last().filter(|_| more).map(|server| server.id.as_str())
@@ -208,7 +208,7 @@ pub fn servers(host: &str, after: Option<&str>) -> Call<Servers> {
     Call::get(Api::Compute, path)
 }
 
-/// Lists one instance of any project, if there is any.
+/// Queries whether the cloud has an instance. The response contains at most one instance, of any project.
 pub fn any_server() -> Call<Servers> {
     Call::get(Api::Compute, "/v2.1/servers/detail?all_tenants=1&limit=1".into())
 }
@@ -263,7 +263,8 @@ pub fn migrations(host: &str) -> Call<Migrations> {
 
 /// Lists all migrations to or from a host, including cold migrations and evacuations.
 ///
-/// The result contains both directions, because Nova cannot filter by the destination alone.
+/// A caller that needs only the migrations to the host must filter the response, because Nova cannot filter by the
+/// destination alone.
 pub fn moves(host: &str) -> Call<Migrations> {
     Call::get(Api::Compute, format!("/v2.1/os-migrations?host={}", encode(host)))
 }
@@ -275,7 +276,7 @@ pub struct ServerResponse {
     pub server: Server,
 }
 
-/// Queries one instance of any project.
+/// Queries an instance by its UUID, whatever its project.
 pub fn server(id: &str) -> Call<ServerResponse> {
     Call::get(Api::Compute, format!("/v2.1/servers/{}", encode(id)))
 }

@@ -8,15 +8,15 @@ use crate::observed::{ComparisonResult, ObservedRelease};
 use crate::release::{ADOPTED, Status};
 
 impl Context<'_> {
-    /// Returns the result of comparing the newest revision with the desired inputs; `None` until the operator has made
-    /// this comparison.
+    /// Returns how the newest revision compares with the desired state; `None` until the operator has compared this
+    /// revision with the present inputs.
     fn comparison(&self, release: &DesiredRelease, record: &ObservedRelease) -> Option<&ComparisonResult> {
         let known = self.observed.comparisons.get(&release.key)?;
         (known.revision == record.revision && known.inputs == release.inputs).then_some(&known.result)
     }
 
-    /// Whether the newest revision, which someone else made, equals the desired state. If so, osdpl need not run helm:
-    /// it only labels the record of the revision.
+    /// Whether the newest revision equals the desired state, although someone else made the revision. If so, osdpl does
+    /// not run helm and only labels the record of the revision.
     pub(super) fn matches_desired(&self, release: &DesiredRelease, record: &ObservedRelease) -> bool {
         self.comparison(release, record) == Some(&ComparisonResult::Same)
     }
@@ -38,7 +38,7 @@ impl Context<'_> {
 
     /// Returns the step of a release of which osdpl made no revision.
     ///
-    /// A person must request the adoption. osdpl adopts a release even while the release is paused, because an adoption
+    /// osdpl adopts the release only if a person requested the adoption. The release may be paused, because an adoption
     /// only labels the record.
     pub(super) fn unmanaged_step(&self, name: &str, release: &DesiredRelease, record: &ObservedRelease) -> Step {
         let result = self.comparison(release, record);

@@ -9,7 +9,7 @@ use crate::desired::DesiredRelease;
 use crate::observed::{Observed, ObservedRelease, Workload};
 use crate::release::{NO_INSTANCES, NO_SPLIT};
 
-/// The components that run on the nodes of instances (virtual machines), as (application, component).
+/// The components that run on every node that hosts instances (virtual machines), as (application, component).
 const HOSTS: [(&str, &str); 2] = [("libvirt", "libvirt"), ("nova", "compute")];
 
 impl Context<'_> {
@@ -45,8 +45,8 @@ impl Context<'_> {
     /// approves the upgrade.
     pub(super) fn change_step(&self, name: &str, release: &DesiredRelease, record: &ObservedRelease) -> Step {
         let is_catalog_change = record.catalog.as_deref() != Some(release.catalog.as_str());
-        // With `NO_INSTANCES`, running instances depend on no setting of this release, so new settings cannot break
-        // instances.
+        // `NO_INSTANCES` means that running instances depend on no setting of the release. New settings then cannot
+        // break instances.
         let affects_instances = record.instances.as_deref().is_some_and(|digest| digest != NO_INSTANCES)
             && record.instances != release.instances;
         let restarts = self.restarts(release, record);
@@ -69,12 +69,12 @@ impl Context<'_> {
         self.upgrade_step(name, release, Some(record), why)
     }
 
-    /// Returns the components whose pods restart because the upgrade divides the nodes differently among their
-    /// `DaemonSets`, each with the number of pods.
+    /// Returns the components whose pods restart because the upgrade changes the split, each with its number of pods.
+    /// The split is how the chart divides the nodes among the `DaemonSets` of each component.
     ///
-    /// The number includes all pods of every component that has several `DaemonSets` before or after the upgrade,
-    /// although some of these pods may not restart. osdpl can't tell which components change, because the record
-    /// contains only a digest of the split.
+    /// osdpl can't tell which components change, because the record contains only a digest of the split. So the result
+    /// contains every component that has several `DaemonSets` before or after the upgrade, with all its pods, although
+    /// some of these pods may not restart.
     fn restarts(&self, release: &DesiredRelease, record: &ObservedRelease) -> Vec<(Component, i32)> {
         let Some(split) = &release.split else { return Vec::new() };
         if record.split.as_deref().unwrap_or(NO_SPLIT) == split.digest {
@@ -97,7 +97,7 @@ impl Context<'_> {
         pods.into_iter().filter_map(restarted).collect()
     }
 
-    /// Returns the step of a release whose newest revision someone else made after a revision of osdpl.
+    /// Returns the step of a release of which osdpl made an earlier revision and someone else made the newest one.
     pub(super) fn foreign_step(&self, name: &str, release: &DesiredRelease, record: &ObservedRelease) -> Step {
         let new_spec = record.own_inputs.as_ref().is_some_and(|inputs| *inputs != release.inputs);
         let may_change = !new_spec || self.approved_by_spec();

@@ -7,9 +7,10 @@ use crate::api::DriftPolicy;
 use crate::desired::DesiredRelease;
 use crate::observed::{ReleaseKey, Repaired, RetryCondition};
 
-/// The time without a drift repair after which osdpl counts the repairs in a row from 0 again.
+/// How long a release must need no drift repair before osdpl resets its number of repairs in a row to 0.
 ///
-/// It is twice the longest delay between repairs, so that this delay alone never resets the count.
+/// This time is twice the longest delay between two repairs, so the number is never reset only because osdpl waits for
+/// this delay.
 const SETTLED: SignedDuration = SignedDuration::from_hours(2);
 
 /// What osdpl does about the drift of a release.
@@ -49,7 +50,8 @@ pub fn count_repairs(known: Option<&Repaired>, now: Timestamp) -> u32 {
 }
 
 impl Context<'_> {
-    /// Returns what osdpl does about the drift of a release with the desired inputs; `None` without drift.
+    /// Returns what osdpl does about the drift of a release with the desired inputs; `None` if the release has no
+    /// drift, or if the spec sets `drift: Ignore`.
     ///
     /// If a person requested the repair, it starts at once. With `drift: Repair` in the spec, the first repair starts
     /// at once, and if the drift comes back, osdpl waits longer before each further repair.
@@ -67,10 +69,10 @@ impl Context<'_> {
         })
     }
 
-    /// Whether osdpl upgrades a release that already has the desired inputs. osdpl does so if the drift of the release
-    /// is due for repair, or if a person requested a repair by the release's name.
+    /// Whether osdpl repairs a release that already has the desired inputs, with a helm upgrade. osdpl does so if the
+    /// drift of the release is due for repair, or if the annotation [`crate::api::REPAIR`] contains the release's name.
     ///
-    /// The annotation value `all` requests a repair only of releases with drift.
+    /// Of the releases with the desired inputs, the annotation's value `all` repairs only those with drift.
     pub(super) fn needs_repair(&self, name: &str, release: &DesiredRelease) -> bool {
         let is_suspended =
             self.policy.paused || release.paused || self.observed.terminating.contains(&release.key.namespace);

@@ -70,7 +70,7 @@ impl Context<'_> {
     /// Returns the cleanup that removes objects that failed revisions left behind; `None` if no cleanup is due.
     ///
     /// The cleanup runs after a later revision has succeeded. It also runs before each upgrade and uninstall, because
-    /// these operations make helm drop old records.
+    /// these operations make helm drop old records, and only the records name the objects.
     pub(super) fn cleanup(&self, state: &State<'_>, step: &Step) -> Option<Cleanup> {
         let record = match state {
             State::InSync(record) | State::Failed(record) | State::OutOfDate(record) | State::Foreign(record) => {
@@ -101,11 +101,11 @@ impl Context<'_> {
 /// Returns the Jobs that osdpl must delete before an upgrade; `None` until osdpl has read the body of the newest
 /// record.
 ///
-/// osdpl deletes plain Jobs, because they are immutable. It deletes hook Jobs only if images change. helm itself
-/// replaces hook Jobs only after it has changed the workloads. Until then, the new pods would find the old `db-sync`
-/// complete and start on an old database schema.
+/// osdpl always deletes plain Jobs, which are not hooks, because helm cannot change an immutable Job.
 ///
-/// osdpl takes the names of hook Jobs from helm's record, because chart versions may use different names.
+/// osdpl deletes hook Jobs if images change. helm itself would replace these Jobs only after it has changed the
+/// workloads. Until then, the new pods would see that the old `db-sync` is complete, and would start on an old database
+/// schema. osdpl takes the names of hook Jobs from helm's record, because chart versions may use different names.
 pub fn jobs_to_delete(release: &DesiredRelease, record: &ObservedRelease) -> Option<Vec<String>> {
     let mut jobs = release.plain_jobs.clone();
     if !has_images(release, record) {
@@ -134,8 +134,8 @@ fn has_images(release: &DesiredRelease, record: &ObservedRelease) -> bool {
 fn retry_delay_range(fix: RetryCondition) -> Option<(i64, i64)> {
     match fix {
         RetryCondition::Time => Some((10, 600)),
-        // osdpl retries rarely, because every attempt writes all objects of the release and adds a revision. But osdpl
-        // never gives up, because no watch reports that a person has deleted the immutable object or raised the quota.
+        // Every attempt writes all objects of the release and adds a revision, so osdpl retries rarely. osdpl never
+        // gives up, because no watch reports when a person fixes the cause, such as an immutable object or a quota.
         RetryCondition::Manual => Some((120, 3600)),
         RetryCondition::Inputs => None,
     }

@@ -1,5 +1,5 @@
-//! Decides whether a release with the desired inputs is ready. osdpl checks its workloads, the Jobs of its revision,
-//! and its API.
+//! Decides whether a release with the desired inputs is ready. osdpl checks the release's workloads, the
+//! Jobs of its newest revision, and its API.
 
 use super::Step;
 use crate::api::{ComponentHealth, REPAIR};

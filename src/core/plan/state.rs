@@ -6,10 +6,10 @@ use crate::desired::DesiredRelease;
 use crate::observed::{Liveness, Observed, ObservedRelease, ReleaseKey, RunningHelm};
 use crate::release::Status;
 
-/// The time without a change after which osdpl considers a pending record abandoned. This applies only if osdpl does
-/// not know whether the helm process of the record still runs.
+/// How long a pending record must stay unchanged before osdpl considers it abandoned.
 ///
-/// With upstream's charts, a running helm process never leaves its record unchanged for this long.
+/// The timeout applies only if osdpl does not know whether the helm process of the record still runs. With upstream's
+/// charts, a running helm process never leaves its record unchanged for this long.
 const FOREIGN_LOCK_TIMEOUT: SignedDuration = SignedDuration::from_mins(30);
 
 /// The state of one release. The plan maps each state to a step.

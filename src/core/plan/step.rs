@@ -20,7 +20,8 @@ pub struct Decision {
     /// The cleanup of objects that failed revisions left behind; `None` if no cleanup is due. osdpl cleans up before
     /// the step.
     pub cleanup: Option<Cleanup>,
-    /// What osdpl does about the drift of the release; `None` without drift.
+    /// What osdpl does about the drift of the release; `None` if the release has no drift, or if the spec ignores
+    /// drift.
     pub drift_action: Option<DriftAction>,
 }
 
@@ -96,8 +97,8 @@ pub enum Reason {
     Drift,
     /// The release is no longer desired.
     NotDesired,
-    /// The release is no longer desired. Its uninstall needs approval, because the status does not list it as a release
-    /// of the cloud.
+    /// The release is no longer desired. The uninstall needs approval, because the status does not list the release as
+    /// part of the cloud.
     NotOwned,
     /// helm began to uninstall the release and did not finish.
     Unfinished,
@@ -140,8 +141,8 @@ pub enum Wait {
     /// The newest record is pending, because someone else or another operator process may still run helm for the
     /// release.
     Locked {
-        /// When osdpl considers the helm process dead and stops waiting; `None` means never. No watch reports that this
-        /// time has come.
+        /// When osdpl considers the helm process dead and stops waiting; `None` means never. The operator must start a
+        /// pass at this time, because no watch reports it.
         until: Option<Timestamp>,
         /// The message for the status. It names the process that holds the lock.
         message: String,
@@ -173,7 +174,7 @@ pub enum Wait {
     ReleaseRecord,
     /// These releases depend on the release and must be uninstalled first.
     Dependents(Vec<String>),
-    /// A person must decide about the newest revision, which someone else made after a revision of osdpl.
+    /// osdpl made an earlier revision, but someone else made the newest one. A person must decide what to do about it.
     Foreign {
         /// The revision that someone else made.
         revision: i64,
@@ -298,8 +299,8 @@ impl Context<'_> {
 
     /// Returns the operation that uninstalls the release, with or without hooks.
     ///
-    /// The uninstall skips hooks if a person requested it, or if the namespace is being deleted, because no hook Job
-    /// can start there.
+    /// The uninstall skips hooks if a person requested that, or if the namespace is being deleted. No hook Job can
+    /// start in such a namespace.
     fn uninstall(&self, name: &str, key: &ReleaseKey) -> Action {
         let skip_hooks = self.observed.terminating.contains(&key.namespace);
         Action::Uninstall { skip_hooks: skip_hooks || Policy::selects(&self.policy.skip_hooks, name) }
@@ -307,9 +308,9 @@ impl Context<'_> {
 
     /// Returns the step of a release for which the operator runs helm now.
     ///
-    /// osdpl stops helm's upgrade only if the inputs of the upgrade are outdated, the hook that helm waits for cannot
-    /// succeed, and another operation can start afterwards. While the cloud is being deleted, osdpl stops every upgrade
-    /// with outdated inputs.
+    /// osdpl stops an upgrade with outdated inputs in two cases: the cloud is being deleted; or the hook that helm
+    /// waits for cannot succeed, and another operation can start after the stop. osdpl stops an uninstall that runs
+    /// hooks if the uninstall must now skip hooks.
     fn running_step(&self, name: &str, key: &ReleaseKey, child: &RunningHelm, wanted: Option<&DesiredRelease>) -> Step {
         let (hook, stuck) = self.describe_hook(key);
         let outdated = child.verb == Verb::Upgrade && wanted.map(|release| &release.inputs) != Some(&child.inputs);
@@ -317,8 +318,8 @@ impl Context<'_> {
         // needs the result of the upgrade any more.
         let stop =
             outdated && !child.stopping && (self.policy.deleting || stuck && self.has_replacement(name, key, wanted));
-        // osdpl stops an uninstall that runs hooks if the uninstall must now skip hooks, because a person requested
-        // this or the namespace is being deleted.
+        // An uninstall that runs hooks must now skip them if a person has requested that since its start, or if the
+        // namespace is now being deleted.
         let skip_hooks = self.uninstall(name, key) == Action::Uninstall { skip_hooks: true };
         let skip = child.verb == Verb::Uninstall && !child.stopping && !child.skips_hooks && skip_hooks;
         if stop || skip {

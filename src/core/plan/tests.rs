@@ -170,7 +170,7 @@ fn a_foreign_lock_expires_after_the_last_observed_change() {
     let step = |minutes| {
         let mut record = observed_release(Status::PendingUpgrade);
         record.attempt = Some(Attempt { label: "x".into(), revision: 2, owner: Liveness::Us });
-        // osdpl does not use the age of the record: helm may have changed the record since its creation.
+        // The age of the record does not matter, because helm may have changed the record since its creation.
         record.created_at = Some(NOW.checked_sub(SignedDuration::from_hours(5)).unwrap());
         let release = fixture().with_release("store", record).with(|fixture| {
             let key = ReleaseKey::new("openstack", "store");
@@ -295,7 +295,7 @@ fn approval_holds_until_target_is_reached() {
     assert_eq!(
         fixture.describe_step("front"),
         "waits for store/server",
-        "the approval still holds after store has reached the target"
+        "the approval still holds after store has the desired inputs"
     );
 }
 
@@ -307,7 +307,7 @@ fn approval_covers_removals_until_the_last_one() {
     let kept = both.plan().hash;
     let removed = both.with(|fixture| fixture.desired.releases.clear());
     let hash = removed.plan().hash;
-    assert_ne!(hash, kept, "an approval of another target must not cover a removal");
+    assert_ne!(hash, kept, "an earlier approval must not cover a removal");
     let mut half = removed.with(|fixture| fixture.policy.approved = Some(hash.clone()));
     let owned = owned(&half.desired, &half.observed, &half.plan());
     half.observed.releases.remove(&ReleaseKey::new("openstack", "front"));
@@ -342,7 +342,7 @@ fn status_names_a_release_from_its_first_helm_run() {
     let owned = |fixture: &Fixture, plan: &Plan| owned(&fixture.desired, &fixture.observed, plan);
     let new = fixture();
     let mut plan = new.plan();
-    assert_eq!(owned(&new, &plan), [key("store")].into(), "front waits for store, so a record of front is forged");
+    assert_eq!(owned(&new, &plan), [key("store")].into(), "helm never ran for front, so its record would be forged");
     plan.decisions.get_mut("store").unwrap().step =
         Step::Wait(Wait::Helm { verb: Verb::Upgrade, queued: true, hook: None });
     assert_eq!(owned(&new, &plan), [key("store")].into(), "helm starts next");

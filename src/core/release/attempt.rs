@@ -12,10 +12,11 @@ const LABEL_VALUE_MAX: usize = 63;
 /// number of the attempt, and "-v4294967295" for the revision.
 pub const INSTANCE_MAX: usize = 40;
 
-/// Identifies one attempt of osdpl to make a revision. As a label value: `<instance>-<number>-v<revision>`.
+/// Identifies one attempt of osdpl to make a revision. The label value is `<instance>-<number>-v<revision>`.
 ///
-/// The label proves that osdpl made a revision only if it contains the number of that revision. Otherwise helm copied
-/// the label: an upgrade by someone else copies osdpl's labels, and a rollback restores old labels of osdpl.
+/// The label proves that osdpl made a revision only if it contains the number of that revision. If it contains another
+/// number, helm copied the label from another record: for an upgrade by someone else, from the record of the
+/// previous revision; for a rollback, from the record of the restored revision.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Attempt {
     instance: String,
@@ -30,7 +31,7 @@ impl Attempt {
     /// ends. `number` counts the attempts of that process.
     ///
     /// # Errors
-    /// Returns an error if `instance` does not fit into a label.
+    /// Returns an error if `instance` is too long or is not valid in a label.
     pub fn new(instance: &str, number: u32, revision: u32) -> Result<Self, BadAttempt> {
         let bad = |why| BadAttempt { text: instance.to_owned(), why };
         if instance.len() > INSTANCE_MAX {

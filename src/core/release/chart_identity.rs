@@ -7,7 +7,8 @@ use osdpl_values::digest;
 /// The number of hexadecimal digits of each of the two digests in the label.
 const DIGITS: usize = 16;
 
-/// The chart of a revision: a digest of the request for the chart, and a digest of the chart's content.
+/// Identifies the chart of a revision by two digests: one of the request for the chart (the chart's version, and the
+/// digest that the spec sets), and one of the chart's content.
 ///
 /// `Display` writes the value of [`CHART_LABEL`](super::CHART_LABEL), and [`ChartIdentity::parse`] reads it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,8 +18,8 @@ pub struct ChartIdentity {
 }
 
 impl ChartIdentity {
-    /// Creates the identity of a chart of this version, whose content has the digest `content`. `requested` is the
-    /// digest that the spec sets.
+    /// Creates the identity of a chart. `version` is the requested version, `requested` is the digest that the spec
+    /// sets for the chart, if any, and `content` is the digest of the chart's content.
     pub fn new(version: &str, requested: Option<&str>, content: &str) -> Self {
         Self { request: short_digest(&[version, requested.unwrap_or_default()]), content: short_digest(&[content]) }
     }
@@ -29,7 +30,7 @@ impl ChartIdentity {
         Some(Self { request: request.to_owned(), content: content.to_owned() })
     }
 
-    /// Whether the chart has other content than `before`, although the spec or the catalogue requests the same chart.
+    /// Whether the chart's content differs from that of the chart `before`, although the request is the same.
     pub fn is_changed_content_of(&self, before: &Self) -> bool {
         self.request == before.request && self.content != before.content
     }

@@ -3,13 +3,13 @@
 //! When helm upgrades a release, it removes objects of the last *deployed* revision that the new revision does not
 //! have. It never removes objects that only a *failed* revision had. osdpl finds these leftovers in the records. A
 //! leftover is an object of a failed revision that is neither in the newest revision nor in the last deployed revision
-//! before it. Failures before that deployed revision need no cleanup, because osdpl cleaned up after them when helm
-//! deployed that revision.
+//! before the newest one. Failures before that deployed revision need no cleanup, because osdpl cleaned up after them
+//! when helm deployed that revision.
 //!
-//! The cleanup runs after a successful operation and also before every upgrade: osdpl lets helm keep only three
-//! records, so the third attempt makes helm drop the record of the first failure. A label on the failed revision's
-//! record says that its cleanup is done, so that a restarted operator neither repeats the cleanup nor reads the record
-//! again.
+//! The cleanup runs after a successful operation. It also runs before every upgrade, because an upgrade may make helm
+//! drop a record that the cleanup needs: osdpl lets helm keep only three records, so the third attempt drops the record
+//! of the first failure. After the cleanup, osdpl labels the record of the failed revision. So a restarted operator
+//! neither repeats the cleanup nor reads the record again.
 
 use std::collections::BTreeSet;
 
@@ -44,12 +44,12 @@ pub struct Cleanup {
     pub revisions: BTreeSet<u32>,
     /// The revisions whose objects the cleanup keeps. The newest revision is always one of these revisions.
     pub kept: BTreeSet<u32>,
-    /// The newest revision at the time of the decision. If a newer one exists, osdpl must decide about the cleanup
+    /// The newest revision when osdpl decided about the cleanup. If a newer revision exists now, osdpl must decide
     /// again.
     pub newest: u32,
 }
 
-/// Returns the cleanup that is due now; `None` if there is none, or if an operation is running.
+/// Returns the cleanup that is due now; `None` if no cleanup is due, or if an operation is running.
 ///
 /// The order of `history` does not matter.
 pub fn pending_cleanup(history: &[PastRevision]) -> Option<Cleanup> {
@@ -62,8 +62,8 @@ pub fn pending_cleanup(history: &[PastRevision]) -> Option<Cleanup> {
         .map(|past| past.revision)
         .filter(|revision| (below + 1..newest.revision).contains(revision))
         .collect_set();
-    // If the newest revision failed, keep the objects of the deployed revision: the next helm upgrade itself removes
-    // those of them that are obsolete.
+    // If the newest revision failed, keep the objects of the last deployed revision, because the next helm upgrade
+    // itself removes the obsolete objects of that revision.
     let base = base.filter(|_| newest.status == Status::Failed);
     let kept = base.into_iter().chain([newest]).map(|past| past.revision).collect_set();
     (!revisions.is_empty()).then_some(Cleanup { revisions, kept, newest: newest.revision })
@@ -72,7 +72,7 @@ pub fn pending_cleanup(history: &[PastRevision]) -> Option<Cleanup> {
 /// Returns the cleanup that is due before an uninstall; `None` if no revision left objects behind.
 ///
 /// helm's uninstall removes only the objects of the newest revision, and then deletes all records. After that, no
-/// record names the other objects any more.
+/// record names the objects of older revisions any more.
 pub fn cleanup_before_uninstall(history: &[PastRevision]) -> Option<Cleanup> {
     let newest = newest(history)?;
     let mut cleanup = pending_cleanup(history).unwrap_or(Cleanup {
@@ -94,13 +94,13 @@ fn newest(history: &[PastRevision]) -> Option<&PastRevision> {
 
 /// Returns the last successful revision before `newest`.
 ///
-/// Revisions before the successful one need no cleanup, because osdpl cleaned up after their failures.
+/// Failed revisions before the returned revision need no cleanup, because osdpl has already cleaned up after them.
 fn base<'a>(history: &'a [PastRevision], newest: &PastRevision) -> Option<&'a PastRevision> {
     let deployed = |past: &&PastRevision| matches!(past.status, Status::Deployed | Status::Superseded);
     history.iter().filter(deployed).filter(|past| past.revision < newest.revision).max_by_key(|past| past.revision)
 }
 
-/// Returns the objects of a failed revision that osdpl may remove, according to the manifests of the release.
+/// Returns the objects of the revision `failed` that osdpl may remove, according to the manifests of the revisions.
 ///
 /// osdpl keeps an object if a revision in `kept` contains it, or if its kind or an annotation forbids the removal.
 pub fn find_orphans<'a>(failed: &'a Objects, kept: &[Objects], release: &ReleaseKey) -> Vec<&'a Object> {
@@ -111,13 +111,13 @@ pub fn find_orphans<'a>(failed: &'a Objects, kept: &[Objects], release: &Release
     failed.manifest.iter().filter(is_orphan).collect()
 }
 
-/// Whether `objects` contains `object`.
+/// Whether `objects` contains `object`, in any version of its API group.
 ///
 /// `objects` are the objects and hooks of a revision of the release `theirs`. `object` is from a manifest of the
 /// release `ours`.
 ///
-/// If the kind is `namespaced`, an object without a namespace is in the namespace of its release. For other kinds, the
-/// function ignores a namespace in the manifest.
+/// `namespaced` says whether objects of this kind have a namespace. If so, an object without a namespace in the
+/// manifest is in the namespace of its release. If not, the function ignores namespaces in the manifests.
 pub fn has_object(
     objects: &Objects,
     theirs: &ReleaseKey,

@@ -20,14 +20,14 @@ use osdpl_values::Values;
 
 /// The maximum size of an unpacked payload in bytes.
 ///
-/// The largest payloads of upstream's charts have 1.5 MB (neutron). A packed payload is always smaller than 1 MiB, the
-/// maximum size of a Secret, but gzip can pack 1 GiB of blanks into a payload of this size.
+/// The largest payloads of upstream's charts have 1.5 MB (neutron). Without the limit, a payload could unpack to 1 GiB:
+/// gzip can pack so many blanks into less than 1 MiB, the maximum size of a Secret.
 pub(super) const UNPACKED_MAX: u64 = 16 << 20;
 
 /// The maximum number of lists, maps and their items in a payload.
 ///
-/// The limit bounds the memory: an item takes two bytes of JSON, but tens of bytes in memory. The payloads of
-/// upstream's charts have some ten thousand items.
+/// The limit bounds the memory that decoding takes: an item may have only two bytes of JSON, but takes tens of bytes in
+/// memory. The payloads of upstream's charts have some ten thousand items.
 const ITEMS_MAX: usize = 250_000;
 
 /// The first bytes of gzip data (with the method deflate).
@@ -47,7 +47,7 @@ pub enum DecodeError {
          a backup, or delete the Secret if the previous revision is intact"
     )]
     Damaged(io::Error),
-    /// The payload unpacks to more bytes than any release needs.
+    /// The payload unpacks to more bytes or items than any release needs.
     #[error(
         "the release record unpacks to more than {} MiB or {ITEMS_MAX} items, more than any release needs; osdpl does \
          not change the release: find out what wrote the record, and delete the Secret if the previous revision is \
@@ -94,7 +94,7 @@ pub fn decode_values(payload: &[u8]) -> Result<Values, DecodeError> {
     Ok(wire.config.unwrap_or_default())
 }
 
-/// Decodes only the status and the hooks of a record, which the operator polls while helm runs.
+/// Decodes only the status and the hooks of a record. The operator polls them while helm runs.
 ///
 /// # Errors
 /// Returns an error if the payload is not a release record.

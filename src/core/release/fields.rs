@@ -10,10 +10,10 @@ use serde_json::{Map, Value};
 /// In a path, `[]` stands for the items of a list.
 pub type Field = (Arc<str>, u16);
 
-/// Every distinct field path in memory, stored once.
+/// The field paths of all objects in memory. Equal paths are stored once.
 ///
-/// The objects of releases have mostly the same paths. If each object had its own copies, the paths of thousands of
-/// objects would take megabytes.
+/// The objects of releases have mostly the same paths. If each object stored copies of its paths, the paths of
+/// thousands of objects would take megabytes.
 static PATHS: Mutex<Paths> = Mutex::new(Paths(BTreeSet::new()));
 
 /// A set of field paths that the objects of all records share.
@@ -32,7 +32,7 @@ pub(super) fn paths() -> MutexGuard<'static, Paths> {
 const SKIPPED: [&str; 5] = ["apiVersion", "kind", "metadata", "status", "stringData"];
 
 /// The maximum size in memory of the objects and field paths of one record, in bytes. The records of upstream's charts
-/// need less than a tenth of it.
+/// need less than a tenth of this size.
 pub(super) const SUMMARY_MAX: usize = 16 << 20;
 
 /// The approximate size of a field or an object in memory, in addition to its text.
@@ -45,7 +45,7 @@ const REPLICAS: &str = "spec.replicas";
 ///
 /// The result leaves out fields with a null, empty, false or zero value, because the API server may drop them. Two
 /// kinds of fields are always in the result: `spec.replicas`, even if it is zero, and the keys of `data`, even if their
-/// values are empty. If the budget is used up, fields are missing.
+/// values are empty. If the budget is used up, the result lacks fields.
 pub(super) fn fields(object: &Map<String, Value>, paths: &mut Paths, budget: &mut Budget) -> Vec<Field> {
     let mut found = BTreeMap::new();
     for (name, value) in object {
@@ -89,7 +89,7 @@ fn add(path: String, found: &mut BTreeMap<String, u16>) {
 
 /// The memory that the objects and field paths of one record may still take, in bytes.
 ///
-/// The paths can be much larger than the manifest: each field of a map repeats the key of the map.
+/// The paths can be much larger than the manifest, because the path of each field of a map repeats the path of the map.
 pub(super) struct Budget(usize);
 
 impl Budget {
@@ -97,7 +97,8 @@ impl Budget {
         Self(SUMMARY_MAX)
     }
 
-    /// Takes the memory for an object or a path with a text of this length; returns whether any memory is left.
+    /// Subtracts the memory for one object or path, which is `length` and [`ENTRY`]; returns whether any memory is
+    /// left.
     pub(super) fn take(&mut self, length: usize) -> bool {
         self.0 = self.0.saturating_sub(length + ENTRY);
         !self.is_used_up()

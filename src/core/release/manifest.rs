@@ -28,26 +28,26 @@ pub struct Object {
 }
 
 impl Object {
-    /// Returns the approximate size of the object in memory, in bytes. It counts the paths of fields as if no other
-    /// object shared them.
+    /// Returns the approximate size of the object in memory, in bytes. The size includes all field paths of the
+    /// object, although objects share equal paths.
     pub fn size(&self) -> usize {
         let paths: usize = self.fields.iter().map(|(path, _)| ENTRY + path.len()).sum();
         size_of::<Self>() + self.api_version.len() + self.kind.len() + self.name.len() + paths
     }
 }
 
-/// The text that starts the next document of a manifest, if it is at the beginning of a line (helm: `(?m)^---[ \t]*` in
+/// The text at the beginning of a line that starts the next document of a manifest (helm: `(?m)^---[ \t]*` in
 /// `pkg/release/v1/util`).
 const SEPARATOR: &str = "---";
 
-/// The maximum number of objects in a manifest. An object takes much more memory than its shortest text. The manifests
-/// of upstream's charts have some hundred objects.
+/// The maximum number of objects in a manifest. The limit bounds the memory, because even an object with a very short
+/// text takes much memory. The manifests of upstream's charts have some hundred objects.
 const OBJECTS_MAX: usize = 10_000;
 
 /// Returns every object in a manifest, in the manifest's order, without its contents.
 ///
-/// An unreadable document is an error. If the function skipped it, a comparison of revisions would report the objects
-/// of the document as removed.
+/// An unreadable document is an error. If the function skipped the document, a comparison of revisions would report the
+/// objects of the document as removed.
 pub(super) fn objects(text: &str, budget: &mut Budget) -> Result<Vec<Object>, String> {
     let mut paths = paths();
     let found = parse(text, &mut |object| summarize(&object, &mut paths, budget))?;
@@ -103,9 +103,8 @@ fn collect<T>(
     }
 }
 
-/// Returns the identity of an object and the paths of its fields; `None` if it lacks a kind or a name.
-///
-/// Also returns `None` if the budget is used up.
+/// Returns the identity of an object and the paths of its fields; `None` if the object lacks a kind or a name, or if
+/// the budget is used up.
 fn summarize(object: &Map<String, Value>, paths: &mut Paths, budget: &mut Budget) -> Option<Object> {
     if !budget.take(size_of::<Object>()) {
         return None;
@@ -131,14 +130,14 @@ fn string(value: Option<&Value>) -> Option<&str> {
 }
 
 fn read(document: &str) -> Result<Option<Map<String, Value>>, String> {
-    // If a map has the same key twice, helm's YAML parser takes the last value. Charts rely on this: they write their
-    // own hook annotations after the user's annotations.
+    // If a map has the same key twice, helm's YAML parser takes the last value. Charts rely on this rule: they
+    // write their own hook annotations after the user's annotations.
     let options = serde_saphyr::options! {
         duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins,
         with_snippet: false,
     };
     serde_saphyr::from_str_with_options(document, options).map_err(|error| {
-        // The text around the error may be a secret, so the message contains only its location.
+        // The text around the error may be a secret, so the message contains only the location of the error.
         let line = error.location().map_or(0, |location| location.line());
         let source = document.lines().find_map(|line| line.strip_prefix("# Source: ")).unwrap_or("an unnamed template");
         format!("its manifest contains a document of {source} that is not YAML at line {line}")

@@ -1,4 +1,4 @@
-//! Reads the metadata of a release record without its payload, and finds the release that an object belongs to.
+//! Reads the metadata of release records without decoding their payloads, and finds the release of an object.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -38,7 +38,7 @@ impl FromStr for ReleaseKey {
     }
 }
 
-/// A text that does not name a release as `namespace/name`.
+/// The error for a text that does not have the form `namespace/name`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not the name of a release; expected namespace/name")]
 pub struct InvalidReleaseKey(String);
@@ -54,8 +54,8 @@ impl fmt::Display for ReleaseKey {
 pub enum RevisionOrigin {
     /// osdpl made the revision in this attempt: the label contains the number of the revision.
     Ours(Attempt),
-    /// Someone else made the revision, and helm copied the label from another record: in an upgrade from the record of
-    /// the previous revision, in a rollback from the record of the restored revision.
+    /// Someone else made the revision, and helm copied the label from another record. For an upgrade, helm copied it
+    /// from the record of the previous revision; for a rollback, from the record of the restored revision.
     Inherited(Attempt),
     /// Someone else made the revision, and its record has no attempt label.
     Foreign,
@@ -88,8 +88,8 @@ pub struct RecordMeta {
     /// The digest of the settings that running instances depend on, from [`INSTANCES_LABEL`]; meaningful only for
     /// [`RevisionOrigin::Ours`].
     pub instances: Option<String>,
-    /// The digest of the split: how the chart divides the nodes among several `DaemonSets`, because some nodes have
-    /// other values. From [`SPLIT_LABEL`]; meaningful only for [`RevisionOrigin::Ours`].
+    /// The digest of the split, from [`SPLIT_LABEL`]; meaningful only for [`RevisionOrigin::Ours`]. If values differ
+    /// between nodes, the chart divides the nodes among several `DaemonSets`. This division is the split.
     pub split: Option<String>,
     /// The chart of the revision, from [`CHART_LABEL`]; meaningful only for [`RevisionOrigin::Ours`].
     pub chart: Option<ChartIdentity>,
@@ -213,8 +213,8 @@ impl<'a> Labels<'a> {
 
     /// Returns who made a revision, from its attempt label.
     ///
-    /// An attempt label with an invalid value is an error. If osdpl treated the revision as someone else's, it could
-    /// unlock the record while the helm process still runs.
+    /// An attempt label with an invalid value is an error. If osdpl treated such a revision as made by someone else,
+    /// osdpl could unlock the record while the helm process of the record still runs.
     fn origin(&self, revision: u32) -> Result<RevisionOrigin, String> {
         match self.get(ATTEMPT_LABEL).map(str::parse::<Attempt>) {
             None => Ok(RevisionOrigin::Foreign),

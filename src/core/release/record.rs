@@ -7,8 +7,8 @@ use serde::{Deserialize, Deserializer};
 
 use super::{Object, Status};
 
-/// The content of a record: one revision of a release, without its values, the files of its chart and the rendered
-/// manifest.
+/// One revision of a release, as its record describes it. The type leaves out the values, the files of the chart and
+/// the rendered manifest.
 #[derive(Clone, PartialEq)]
 pub struct Record {
     /// The name of the release.
@@ -30,8 +30,8 @@ pub struct Record {
     pub hooks: Vec<Hook>,
     /// The name and version of the chart.
     pub chart: Chart,
-    /// Whether helm used server-side apply (`ssa`). If false, helm used client-side apply (`csa`; helm 3 writes
-    /// nothing).
+    /// Whether helm used server-side apply. If false, helm used client-side apply. In the record, `apply_method` is
+    /// `ssa` or `csa`; helm 3, which always uses client-side apply, leaves out the field.
     pub server_side: bool,
 }
 
@@ -124,7 +124,7 @@ pub enum Event {
     PreRollback,
     PostRollback,
     Test,
-    /// An event that only later versions of helm have.
+    /// Any other event, from a helm version that is newer than this code.
     #[serde(other)]
     Other,
 }
@@ -137,7 +137,7 @@ pub enum DeletePolicy {
     HookSucceeded,
     HookFailed,
     BeforeHookCreation,
-    /// A delete policy that only later versions of helm have.
+    /// Any other delete policy, from a helm version that is newer than this code.
     #[serde(other)]
     Other,
 }
@@ -187,7 +187,8 @@ pub struct Objects {
 
 /// Deserializes the run of a hook; `None` if the hook never ran.
 ///
-/// For a hook that never ran, helm 4 writes `{"phase": ""}`, and helm 3 also writes empty times.
+/// For a hook that never ran, helm 4 writes only an empty phase (`{"phase": ""}`), and helm 3 writes an empty phase and
+/// empty times.
 fn last_run<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<LastRun>, D::Error> {
     let run = Option::<LastRun>::deserialize(deserializer)?.unwrap_or_default();
     Ok((run != LastRun::default()).then_some(run))

@@ -1,8 +1,8 @@
 //! Unlocks a release whose newest record is pending because its helm process died.
 //!
-//! helm refuses every operation while the newest record is pending. helm reads the status from the payload and not from
-//! the label, so osdpl rewrites the payload. osdpl preserves everything else in the payload byte by byte: unknown
-//! fields, the notation of numbers, the chart.
+//! helm refuses every operation while the newest record is pending. helm reads the status from the payload of the
+//! record's Secret and not from the Secret's label, so osdpl rewrites the payload. osdpl changes only the status and
+//! the description. It preserves all other values byte by byte: unknown fields, the notation of numbers, the chart.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -18,13 +18,13 @@ use serde_json::value::{RawValue, to_raw_value};
 use super::decode::{UNPACKED_MAX, unpack};
 use super::{DecodeError, SECRET_KEY, Status};
 
-/// A JSON object whose values keep the notation in which they are written.
+/// A JSON object with unparsed values, so that each value keeps its notation.
 type Fields<'a> = BTreeMap<String, &'a RawValue>;
 
-/// Returns the payload of a record with the status `failed` and this description, but otherwise unchanged.
+/// Returns the payload of a record with the status `failed` and the new description. All other fields are unchanged.
 ///
-/// The caller must store the payload with PUT and the `resourceVersion` that it read. If the helm process is still
-/// alive and writes the record too, the PUT fails.
+/// The caller must store the payload with PUT and with the `resourceVersion` of the Secret that contained `payload`. If
+/// the helm process is still alive and writes the record too, the PUT fails.
 ///
 /// # Errors
 /// Returns an error if the payload is not a release record.

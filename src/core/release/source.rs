@@ -1,4 +1,4 @@
-//! Reads the values that helm was given for a revision, and the chart with its default values. A record contains both.
+//! Reads from a record the values that helm was given for a revision, and the chart with its default values.
 
 use std::collections::BTreeMap;
 
@@ -50,7 +50,7 @@ struct Template {
     data: Option<String>,
 }
 
-/// Decodes values and chart of a revision from `data.release` of the record's Secret.
+/// Decodes the values and the chart of a revision from `data.release` of the record's Secret.
 ///
 /// # Errors
 /// Returns an error if the payload is not a release record.
@@ -75,11 +75,11 @@ pub fn decode_source(payload: &[u8]) -> Result<RevisionSource, DecodeError> {
     })
 }
 
-/// Returns a digest of a chart's own templates and default values. osdpl can compute the same digest from a chart and
-/// from a record of that chart.
+/// Returns a digest of a chart's templates and default values, without its dependencies. osdpl can compute the same
+/// digest from a chart and from a record of that chart.
 ///
-/// A record does not contain the dependencies of the chart. So the digest leaves out their default values, which helm
-/// adds to `defaults` under the keys `dependencies`. `files` must be sorted by path.
+/// The digest leaves out dependencies, because a record does not contain them. `dependencies` are the keys of
+/// `defaults` under which helm adds the default values of the dependencies. `files` must be sorted by path.
 pub fn chart_fingerprint<'a>(
     files: impl Iterator<Item = (&'a str, &'a [u8])>,
     defaults: &Values,
@@ -101,7 +101,7 @@ pub fn chart_fingerprint<'a>(
     text
 }
 
-/// Removes nulls, because a null default means the same as no default, and a record may lack the null.
+/// Removes nulls. A null default means the same as no default, and a record may lack a null that the chart contains.
 fn without_nulls(values: &mut Values) {
     values.retain(|_, value| !value.is_null());
     values.values_mut().filter_map(Value::as_object_mut).for_each(without_nulls);

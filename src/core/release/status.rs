@@ -23,7 +23,7 @@ pub enum Status {
     PendingInstall,
     /// An upgrade is running or was interrupted.
     PendingUpgrade,
-    /// A rollback is running, was interrupted, or its hook failed.
+    /// A rollback is running or was interrupted, or a hook of the rollback failed.
     PendingRollback,
 }
 
@@ -56,7 +56,7 @@ impl Status {
         }
     }
 
-    /// Whether helm refuses another operation on the release with "another operation is in progress".
+    /// Whether helm refuses to change a release in this status, with the error "another operation is in progress".
     pub fn is_pending(self) -> bool {
         matches!(self, Self::PendingInstall | Self::PendingUpgrade | Self::PendingRollback)
     }

@@ -13,7 +13,7 @@ use osdpl_values::{Path, get};
 /// The path of the value that sets the update strategy of `DaemonSets` (helm-toolkit: `kubernetes_upgrades_daemonset`).
 const STRATEGY: [&str; 5] = ["pod", "lifecycle", "upgrades", "daemonsets", "pod_replacement_strategy"];
 
-/// A component whose pods osdpl replaces in batches: its desired release, watched pods, previous status and counts.
+/// A component whose pods osdpl replaces in batches, with the data for the decision about its rollout.
 pub(super) struct Part<'a> {
     pub(super) release: &'a str,
     pub(super) wanted: &'a DesiredRelease,
@@ -70,7 +70,7 @@ impl Part<'_> {
         DaemonSetGroup { namespace: self.wanted.key.namespace.clone(), component: self.component.clone() }
     }
 
-    /// Whether pods of the component are outdated or an approved rollout is not finished.
+    /// Whether the component has outdated pods, or an approved rollout that is not finished.
     pub(super) fn is_active(&self) -> bool {
         let is_active = |status: &RolloutStatus| status.phase.is_active() && status.approved;
         self.counts.stale_count > 0 || self.before.is_some_and(is_active)
@@ -89,7 +89,8 @@ impl Part<'_> {
             || self.before.is_some_and(known)
     }
 
-    /// Returns the previous status if the rollout is complete; otherwise `None`. The status keeps a complete rollout.
+    /// Returns the status of a complete rollout, which osdpl keeps; `None` if the previous status shows no complete
+    /// rollout.
     pub(super) fn completed(&self) -> Option<RolloutStatus> {
         let status = self.before.filter(|status| status.phase == RolloutPhase::Complete)?;
         Some(RolloutStatus { approved_inputs: String::new(), ..status.clone() })
@@ -135,8 +136,8 @@ impl Part<'_> {
     }
 }
 
-/// Whether helm changes the release now or soon: the step starts an operation, waits for helm, or starts an upgrade as
-/// soon as the needs of the release are met.
+/// Whether helm changes a release now or soon: `step` starts an operation, waits for helm, or waits to start an upgrade
+/// until the needs of the release are met.
 pub(super) fn is_changing(step: &Step) -> bool {
     matches!(step, Step::Do(..) | Step::Wait(Wait::Helm { .. } | Wait::Needs(_)))
 }

@@ -8,7 +8,7 @@ use osdpl_values::CollectSorted;
 use super::Input;
 use crate::observed::{DaemonPod, PodState, RolloutPods, Workload};
 
-/// How long a new pod may take until it is ready. This is enough to pull large images.
+/// How long a new pod may take until it is ready. The time is long enough to pull large images.
 const START_TIMEOUT: SignedDuration = SignedDuration::from_mins(15);
 
 /// The message for a node that became `NotReady` when osdpl replaced its pod.
@@ -23,25 +23,27 @@ pub(super) struct PodCounts {
     pub(super) total: i32,
     /// The number of nodes without a pod that has the newest pod template, from the status of the `DaemonSets`.
     pub(super) stale_count: i32,
-    /// The revisions of the newest pod templates of all `DaemonSets` of the component, joined; empty if any revision is
-    /// unknown.
+    /// The revisions of the newest pod templates, joined to one text; empty if any revision is unknown. `DaemonSets`
+    /// that select no node are left out.
     pub(super) revision: String,
-    /// The number of pods that have the newest pod template, without pods that are being deleted.
+    /// The number of pods that have the newest pod template and are not being deleted.
     pub(super) fresh: i32,
     /// The number of ready pods that have the newest pod template.
     pub(super) ready: i32,
     /// When the last of the ready pods with the newest pod template became ready.
     pub(super) last: Option<Timestamp>,
-    /// The nodes whose pods are being replaced. Each value says what the pod waits for; it is empty if that is unknown.
+    /// The nodes whose pods are being replaced. Each value says why the pod is not ready; an empty value means that the
+    /// reason is unknown.
     pub(super) batch: BTreeMap<String, String>,
-    /// The number of nodes that should have a pod but have none. The number includes pods that are not scheduled yet.
+    /// The number of nodes that should have a pod but have none. Each pod that is not scheduled yet counts as such a
+    /// node.
     pub(super) missing: i32,
     /// The number of pods on nodes that their `DaemonSet` does not select. osdpl does not evict such a pod, because
     /// Kubernetes would not create a new pod on that node.
     pub(super) misplaced: i32,
     /// The first node whose pod has the newest pod template and is unhealthy, and the reason.
     pub(super) unhealthy: Option<(String, String)>,
-    /// The earliest time at which osdpl treats a starting pod as unhealthy, because the pod is still not ready.
+    /// The earliest time at which the start of a pod times out. From then on, osdpl treats that pod as unhealthy.
     pub(super) start_deadline: Option<Timestamp>,
     /// The outdated pods, in the order in which osdpl evicts them.
     pub(super) stale: Vec<DaemonPod>,
@@ -50,7 +52,7 @@ pub(super) struct PodCounts {
 }
 
 impl PodCounts {
-    /// Counts the pods of these `DaemonSets`. `batch` contains the nodes of the batch in the previous status.
+    /// Counts the pods of the `DaemonSets` in `sets`. `batch` contains the nodes of the batch in the previous status.
     pub(super) fn of(input: &Input<'_>, sets: &[&Workload], rolling: Option<&RolloutPods>, batch: &[String]) -> Self {
         let mut counts = Self {
             observed: sets.iter().all(|set| set.observed_generation >= set.generation),
@@ -68,14 +70,14 @@ impl PodCounts {
             let is_leaving = pod.state == PodState::Terminating || input.evicted.contains(&pod.uid);
             counts.count(input, pod, is_fresh, is_leaving);
         }
-        // A pod that is being deleted still exists here: its node is already in the batch, and must not count as
-        // missing too.
+        // Include the nodes of pods that are being deleted. Such a node is already in the batch, so it must not count
+        // as a node without a pod.
         let nodes_with_pod: BTreeSet<&str> = own().map(|pod| pod.node.as_str()).collect_set();
         let exists = |node: &String| input.nodes.is_none_or(|nodes| nodes.contains_key(node));
         let empty = batch.iter().filter(|node| exists(node) && !nodes_with_pod.contains(node.as_str()));
-        // The number of nodes minus the number of pods can be too low: if a pod runs on a node that its `DaemonSet`
-        // does not select, it makes up for a missing pod. So also count the nodes of the previous batch that have no
-        // pod.
+        // The number of nodes minus the number of pods can be lower than the number of missing pods, because a pod on a
+        // node that its `DaemonSet` does not select makes up for a missing pod. So also count the nodes of the previous
+        // batch that have no pod, and take the higher number.
         let by_count = counts.total.saturating_sub(count(own().count()));
         counts.missing += by_count.max(count(empty.count()));
         let on_lost_nodes = own().filter(|pod| is_lost(input, &pod.node)).count();
@@ -133,8 +135,8 @@ impl PodCounts {
 
     /// Whether the watch on pods and the status of the `DaemonSets` agree on the number of new pods.
     ///
-    /// If they disagree, the rollout must wait: separate watches report pods and `DaemonSets`, and one lags behind the
-    /// other.
+    /// If the two numbers differ, the rollout must wait: separate watches report pods and `DaemonSets`, and one watch
+    /// lags behind.
     pub(super) fn is_consistent(&self) -> bool {
         self.total - self.stale_count == self.fresh
     }
@@ -144,7 +146,9 @@ fn count(pods: usize) -> i32 {
     i32::try_from(pods).unwrap_or(i32::MAX)
 }
 
-/// Returns the revisions of the newest pod templates of all `DaemonSets`, joined to one text; `None` if any is unknown.
+/// Returns the revisions of the newest pod templates, joined to one text; `None` if any revision is unknown.
+///
+/// The function leaves out `DaemonSets` that select no node.
 fn revision(sets: &[&Workload], rolling: &RolloutPods) -> Option<String> {
     let somewhere = sets.iter().filter(|set| set.desired > 0).filter_map(|set| set.on_delete.as_ref());
     let mut all = somewhere.map(|own| rolling.revisions.get(&own.uid).cloned()).collect::<Option<Vec<_>>>()?;

@@ -13,7 +13,7 @@ use crate::plan::{Action, Plan, Step, Wait};
 
 /// Returns, for each release that osdpl upgrades now or after a wait, which pods may restart.
 ///
-/// osdpl knows whether a pod really restarts only after helm has rendered the chart.
+/// Until helm has rendered the chart, osdpl does not know whether a pod really restarts.
 pub fn preview_restarts(
     desired: &Desired,
     observed: &Observed,

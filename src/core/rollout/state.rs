@@ -10,8 +10,8 @@ use crate::plan::{Step, Wait};
 /// The state of a component's rollout: its next step, or the reason why the rollout waits.
 #[derive(Clone, Debug, PartialEq)]
 pub enum State {
-    /// The operator does not know the component's pods or the newest pod template yet, or it does not know the pods of
-    /// another component that may have a batch in flight.
+    /// The rollout waits for watches: the operator does not know the component's pods or newest pod template yet, or
+    /// the pods of another component that may have a batch in flight.
     Unobserved,
     /// The rollout waits for a person's approval.
     Approval {
@@ -35,12 +35,12 @@ pub enum State {
     Joining,
     /// The rollout waits until this other component is rolled out.
     WaitsForComponent(String),
-    /// The rollout waits until this release has its desired inputs. It is the component's own release, or a release
-    /// that comes earlier in the order of `values/nodes.yaml`.
+    /// The rollout waits until this release has its desired inputs: the release of the component, or a release that
+    /// comes earlier in the order of `values/nodes.yaml`.
     WaitsForRelease(String),
     /// The rollout waits, because the spec pauses the cloud or the release.
     Paused,
-    /// The rollout waits for these nodes, which are `NotReady`. All other nodes have a new pod.
+    /// The rollout waits for these `NotReady` nodes. All other nodes have a new pod.
     Skipped(Vec<String>),
     /// The next batch starts: osdpl evicts these pods.
     Evict(Vec<Eviction>),
@@ -87,9 +87,9 @@ impl State {
 
 /// Returns the only component whose pods osdpl may evict now; `None` if osdpl may evict no pods.
 ///
-/// It is the component with a batch in flight. If no batch is in flight, it is the first component, in the order of
-/// `values/nodes.yaml`, that may start or continue. The operator cannot see a batch in flight until the watches have
-/// listed the pods of all active components, so after a restart it first waits for these lists.
+/// A component with a batch in flight comes first. If no batch is in flight, the function returns the first component,
+/// in the order of `values/nodes.yaml`, whose rollout may start or continue. The operator cannot see a batch in flight
+/// until the watches have listed the pods of all active components. So after a restart, it first waits for these lists.
 pub(super) fn current_component(input: &Input<'_>, active: &[&Part<'_>]) -> Option<String> {
     let is_busy = |part: &&&Part<'_>| part.approved && part.counts.is_in_flight();
     let may_start = |part: &&&Part<'_>| part.approved && blocking_state(input, part).is_none();
@@ -157,10 +157,11 @@ fn in_flight(part: &Part<'_>) -> State {
     State::Batch(nodes, why, counts.start_deadline)
 }
 
-/// Returns the state of the rollout if a pause or helm prevents evictions; `None` if osdpl may evict pods of the
-/// component.
+/// Returns the state of a rollout that the spec pauses, or that waits for helm's upgrade of a release; `None` if osdpl
+/// may evict pods of the component.
 ///
-/// helm prevents evictions because it may change the pod template, and osdpl would have to replace each pod twice.
+/// An upgrade may change the pod template. If osdpl evicted pods before the upgrade, it would have to replace each pod
+/// twice.
 fn blocking_state(input: &Input<'_>, part: &Part<'_>) -> Option<State> {
     let step = |name: &str| input.plan.decisions.get(name).map(|decision| &decision.step);
     if input.policy.paused || part.wanted.paused || step(part.release) == Some(&Step::Wait(Wait::Paused)) {

@@ -70,7 +70,7 @@ fn approval_of_a_change_covers_its_rollout() {
     );
     cloud.template(COMPUTE, "r2");
     assert_eq!(batches(&mut cloud), ["nova/compute n1"]);
-    assert_eq!(cloud.status["nova/compute"].approved_inputs, "", "the approval covers only one change of the template");
+    assert_eq!(cloud.status["nova/compute"].approved_inputs, "", "an approval covers only one change of the template");
     cloud.template(COMPUTE, "r3");
     cloud.pass();
     assert_eq!(cloud.phase("nova/compute"), Some(RolloutPhase::AwaitingApproval));
@@ -188,7 +188,7 @@ fn does_not_evict_pods_that_would_not_return() {
     assert_eq!(cloud.pass().evict, []);
     let status = &cloud.status["nova/compute"];
     assert_eq!(status.phase, RolloutPhase::Waiting);
-    assert!(status.message.starts_with("1 of its pods run on nodes that its DaemonSet does not select"), "{status:?}");
+    assert!(status.message.starts_with("the DaemonSet does not select the nodes of some pods (1)"), "{status:?}");
 }
 
 #[test]

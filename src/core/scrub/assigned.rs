@@ -3,8 +3,8 @@
 
 use super::detect::{is_secret_key, sounds_secret};
 
-/// In a configuration file, a value is secret if its key ends with one of these texts. In the values of a chart, such
-/// keys do not mark secrets.
+/// In a configuration file, a value is secret if its key ends with one of these texts. In the values of a chart, a key
+/// with such an end does not mark a secret.
 const KEYS: [&str; 3] = ["credentials", "service_key", "slack_api_url"];
 
 /// Values that are never secret, even if their key sounds secret; in lower case.
@@ -16,11 +16,11 @@ const NOTHING: [&str; 9] = ["true", "false", "yes", "no", "none", "null", "~", "
 /// text.
 const NESTED: usize = 8;
 
-/// The maximum length in bytes of a secret that begins within another secret. The scrubber keeps many encodings of each
-/// secret, so without this limit, a large text could fill the memory.
+/// The maximum length in bytes of a secret that begins within another secret. The scrubber stores many encodings of
+/// each secret, so without this limit, a large text could fill the memory.
 const LONGEST_NESTED: usize = 4 << 10;
 
-/// Returns the secrets that a text assigns to keys, without quotes.
+/// Returns the secrets that a text assigns to keys, without the quotes around each secret.
 ///
 /// References such as `{{ … }}` and `$(…)` are no secrets.
 pub(super) fn find_assigned_secrets(text: &str) -> Vec<&str> {
@@ -44,7 +44,7 @@ fn in_line(line: &str) -> Vec<&str> {
     found
 }
 
-/// Returns the key before a separator (`:` or `=`), without quotes, which may be escaped.
+/// Returns the key before a separator (`:` or `=`), without quotes around the key and backslashes before quotes.
 fn key(before: &str) -> &str {
     let before = before.trim_end_matches([' ', '\t', '"', '\'', '\\']);
     let is_part = |letter: char| letter.is_ascii_alphanumeric() || "_-.".contains(letter);
@@ -56,8 +56,8 @@ fn is_secret(key: &str) -> bool {
     is_secret_key(key) || lower.ends_with("key") && sounds_secret(key) || KEYS.iter().any(|key| lower.ends_with(key))
 }
 
-/// Returns the value after a separator (`:` or `=`) of a line: the text in quotes, or the first word. The value is empty
-/// if it is a reference such as `$(…)`.
+/// Returns the value after a separator (`:` or `=`) of a line: the text in quotes, or the first word. The value is
+/// empty if it is a reference such as `$(…)`.
 fn value(behind: &str) -> &str {
     let line = behind.trim_start_matches([':', '=', ' ', '\t']);
     let quoted = line.trim_start_matches('\\');
@@ -81,11 +81,11 @@ fn value(behind: &str) -> &str {
     word.trim_end_matches([',', ';', '}', ']', ')', '"', '\'', '\\'])
 }
 
-/// Returns the text before the closing quote. The opening quote has `escaped` backslashes before it, as in JSON within
-/// JSON.
+/// Returns the part of `text` before the closing quote. The opening quote precedes `text`, after `escaped` backslashes,
+/// as in JSON within JSON.
 ///
-/// Each backslash of the text itself is written as 2 × (`escaped` + 1) backslashes. So a quote closes the text if the
-/// number of backslashes before it is `escaped` plus a multiple of that number.
+/// Each backslash of the content is written as 2 × (`escaped` + 1) backslashes. So a quote is the closing quote if the
+/// number of backslashes before it is `escaped` plus a multiple of 2 × (`escaped` + 1).
 fn in_double_quotes(text: &str, escaped: usize) -> &str {
     let is_closing = |at: &usize| {
         let backslashes = at - text[..*at].trim_end_matches('\\').len();
@@ -95,7 +95,7 @@ fn in_double_quotes(text: &str, escaped: usize) -> &str {
     end.map_or(text, |end| &text[..end - escaped])
 }
 
-/// Whether a value is itself a secret: it is not empty, and not a reference, variable or placeholder.
+/// Whether a value is the secret itself. An empty value, a reference, a variable and a placeholder are no secrets.
 fn is_written(value: &str) -> bool {
     let is_reference = ["{{", "{%", "$(", "${", "%(", "<redacted>"].iter().any(|part| value.contains(part));
     if is_call(value) {

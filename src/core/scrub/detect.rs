@@ -40,7 +40,7 @@ const PASSWORDS: [&str; 4] = ["password", "passphrase", "passwd", "pwd"];
 
 /// A word that marks a secret if it is the whole key or the last word of the key, even if the value is a number.
 ///
-/// Other keys end with these letters by chance (`cpu_spin`), so osdpl compares the whole word.
+/// Some keys end with the letters `pin` by chance (`cpu_spin`), so osdpl compares the whole last word.
 const PIN: &str = "pin";
 
 /// Whether a value probably is a secret: because of its key, or because it contains a private key, a URL with a
@@ -61,9 +61,9 @@ pub fn is_secret_value(path: &Path, value: &Value) -> bool {
 
 /// Whether a value that a user wrote in the spec probably is a secret.
 ///
-/// osdpl itself marks most secrets in the layers, so this function reports fewer secrets than [`is_secret_value`]. It
-/// ignores keys above the value, except for keys of passwords: below a key such as `token` there are also settings, for
-/// example `token: {provider: fernet}`.
+/// osdpl itself marks most secrets in the layers of values, so this function reports fewer secrets than
+/// [`is_secret_value`]. It ignores keys above the value, except for keys that name a password: below a key such as
+/// `token` there may be settings, for example `token: {provider: fernet}`.
 pub fn is_secret_in_clear(path: &Path, value: &Value) -> bool {
     let keys = path.keys();
     let own = keys.last().map(|key| Path::root().child(key)).unwrap_or_default();
@@ -99,14 +99,14 @@ pub fn is_secret_key(key: &str) -> bool {
     key.rsplit(['_', '-', '.']).next() == Some(PIN) || WORDS.iter().any(|word| key.ends_with(word))
 }
 
-/// Whether a map is an environment variable of a container with a literal value.
+/// Whether a map describes a container's environment variable that has a literal value.
 ///
-/// If the value comes from a Secret, the variable has `valueFrom` instead.
+/// A variable whose value comes from a Secret has the key `valueFrom` instead of `value`.
 fn is_variable(map: &Map<String, Value>) -> bool {
     map.contains_key("name") && map.contains_key("value")
 }
 
-/// Whether a string contains a secret in plain text, or a list or map contains a value that is secret.
+/// Whether the text of a string, or an item of a list or map, contains a secret.
 fn has_secret(value: &Value) -> bool {
     match value {
         Value::String(text) => {
@@ -131,11 +131,11 @@ fn has_login(text: &str) -> bool {
 
 /// The maximum number of digits of a port.
 ///
-/// The scrubber keeps all numbers with so few digits, because ports occur in every address.
+/// The scrubber removes no number with so few digits, because ports occur in every address.
 const LONGEST_PORT: usize = 5;
 
-/// Returns the texts to remove if a value is secret: its strings and long numbers, and the secrets that its strings
-/// contain.
+/// Returns the texts that the scrubber must remove if a value is secret: its strings, its numbers with more digits than
+/// a port, and the secrets that its strings contain.
 pub fn collect_secret_scalars(value: &Value) -> Vec<Cow<'_, str>> {
     match value {
         Value::String(text) => [text.as_str()].into_iter().chain(find_assigned_secrets(text)).map(Cow::from).collect(),

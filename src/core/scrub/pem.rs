@@ -2,8 +2,8 @@
 
 use super::{SHORTEST_LINE, end_of_break};
 
-/// The minimum length in bytes of a word in base64 that certainly belongs to a key, if the last line of a key follows.
-/// Other text may be between the two. Programs write PEM in lines of 64 or more letters.
+/// The minimum length in bytes of a base64 word that certainly belongs to a key, if the last line of a key comes
+/// anywhere later in the text. Programs write PEM in lines of 64 or more letters.
 const LONG: usize = 40;
 
 /// The headers of encrypted keys, which precede the lines in base64.
@@ -16,7 +16,7 @@ pub(super) fn private_keys(text: &str) -> Vec<(usize, usize)> {
     for (at, begin) in text.match_indices("PRIVATE KEY-----") {
         let start = at + begin.len();
         if let Some(end) = end_of_key(&text[..at]) {
-            // If `end` precedes `done`, the loop has already found the whole key.
+            // If `done` has reached `end`, the loop has already found the whole key.
             if done < end {
                 rest_of_key(text, done, end, &mut found);
             }
@@ -30,17 +30,20 @@ pub(super) fn private_keys(text: &str) -> Vec<(usize, usize)> {
     found
 }
 
-/// Returns the offset of the last line of a key, such as `-----END RSA `, if the text before `PRIVATE KEY-----` ends
-/// with such a line.
+/// Returns the offset at which the last line of a key begins, such as `-----END RSA PRIVATE KEY-----`.
+///
+/// `before` is the text before `PRIVATE KEY-----`. The result is `None` if these words belong to another line, such as
+/// the first line of a key.
 fn end_of_key(before: &str) -> Option<usize> {
     let (key, label) = before.rsplit_once("-----")?;
     (label.starts_with("END") && !label.contains('\n')).then_some(key.len())
 }
 
-/// Finds the rest of a key whose beginning was cut off, in the text from `start` to the key's last line at `end`.
+/// Finds the rest of a key whose beginning was cut off, in the text from `start` to `end`, where the key's last line
+/// begins.
 ///
-/// The text may also contain messages, which must stay. So the function finds only the last words of the lines directly
-/// before `end` that look like lines of a key, and long words in base64 anywhere.
+/// The text may also contain messages, which must stay. So the function finds only two kinds of words: long base64
+/// words anywhere; and directly before `end`, the last word of each line that looks like a line of a key.
 fn rest_of_key(text: &str, start: usize, end: usize, found: &mut Vec<(usize, usize)>) {
     let mut add = |word: &str| {
         let at = word.as_ptr().addr() - text.as_ptr().addr();
@@ -53,7 +56,8 @@ fn rest_of_key(text: &str, start: usize, end: usize, found: &mut Vec<(usize, usi
     if is_key || last.split_whitespace().any(is_long) {
         add(word);
     }
-    // A log may have a prefix before each line, such as the time. Count the words of this prefix in the last line.
+    // In a log, each line may begin with a prefix, such as the time. Count the words of this prefix in the last line,
+    // where the prefix precedes `end`.
     let prefix = last.split_whitespace().count();
     let body =
         lines.iter().rev().map(|line| last_word(line)).take_while(|(before, word)| is_body(before, word, prefix));
@@ -81,14 +85,14 @@ fn is_base64(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || "+/=".contains(letter)
 }
 
-/// Splits a line before its last word in base64, which may be empty.
+/// Splits a line into the text before its last base64 word, and this word. The word may be empty.
 fn last_word(line: &str) -> (&str, &str) {
     let line = line.trim_end();
     line.split_at(line.trim_end_matches(is_base64).len())
 }
 
-/// Whether a line looks like a line of a key: it is blank, has a header, or has at most `prefix` other words before its
-/// only word in base64. In JSON, the word may follow a quote.
+/// Whether a line looks like a line of a key: it is blank, contains a header of an encrypted key, or ends with a base64
+/// word after at most `prefix` other words. In JSON, a quote may precede the base64 word instead.
 fn is_body(before: &str, word: &str, prefix: usize) -> bool {
     let is_separate = before.is_empty() || before.ends_with(char::is_whitespace);
     let is_alone = is_separate && before.split_whitespace().count() <= prefix;

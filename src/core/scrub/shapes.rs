@@ -1,4 +1,4 @@
-//! Finds unknown secrets by their shape, or by the shape of the text around them.
+//! Recognizes secrets that osdpl does not know: by their shape, or by the shape of the text around them.
 
 use super::assigned::find_assigned_secrets;
 use super::pem;
@@ -6,7 +6,8 @@ use super::pem;
 /// The beginning and the minimum length of tokens: Keystone's Fernet tokens, JSON Web Tokens, and keys of Ceph.
 const TOKENS: [(&str, usize); 6] = [("gAAAAA", 60), ("eyJ", 40), ("AQA", 40), ("AQB", 40), ("AQC", 40), ("AQD", 40)];
 
-/// The words before a secret in the HTTP header `Authorization`. In lower case, these words also occur in sentences.
+/// The words before a secret in the HTTP header `Authorization`. The words in lower case also occur in sentences, so
+/// after them, osdpl skips ordinary words.
 const SCHEMES: [&str; 4] = ["Bearer ", "Basic ", "bearer ", "basic "];
 
 /// The minimum length of a secret after [`SCHEMES`], and of an unquoted secret after `password: `.
@@ -37,7 +38,7 @@ fn assigned(text: &str) -> impl Iterator<Item = (usize, usize)> {
     })
 }
 
-/// Whether a text is an ordinary word, name or URL of a sentence, or a part of a dump such as `Token:(*bool)(nil)`.
+/// Whether a text looks like a part of a sentence (a word, name or URL), or of a dump such as `Token:(*bool)(nil)`.
 fn is_word(text: &str) -> bool {
     let is_plain = |letter: char| letter.is_alphabetic() || "-_./'{}()[]<>\",:".contains(letter);
     text.contains("://") || text.chars().all(is_plain) || is_dump(text)
@@ -50,7 +51,7 @@ fn is_dump(text: &str) -> bool {
     name.is_some_and(|name| name.trim_start_matches(['&', '*']).trim_start_matches("v1").chars().all(is_letter))
 }
 
-/// Finds tokens by their beginning, and the secrets of HTTP headers.
+/// Finds tokens by their beginning, and the secrets in HTTP headers.
 fn tokens(text: &str) -> Vec<(usize, usize)> {
     let is_part = |letter: char| letter.is_ascii_alphanumeric() || "-_.=+/~".contains(letter);
     let mut found = Vec::new();

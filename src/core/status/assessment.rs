@@ -49,8 +49,8 @@ pub(super) fn assess(report: &Report<'_>, health: &Health, children: &Children) 
     let degraded = degraded(report, health).or_else(drifted).or_else(failing);
     let (phase, reason, message) = CHECKS.iter().find_map(|check| check(report, health)).unwrap_or_else(|| {
         let trouble = lost_nodes(report, health).or_else(|| crons.clone()).map(|trouble| (Phase::Degraded, trouble));
-        // A rollout, a removal of labels, and changes of objects that wait for approval do not affect availability. So
-        // they change only the phase, and Ready stays true.
+        // A rollout and a removal of labels do not affect availability. Neither do changes of objects while these
+        // changes wait for approval. So all of them change only the phase, and Ready stays true.
         let rollout = rollouts::first(report.rollouts).map(|(_, phase, line)| (phase, line));
         let labels = labels::progress(report);
         let phase = trouble.as_ref().or(rollout.as_ref()).or(labels.as_ref()).map_or(Phase::Ready, |(phase, _)| *phase);
@@ -98,7 +98,7 @@ fn ignored(report: &Report<'_>, _: &Health) -> Check {
 fn deleting(report: &Report<'_>, _: &Health) -> Check {
     let rest = report.deleting.as_ref()?;
     let waits = lines(report, |step| match step {
-        // osdpl unmanages a release within one pass, so the deletion never waits for this step.
+        // osdpl unmanages a release within one pass, so the deletion never waits for `Action::Unmanage`.
         Step::Do(Action::Unmanage, _) | Step::Settling(_) | Step::Ready => None,
         Step::Do(action, _) => Some(action.to_string()),
         Step::Wait(wait) => Some(wait.to_string()),
@@ -194,8 +194,8 @@ fn awaiting(report: &Report<'_>, _: &Health) -> Check {
 fn in_progress(report: &Report<'_>, _: &Health) -> Check {
     let waits = lines(report, |step| match step {
         Step::Wait(Wait::Helm { .. }) | Step::Do(..) => Some(String::new()),
-        // For `Wait::Locked`, no person has to act: the helm process that holds the lock ends, or osdpl considers it
-        // dead after some time. So the check reports progress.
+        // `Wait::Locked` counts as progress, because no person has to act: the helm process that holds the lock ends,
+        // or osdpl considers this process dead after some time.
         Step::Wait(
             Wait::Needs(_)
             | Wait::ReleaseRecord
@@ -254,7 +254,7 @@ fn settling(report: &Report<'_>, health: &Health) -> Check {
     }
     if let Some(workload) = nodeless {
         let message = format!(
-            "{} of {}: {}; label nodes (see `kubectl -n {} get daemonset {}`) or disable its service",
+            "{} of {}: {}; label nodes (see `kubectl -n {} get daemonset {}`) or disable the component's service",
             workload.component,
             workload.release,
             health::assess(workload).reason,
@@ -279,8 +279,8 @@ fn step_text(step: &Step) -> String {
     }
 }
 
-/// Returns one line for each release: the release's name and the result of the function `text` for its step. A release
-/// for which `text` returns `None` has no line.
+/// Returns one line for each release: the release's name, and the text that the function `text` returns for the step of
+/// the release. If `text` returns `None`, the release has no line.
 fn lines(report: &Report<'_>, text: impl Fn(&Step) -> Option<String>) -> Vec<String> {
     let lines = report.plan.decisions.iter().filter_map(|(name, decision)| Some((name, text(&decision.step)?)));
     lines.map(|(name, text)| if text.is_empty() { name.clone() } else { format!("{name}: {text}") }).collect()

@@ -19,8 +19,8 @@ pub(super) const WARNING: &str = "; warning: ";
 
 /// Returns the warnings about the spec, the most useful warnings first.
 ///
-/// Warnings about single values and unknown keys are last: one wrong map causes many of them, and messages contain only
-/// the first warnings.
+/// Messages contain only the first warnings. So warnings about single values and unknown keys come last, because one
+/// wrong map in the values can cause many such warnings.
 pub(super) fn spec_warnings<'a>(report: &Report<'a>) -> Vec<&'a Finding> {
     let mut warnings: Vec<_> = report.findings.iter().filter(|finding| finding.level == Level::Warning).collect();
     let is_of_a_value = |field: &str| [".values.", ".valuesFrom[", ".unset["].iter().any(|part| field.contains(part));
@@ -79,7 +79,7 @@ fn describe_ceph(declared: &DeclaredCeph) -> String {
     let health = health.unwrap_or_default();
     if ceph.admin.is_some() {
         return format!(
-            "{source}: monitors; osdpl writes ceph.conf and the key of client.admin for the charts, which create pools and users themselves{health}"
+            "{source} contains the monitors; osdpl writes ceph.conf and the key of client.admin for the charts, which create pools and users themselves{health}"
         );
     }
     let names: Vec<_> = ceph.users.keys().map(|consumer| consumer.name()).collect();

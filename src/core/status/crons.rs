@@ -37,8 +37,8 @@ pub(super) fn add(health: &mut BTreeMap<String, BTreeMap<String, ComponentStatus
     }
 }
 
-/// Returns the result of the last run of each test. The result stays in the status after Kubernetes has deleted the Job
-/// of the run.
+/// Returns the result of the last run of each `CronJob` that tests the cloud. The result stays in the status after
+/// Kubernetes has deleted the Job of the run.
 pub(super) fn tests(before: &BTreeMap<String, TestStatus>, report: &Report<'_>) -> BTreeMap<String, TestStatus> {
     let results = own_cron_jobs(report).filter_map(|cron| {
         let mut wanted = report.desired.releases.values();
@@ -68,7 +68,8 @@ fn test_status(before: Option<&TestStatus>, cron: &ObservedCronJob, results: Str
     }
 }
 
-/// Names the first `CronJob` with a failing or failed run, and the number of other such `CronJobs`, in one line.
+/// Describes, in one line, the first `CronJob` whose run fails or failed. The line contains the number of other such
+/// `CronJobs`.
 pub(super) fn failing(report: &Report<'_>) -> Option<String> {
     let failing = own_cron_jobs(report)
         .filter_map(|cron| Some(format!("CronJob {}: {}", cron.name, cron.trouble.as_ref()?.message)));

@@ -30,8 +30,8 @@ pub(super) fn report_drift(
     let found = report.observed.drifted(&decision.key).iter();
     let found = found.filter(|drifted| !is_deleted_by_upgrade(drifted, name, decision, report));
     let found = found.map(|drifted| entry(drifted, known, now));
-    // While helm runs, report only drift that the previous status contains. Other differences may be no drift, because
-    // helm changes objects before the record contains the changes.
+    // While helm runs, report only drift that the previous status contains. Other differences may come from helm
+    // itself, which changes objects before the record contains the changes.
     let helm_runs = report.observed.running.contains_key(&decision.key);
     let found: Vec<_> = found.filter(|entry| !helm_runs || known.contains(entry)).collect();
     if policy == DriftPolicy::Ignore || found.is_empty() {
@@ -184,7 +184,7 @@ mod tests {
         assert!(events("x", Some(&before), &child(Vec::new())).is_empty());
     }
 
-    /// Returns a cloud with the release `store` at revision 3, of which someone deleted a Job and a Service.
+    /// Returns a cloud in which someone deleted a Job and a Service of the release `store`, at revision 3.
     fn deleted_objects() -> Fixture {
         let object = |kind_: &str, version: &str, name: &str| DriftedObject {
             id: ObjectId { kind: find_kind(version, kind_).unwrap(), namespace: "openstack".into(), name: name.into() },

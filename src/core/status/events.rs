@@ -1,6 +1,6 @@
 //! Creates events for the differences between two statuses.
 //!
-//! A restarted operator repeats no event, because the resource contains the previous status.
+//! A restarted operator repeats no event, because it reads the previous status from the `OpenStackDeployment`.
 
 use std::collections::BTreeMap;
 
@@ -90,7 +90,7 @@ pub fn host_not_deleted_event(node: &str, why: &str) -> Event {
 pub fn retained_event(releases: &[String], kept: &[String]) -> Event {
     let (releases, kept) = (releases.join(", "), kept.join(", "));
     let note = format!(
-        "unmanaged releases were kept: {releases}; their pods may need {kept}, which was kept too; to remove it later, see Delete a cloud in the guide's page on day 2"
+        "osdpl kept the unmanaged releases {releases} and everything that their pods may need: {kept}; to remove these labels and objects later, see Delete a cloud in the guide's page on day 2"
     );
     event(false, "Retained", note)
 }
@@ -139,8 +139,8 @@ fn ready(status: &OpenStackDeploymentStatus) -> Option<&Condition> {
 
 /// Returns the event for a change of the condition Ready; `None` if neither its status nor its reason changed.
 ///
-/// While helm or workloads only make progress, the function returns an event only if Ready was true before, or if the
-/// cloud was paused.
+/// If the reason only says that releases or workloads make progress, the function returns an event only if Ready was
+/// true before, or if the cloud was paused before.
 pub(super) fn ready_changed(before: &OpenStackDeploymentStatus, now: &OpenStackDeploymentStatus) -> Option<Event> {
     let (old, Condition { status, reason: why, message, .. }) = (ready(before), ready(now)?);
     if old.is_some_and(|old| old.status == *status && old.reason == *why) {
@@ -235,8 +235,8 @@ fn installing(name: &str, before: Option<&HelmReleaseStatus>, now: &HelmReleaseS
 /// Returns the event that reports a failed operation on a release; `None` if an event already reported the failure, or
 /// if osdpl stopped helm on purpose.
 ///
-/// Only the field `is_reported` of the failure says whether an event reported it. The step of the release can't tell
-/// this, because it changes several times after one failure.
+/// Only the field `is_reported` of the failure says whether an event already reported the failure. A change of the
+/// release's step can't tell this, because the step changes several times after one failure.
 fn failed(name: &str, now: &HelmReleaseStatus, report: &Report<'_>) -> Option<Event> {
     let decision = report.plan.decisions.get(name)?;
     let after = match &decision.step {

@@ -1,5 +1,5 @@
-//! Reports changes outside of releases that wait for approval, and the removal of node labels: their lines in the status
-//! messages, and their event.
+//! Reports the removal of node labels, and other changes that wait for approval and do not belong to a release. Formats
+//! their lines in the status messages, and their event.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use super::{Event, Report};
 use crate::api::{OpenStackDeploymentStatus, Phase, reason};
 use crate::nodes::format_names;
 
-/// Describes the changes of labels and other objects that wait for approval; `None` if no such change waits.
+/// Describes the removals of labels and the changes of objects that wait for approval; `None` if nothing waits.
 pub(super) fn awaiting(report: &Report<'_>) -> Option<String> {
     let texts: Vec<String> =
         awaiting_removal(report).into_iter().chain(report.awaiting_objects.iter().cloned()).collect();
@@ -41,8 +41,8 @@ pub(super) fn progress(report: &Report<'_>) -> Option<(Phase, String)> {
     Some((Phase::Updating, message))
 }
 
-/// Returns the event that reports the changes that wait for approval; `None` if an event already reported this target
-/// hash.
+/// Returns the event that reports changes that wait for approval; `None` if no change waits, or if an event already
+/// reported the target hash of these changes.
 pub(super) fn awaiting_event(
     before: &OpenStackDeploymentStatus,
     now: &OpenStackDeploymentStatus,

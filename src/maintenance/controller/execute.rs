@@ -38,8 +38,8 @@ impl MaintenanceController {
             Action::Migrate(ids) => {
                 for id in ids {
                     match self.call_nova(setting, &nova::live_migrate(id)).await {
-                        // With these codes Nova refuses the migration of this instance. After any other error, the
-                        // action fails and the controller retries it, because Nova may just be starting.
+                        // With these codes, Nova refuses to migrate this instance. Any other error may be temporary,
+                        // for example while Nova starts: the action fails, and the controller retries it.
                         Err(openstack::Error::Refused { status, message, code: 400 | 403 | 404 | 409, .. }) => {
                             refused_migrations.insert(id.clone(), message.unwrap_or(status));
                         }

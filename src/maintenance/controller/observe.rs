@@ -29,7 +29,7 @@ pub(super) fn read_node(node: &Node, setting: Option<&CloudSettings>) -> Observe
     }
 }
 
-/// Returns the name of the object that controls the pod, if that object is of this kind.
+/// Returns the name of the pod's controller, such as a DaemonSet, if the controller is of this kind.
 fn owner<'a>(pod: &'a Pod, kind: &str) -> Option<&'a str> {
     let controller = pod.owner_references().iter().find(|owner| owner.controller == Some(true))?;
     (controller.kind == kind).then_some(controller.name.as_str())
@@ -48,12 +48,12 @@ fn is_evicted(pod: &Pod) -> bool {
 }
 
 impl MaintenanceController {
-    /// Adds to `observed` the data that the decision about a maintenance uses.
+    /// Completes `observed`, the observed state that the decision about a maintenance uses.
     ///
-    /// The caller has set only the node and the refused migrations in `observed`.
+    /// When the caller calls this function, `observed` contains only the node and the refused migrations.
     ///
-    /// `snapshot` contains the other inputs of the decision. Its field `observed` is empty, and this function does not
-    /// use it.
+    /// `snapshot` contains all other inputs of the decision, such as the spec. This function does not use the field
+    /// `observed` of `snapshot`, which is empty.
     pub(super) async fn observe(
         &self,
         maintenance: &NodeMaintenance,
@@ -156,7 +156,7 @@ impl MaintenanceController {
         if !snapshot.is_returning() {
             host.servers = self.openstack.servers(access, &name).await?;
             if host.servers.is_empty() {
-                // Also find instances that are migrating to this host. A second query, after
+                // No instance is on this host, but instances may be migrating to it. A second query, after
                 // `ObservedState::confirmation_delay`, finds instances that arrive later.
                 host.incoming = self.incoming(access, &name).await?;
             }
@@ -167,8 +167,8 @@ impl MaintenanceController {
 
     /// Returns the instances that are migrating to a host.
     ///
-    /// Skips records of migrations that a crashed nova-compute left behind: Nova has no task for the instances of such
-    /// records.
+    /// A nova-compute that crashes leaves records of running migrations behind. The function skips a record if its
+    /// instance has no task in Nova.
     async fn incoming(&self, access: &Access, host: &str) -> Result<Vec<String>, openstack::Error> {
         let moves = self.openstack.call(access, &nova::moves(host)).await?.migrations;
         let to_here = |one: &&nova::Migration| one.is_running() && one.destination.as_deref() == Some(host);
@@ -199,8 +199,8 @@ impl MaintenanceController {
             let node = nodes.as_ref().and_then(|nodes| nodes.get(&other.spec.node));
             let is_waiting =
                 other.metadata.deletion_timestamp.is_none() && node.is_some() && is_open(&other.spec, snapshot.now);
-            // The node of a started maintenance uses up the limits of its roles even after the node was deleted or has
-            // lost its labels. The status contains these roles.
+            // A started maintenance counts towards the limits of its node's roles even after the node was deleted or has
+            // lost its labels. So also use the roles in the status of the maintenance.
             let known_roles = other.status.iter().flat_map(|status| status.roles.iter().cloned()).filter(|_| started);
             let current_roles = node.map(|node| setting.roles_of(&node.labels)).into_iter().flatten();
             OtherMaintenance {

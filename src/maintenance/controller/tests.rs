@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// An operator without a cloud.
+/// A fake operator whose cluster has no cloud.
 #[derive(Default)]
 struct WithoutCloud {
     failures: StdMutex<u32>,
@@ -90,8 +90,9 @@ fn refusal(code: StatusCode) -> Response {
     (code, status.to_string()).into_response()
 }
 
-/// Returns an API server with a maintenance whose node is ready to drain, and the list of the writes of its status.
-/// `node` responds to requests about nodes.
+/// Returns a fake API server, and the list in which the server records the writes of the status.
+///
+/// The server has one maintenance, whose node is ready to drain. `node` responds to requests about nodes.
 fn api_with_nodes<F>(node: fn() -> F) -> (Router, Arc<StdMutex<Vec<Value>>>)
 where
     F: Future<Output = Response> + Send + 'static,

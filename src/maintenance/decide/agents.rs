@@ -9,7 +9,7 @@ use super::report::Progress;
 use super::{Action, Compute, Host, RequeueDelay, Snapshot, StepResult};
 use osdpl_core::api::{MAINTENANCE_FINALIZER, MaintenanceStep, StepState};
 
-/// How long a maintenance waits for the node, its pods and its agents, until the status of the maintenance reports that
+/// How long a maintenance waits for the node, its pods and its agents before the status of the maintenance reports that
 /// a person must act.
 const BLOCKED_AFTER: SignedDuration = SignedDuration::from_mins(10);
 
@@ -27,7 +27,7 @@ pub(super) fn check_agents(snapshot: &Snapshot<'_>, progress: &mut Progress<'_>)
     let host = match &snapshot.observed.compute {
         Compute::Unknown(why) if snapshot.may_have_disabled() => return wait_for_nova(snapshot, why),
         Compute::None | Compute::Unknown(_) => None,
-        // osdpl or a person has already enabled the compute service, so the maintenance waits for nothing.
+        // osdpl or a person has already enabled the compute service, so there is nothing left to wait for.
         Compute::Known(host) if host.service.is_enabled() && snapshot.may_have_disabled() => {
             return StepResult::Done(String::new());
         }
@@ -108,7 +108,7 @@ fn check_reports(snapshot: &Snapshot<'_>, host: &Host, progress: &mut Progress<'
     )
 }
 
-/// Returns the result of a step that waits; after [`BLOCKED_AFTER`], the result states that a person must act.
+/// Returns the result of this step while it waits. If it has waited for [`BLOCKED_AFTER`], a person must act.
 fn wait_for(snapshot: &Snapshot<'_>, message: String) -> StepResult {
     let known = snapshot.status.steps.iter().find(|step| step.name == MaintenanceStep::Agents);
     let waits = known.filter(|step| step.state == StepState::Waiting);
@@ -132,8 +132,7 @@ pub(super) fn wait_for_nova(snapshot: &Snapshot<'_>, why: &str) -> StepResult {
     }
 }
 
-/// Whether a timestamp of Nova or Neutron is later than `since`. The function regards a missing or invalid timestamp as
-/// later.
+/// Whether a timestamp of Nova or Neutron is later than `since`. A missing or invalid timestamp counts as later.
 fn is_later(reported: Option<&str>, since: Option<Timestamp>) -> bool {
     let at = reported.and_then(|reported| {
         let utc = || reported.parse::<DateTime>().ok()?.to_zoned(TimeZone::UTC).ok();

@@ -43,10 +43,10 @@ pub(super) fn decide(snapshot: &Snapshot<'_>) -> Decision {
     decision
 }
 
-/// Returns until when the controller leaves the status unchanged; `None` if it must decide now.
+/// Returns the time until which the controller leaves the status unchanged; `None` if it must make a new decision now.
 ///
-/// The status stays unchanged only while the node is ready to drain: until the next query of Nova, and for another
-/// minute if Nova is unreachable.
+/// The status stays unchanged only while the node is ready to drain. It then stays unchanged until the next query of
+/// Nova. If Nova does not respond to a query, the status stays unchanged for another minute.
 fn settled_until(snapshot: &Snapshot<'_>) -> Option<Timestamp> {
     let is_unreachable = snapshot.is_settled() && matches!(snapshot.observed.compute, Compute::Unknown(_));
     snapshot
@@ -75,8 +75,8 @@ fn disable_compute(snapshot: &Snapshot<'_>, progress: &mut Progress<'_>) -> Step
             let reason = host.service.disabled_reason.as_deref();
             if host.service.is_enabled() {
                 progress.compute = Some(host.service.id.clone());
-                // If someone has enabled the service again, the maintenance disables the service a second time, but
-                // keeps the first list of agents.
+                // If someone has enabled the service again, the maintenance disables the service a second time. The
+                // list of agents stays as it was when the maintenance disabled the service for the first time.
                 if progress.agents.is_empty() {
                     let alive = host.agents.iter().filter(|agent| agent.alive && agent.enabled);
                     progress.agents = alive.map(|agent| agent.kind.clone()).collect();
@@ -99,7 +99,7 @@ fn disable_compute(snapshot: &Snapshot<'_>, progress: &mut Progress<'_>) -> Step
     }
 }
 
-/// Counts the instances on the host for the status; the total is the highest number since the maintenance began.
+/// Counts the instances on the host for the status. The field `total` is the highest count since the maintenance began.
 fn count_instances(snapshot: &Snapshot<'_>) -> Option<InstancesStatus> {
     let Compute::Known(host) = &snapshot.observed.compute else { return snapshot.status.instances.clone() };
     let before = snapshot.status.instances.as_ref();
@@ -204,8 +204,8 @@ fn migrate(snapshot: &Snapshot<'_>, host: &Host, progress: &mut Progress<'_>) ->
     }
     let message = parts.join("; ");
     if steps.to_migrate.is_empty() {
-        // A person must act if an instance can't be migrated and no other instance is migrating. Other tasks of
-        // instances do not delay this report, because they may hang.
+        // Report that a person must act if an instance can't be migrated and no other instance is migrating. Do not
+        // wait until instances have finished other tasks, such as a reboot, because these tasks may hang.
         let (in_progress, blocked) = (moving > 0, moving == 0 && !steps.stuck.is_empty());
         return StepResult::Wait(message, if in_progress { RequeueDelay::Soon } else { RequeueDelay::Later }, blocked);
     }

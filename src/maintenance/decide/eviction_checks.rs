@@ -91,7 +91,7 @@ mod tests {
         assert!(refused(&[("n1", true), ("n2", true), ("n3", false)], &[]));
         assert!(
             !refused(&[("n1", false), ("n2", true), ("n3", true)], &[]),
-            "must permit the eviction of an unready pod, which keeps the quorum"
+            "must permit the eviction of an unready pod: the ready pods keep the quorum"
         );
         let budget =
             |allowed| Budget { name: "o/db".into(), allowed, healthy: 2, wanted: 2, ready: true, always: false };
@@ -110,8 +110,8 @@ mod tests {
             let budget = Budget { name: "o/db".into(), allowed: 0, healthy, wanted: 2, ready, always };
             !eviction_obstacles("n1", &BTreeSet::new(), &[], &[budget]).is_empty()
         };
-        assert!(refused(2, true, true), "must refuse to evict a ready pod with any policy");
-        assert!(!refused(2, false, false), "must permit to evict an unready pod if enough pods are healthy");
+        assert!(refused(2, true, true), "must refuse the eviction of a ready pod with any policy");
+        assert!(!refused(2, false, false), "must permit the eviction of an unready pod if enough pods are healthy");
         assert!(refused(1, false, false));
         assert!(!refused(1, false, true));
         let uncounted = Budget { name: "o/db".into(), allowed: 0, healthy: 0, wanted: 0, ready: false, always: false };

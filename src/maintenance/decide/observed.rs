@@ -16,11 +16,11 @@ pub(crate) struct ObservedState {
     pub compute: Compute,
     /// The reasons why the pods on the node must not be evicted, one line each.
     pub eviction_obstacles: Vec<String>,
-    /// The DaemonSet pods of upstream's charts on the node that are not ready, each as `namespace/name`.
+    /// The unready DaemonSet pods on the node that belong to upstream's charts, each as `namespace/name`.
     pub unready_pods: Vec<String>,
     /// The NodeMaintenance resources other than the maintenance to decide about.
     pub others: Vec<OtherMaintenance>,
-    /// Whether the operator cannot list the nodes, so that the roles of the other maintenances' nodes are unknown.
+    /// Whether the operator cannot list the nodes. Then it does not know the roles of the other maintenances' nodes.
     pub nodes_unknown: bool,
     /// The minimum time between the two queries of Nova that confirm that the host has no instances.
     pub confirmation_delay: Duration,
@@ -39,7 +39,7 @@ pub(crate) struct ObservedNode {
     pub ready: bool,
     /// The labels of the node.
     pub labels: Labels,
-    /// The roles of the cloud whose labels the node has.
+    /// The node's roles in the cloud. The node has a role if it has the label of the role.
     pub roles: BTreeSet<String>,
 }
 
@@ -60,9 +60,9 @@ pub(crate) enum Compute {
 const NAMED: usize = 5;
 
 impl Compute {
-    /// Returns the state of a node for which Nova does not list exactly one nova-compute service: [`Compute::Unknown`]
-    /// if the node is a compute node, else [`Compute::None`].
+    /// Returns [`Compute::Unknown`] if the node is a compute node, else [`Compute::None`].
     ///
+    /// The controller calls this function if Nova does not list exactly one nova-compute service for the node.
     /// `is_compute` is true if the cluster or an earlier report of Nova shows that the node is a compute node.
     pub(crate) fn unlisted(node: &str, services: &[nova::Service], is_compute: bool) -> Self {
         if !is_compute {
@@ -92,7 +92,7 @@ pub(crate) struct Host {
     pub agents: Vec<neutron::Agent>,
 }
 
-/// Another NodeMaintenance, for which the maintenance of this decision may have to wait.
+/// Another NodeMaintenance than the one to decide about, which may have to wait for it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct OtherMaintenance {
     /// The name of the other NodeMaintenance.

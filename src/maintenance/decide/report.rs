@@ -78,15 +78,15 @@ impl<'a> Progress<'a> {
         progress
     }
 
-    /// Records the result of a step; returns whether this step is the current step, which acts or waits.
+    /// Records the result of a step. Returns whether the maintenance stays at this step, which acts or waits.
     pub(super) fn record(&mut self, step: MaintenanceStep, result: StepResult) -> bool {
         let (state, message, requeue) = match result {
             StepResult::Done(message) => (StepState::Done, message, None),
             StepResult::Skipped(_) if self.snapshot.was_started(step) => (StepState::Done, String::new(), None),
             StepResult::Skipped(message) => (StepState::Skipped, message, None),
             StepResult::Act(action, message) => {
-                // A migration takes time after the request, so the next pass must check the migration. Every other
-                // action is complete at once.
+                // Nova responds to the request for a migration before the migration ends, so the next pass must check
+                // the migration soon. Every other action is complete when the controller has executed it.
                 let continues = matches!(action, Action::Migrate(_));
                 self.action = Some(action);
                 (StepState::Active, message, continues.then_some(RequeueDelay::Soon))

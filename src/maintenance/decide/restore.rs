@@ -63,11 +63,11 @@ fn enable_compute(snapshot: &Snapshot<'_>) -> StepResult {
             StepResult::Skipped("this maintenance did not disable the compute service".into())
         }
         Compute::Known(host) if host.service.is_enabled() => StepResult::Done(String::new()),
-        // The node was deleted, but may join the cluster again under the same name and use this compute service. Wait
-        // until Nova reports the service as down before enabling it: Nova's scheduler places no instances on a service
-        // that is down.
+        // The node was deleted. A new node of the same name may join the cluster later and use this compute service, so
+        // enable the service, but only after Nova reports it as down. While the service is down, Nova's scheduler
+        // places no instances on it.
         Compute::Known(host) if is_ours(host) && snapshot.observed.node.is_none() && host.service.is_up() => wait_for(
-            format!("waits until nova reports nova-compute on {} as down: its node was deleted", host.service.host),
+            format!("waits until nova reports nova-compute on {} as down: the node was deleted", host.service.host),
         ),
         Compute::Known(host) if is_ours(host) => {
             let action = Action::Enable { id: host.service.id.clone() };

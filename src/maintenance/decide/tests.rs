@@ -10,7 +10,7 @@ mod return_checks;
 
 const NOON: &str = "2026-11-21T12:00:00Z";
 
-/// The maintenance `m` of node `n1`, which has started, with all data for decisions.
+/// A started maintenance with the name `m` for the node `n1`, with all data for its decisions.
 struct Fixture {
     spec: NodeMaintenanceSpec,
     status: NodeMaintenanceStatus,

@@ -20,8 +20,8 @@ pub struct EqualSetting {
     pub why: String,
     /// The remedy in messages, such as `set spec.region instead`. If it is empty, messages say `set equal values`.
     pub remedy: String,
-    /// The default of the setting in upstream's charts, which applies to paths that no layer sets. If it is `None`,
-    /// osdpl does not compare these paths.
+    /// The default of the setting in upstream's charts. osdpl assumes this default at each path that no layer sets. If
+    /// the field is `None`, osdpl compares only the paths that a layer sets.
     pub default: Option<Value>,
     /// An expression for the value that the setting should have, such as `spec.region`; `None` if the values only need
     /// to be equal.
@@ -29,8 +29,8 @@ pub struct EqualSetting {
     /// The name of the release with the shared server, such as `rabbitmq`; `None` if the setting does not concern a
     /// server and its clients.
     ///
-    /// Instead of the shared server, a service can use its own, such as `rabbitmq-nova` for nova. A server and its
-    /// clients must have equal values, but two servers may have different values.
+    /// A service can have a server of its own instead, such as `rabbitmq-nova` for nova. The setting must be equal in a
+    /// server and the server's clients, but may differ between two servers.
     pub server: Option<String>,
     /// The paths at which the values of releases contain the setting.
     pub paths: Vec<SettingPath>,

@@ -1,10 +1,10 @@
 //! Reads `values/rules.yaml`, which has these tables:
 //!
-//! * `rules`: conditions on values
-//! * `pools`: database connections of processes
-//! * `apart`: servers with a quorum that should run on different nodes
-//! * `shared`: claims that pods on several nodes mount
-//! * `unshared`: provisioners whose volumes only one node can mount
+//! * `rules`: conditions on the values of releases
+//! * `pools`: pods whose processes keep pools of database connections
+//! * `apart`: servers that form a quorum, and that should run on different nodes
+//! * `shared`: volume claims that pods on several nodes mount
+//! * `unshared`: storage provisioners whose volumes only one node can mount
 
 use serde::Deserialize;
 

@@ -16,13 +16,13 @@ pub struct SeparateServers {
     pub what: String,
     /// The path of the number of servers in the release's values.
     pub replicas: Path,
-    /// The reason why an even number of servers is a mistake. Messages show it after `an even number of database
-    /// servers`.
+    /// The reason why an even number of servers is a mistake. A message begins with, for example, `an even number of
+    /// database servers`, and continues with this reason.
     pub even: String,
     /// The path of the map with `node_selector_key` and `node_selector_value`. If `None`, the path is `labels.`
-    /// followed by the last key of `replicas`.
+    /// followed by the last key of `replicas`, such as `labels.server` for `pod.replicas.server`.
     pub labels: Option<Path>,
-    /// The key of the node label that the chart selects by default; `None` if this is the label of the control plane.
+    /// The key of the node label that the chart selects by default; `None` for the label of the control plane.
     pub node: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! The schema of a feature's certificates: Secrets that pods or a Gateway use.
+//! The schema of `certificates` in a feature's file: the Secrets with certificates that pods or a Gateway use.
 
 use serde::Deserialize;
 use serde_json::Value;

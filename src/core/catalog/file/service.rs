@@ -24,8 +24,8 @@ pub struct Service {
     /// The passwords and keys that the service owns. Expressions read them as `credentials.<service>.<name>`.
     #[serde(default)]
     pub credentials: BTreeMap<String, Credential>,
-    /// The Kubernetes Service through which pods reach the service if it is external; unset if the service can't be
-    /// external.
+    /// The Kubernetes Service through which pods reach the service if it runs outside of the cluster; unset if the
+    /// service must run in the cluster.
     #[serde(default)]
     pub external: Option<External>,
 }
@@ -62,11 +62,11 @@ pub struct Release {
     /// these components before it starts helm.
     ///
     /// The services that provide the components become part of the cloud. If the operator can't run helm for all
-    /// releases at once, it starts with these services.
+    /// releases at once, it starts with the releases of these services.
     #[serde(default)]
     pub awaits: Vec<Need>,
     /// The components that the release needs to work. The operator may install the release before or after these
-    /// components, because their pods may wait for each other.
+    /// components, because the pods of the release and of the components may wait for each other.
     ///
     /// The services that provide the components become part of the cloud. If the spec disables such a service, osdpl
     /// warns.
@@ -90,9 +90,9 @@ pub struct Release {
     /// nova.
     #[serde(default)]
     pub hosts: Option<Hosts>,
-    /// The `DaemonSets` that accept values for some nodes only.
+    /// The `DaemonSets` for which the chart accepts values that apply to some nodes only.
     ///
-    /// The key is the `DaemonSet`'s name in the chart's overrides, but without the chart's name: `ovs-agent` for
+    /// The key is the name of the `DaemonSet` in the chart's overrides, but without the chart's name: `ovs-agent` for
     /// `neutron_ovs-agent`.
     #[serde(default)]
     pub daemonsets: BTreeMap<String, DaemonSet>,
@@ -106,13 +106,13 @@ pub struct Release {
     /// After the Job has recorded a key, expressions read its value as `facts.<release>.<key>`, a string.
     #[serde(default)]
     pub facts: Option<String>,
-    /// Secrets that `helm uninstall` does not delete, because upstream's charts create them in hooks with
-    /// `resource-policy: keep`. The operator deletes them only with the deletion policy `Purge`.
+    /// Secrets that upstream's charts create in hooks with `resource-policy: keep`, so that `helm uninstall` does not
+    /// delete the Secrets. The operator deletes these Secrets only with the deletion policy `Purge`.
     #[serde(default)]
     pub kept_secrets: Vec<String>,
-    /// `ConfigMap`s that programs in the release's pods create, and that `helm uninstall` does not delete, because no
-    /// chart contains them. `${release.name}` stands for the name of the helm release. The operator deletes them only
-    /// with the deletion policy `Purge`.
+    /// `ConfigMap`s that programs in the release's pods create. `helm uninstall` does not delete these `ConfigMap`s,
+    /// because no chart contains them. The operator deletes these `ConfigMap`s only with the deletion policy `Purge`.
+    /// In a name, `${release.name}` stands for the name of the helm release.
     #[serde(default)]
     pub kept_config_maps: Vec<String>,
     /// The CEL expression for a digest of the settings that running instances depend on; unset if there are no such
@@ -161,8 +161,8 @@ fn component<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Component, D:
 pub struct Endpoint {
     /// The component that serves the API: `application/component`.
     pub component: String,
-    /// The key of the API below `endpoints` in the values of charts, such as `compute`. It equals the service type in
-    /// Keystone's service catalogue.
+    /// The key of the API below `endpoints` in the values of charts, such as `compute`. The key equals the service type
+    /// of the API in Keystone's service catalogue.
     pub endpoint: String,
     /// The name of the Kubernetes Service that the chart creates for the API.
     pub service: String,
@@ -176,8 +176,8 @@ pub struct Endpoint {
     /// The HTTP status codes with which a probe succeeds. OpenStack APIs return 300 if they list several versions.
     #[serde(default = "default_accept")]
     pub accept: Vec<u16>,
-    /// Whether the API is the API of Keystone. If so, the operator also reads Keystone's versions and, as the
-    /// administrator, Keystone's service catalogue.
+    /// Whether this is the API of Keystone. If so, the operator not only probes the API, but also reads Keystone's
+    /// versions and, as the administrator, Keystone's service catalogue.
     #[serde(default)]
     pub keystone: bool,
 }
@@ -217,7 +217,7 @@ pub enum WorkloadKind {
     Deployment,
     /// A `StatefulSet` (`apps/v1`).
     StatefulSet,
-    /// A `DaemonSet` (`apps/v1`). It runs only on nodes that have the label which its chart selects.
+    /// A `DaemonSet` (`apps/v1`). Its pods run only on nodes with the label that the chart selects.
     DaemonSet,
 }
 
@@ -267,8 +267,8 @@ pub struct Credential {
     /// A one-line description of the credential, for people.
     #[serde(default)]
     pub description: String,
-    /// The steps with which a person replaces the credential, or the reason why it must never change; empty if the next
-    /// upgrade completely replaces the credential.
+    /// The steps with which a person replaces the credential, or the reason why the credential must never change; empty
+    /// if the next upgrade replaces the credential without such steps.
     #[serde(default)]
     pub rotation: String,
     /// Whether the user must provide the credential if the service is external.
@@ -284,7 +284,8 @@ fn default_length() -> usize {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CredentialKind {
-    /// Random letters and digits. A URI would escape other characters, and upstream's scripts can't parse escaped URIs.
+    /// Random letters and digits. The credential contains no other characters, because a URI would escape such
+    /// characters, and upstream's scripts can't parse escaped URIs.
     #[default]
     Password,
     /// Random hexadecimal digits.

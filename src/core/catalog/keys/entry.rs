@@ -1,9 +1,12 @@
-//! The notation of key trees in `values/keys/`: names of types, names of list entries, and markers.
+//! The notation of key trees: names of types, names of list entries, and markers.
+//!
+//! The key tree of a chart (a file in `values/keys/`) contains the keys that the chart's `values.yaml` sets or its
+//! templates read.
 
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The word in a key tree for a key that the chart's templates read, but that has no default in `values.yaml`.
+/// Marks a key in a key tree: the chart's templates read the key, but `values.yaml` contains no default for the key.
 pub const READ_MARKER: &str = "read";
 
 /// The key that a key tree adds to a map if the chart's templates may read any key of the map.
@@ -27,10 +30,10 @@ pub enum KeyType {
     Null,
 }
 
-/// The character before a short string in a key tree. It distinguishes the string from the name of a type.
+/// Marks a default in a key tree that is a short string: `=map` is the string `map`, but `map` is the name of a type.
 pub const TEXT_PREFIX: char = '=';
 
-/// The maximum length, in characters, of a default that a key tree stores.
+/// The maximum length, in characters, of a string that a key tree stores. Only references to images may be longer.
 const MAX_LENGTH: usize = 60;
 
 /// Whether a string is short enough for a key tree to store it: it is a single line, and not longer than `MAX_LENGTH`.
@@ -38,7 +41,7 @@ pub fn is_short(text: &str) -> bool {
     text.chars().count() <= MAX_LENGTH && !text.contains('\n')
 }
 
-/// Returns the name that key trees and messages give to an entry of a list.
+/// Returns the name of a list entry for key trees and messages.
 ///
 /// The name of a short entry is the entry itself (as JSON if it is not a string). The name of a long entry describes
 /// its keys or its size.
@@ -57,7 +60,7 @@ pub fn entry_shape(entry: &Value) -> String {
 }
 
 impl KeyType {
-    /// Returns the name of the type in `values/keys/`.
+    /// Returns the name of the type that key trees contain.
     pub fn name(self) -> &'static str {
         match self {
             Self::Map => "map",

@@ -9,8 +9,8 @@ use osdpl_values::expr;
 /// The keywords that a feature's schema may contain. Keywords that begin with `x-` (extensions of Kubernetes and of
 /// osdpl) are allowed, too.
 ///
-/// `title`, `description`, `example` and `externalDocs` only document the schema. A nested `default` has no effect,
-/// because a feature has a default of its own.
+/// `title`, `description`, `example` and `externalDocs` only document the schema. A `default` in the schema has no
+/// effect, because a feature has a field `default` beside `schema`.
 const KEYWORDS: [&str; 22] = [
     "additionalProperties",
     "default",
@@ -39,7 +39,7 @@ const KEYWORDS: [&str; 22] = [
 /// The values that `type` may have in a feature's schema.
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 
-/// Returns the errors of a feature's schema. If there are none, returns an error for each value in the feature's
+/// Returns the errors of a feature's schema. If the schema is valid, returns an error for each value in the feature's
 /// default that violates the schema.
 pub(super) fn problems(schema: &Value, default: &Value) -> Vec<String> {
     let mut wrong = Vec::new();

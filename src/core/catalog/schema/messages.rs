@@ -8,7 +8,8 @@ use super::{SchemaViolation, ViolationKind};
 
 /// The maximum length of a value that a message quotes, in characters.
 pub(super) const SHOWN: usize = 80;
-/// The maximum number of known keys that a message lists.
+/// The maximum number of keys that a message about a value of a wrong type lists. If the schema has more keys, the
+/// message lists none.
 pub(super) const KEYS: usize = 12;
 
 /// Returns the message for a violation of a schema: the problem and the remedy.
@@ -60,8 +61,8 @@ pub fn violation_message(fault: &SchemaViolation<'_>, described: Option<&str>) -
 /// `schema`.
 pub fn field_description<'a>(schema: &'a Value, explained: &str, above: &str) -> Option<&'a str> {
     let names = explained.strip_prefix(above)?.split('.').filter(|name| !name.is_empty());
-    // `explained` contains no indexes of lists and no keys of maps. So if a field is a list or map, go on to the schema
-    // of its items or entries. If they have no description, the description of the list or map applies.
+    // `explained` contains neither indexes of lists nor keys of maps. So for a list or map, the closure goes on to the
+    // schema of the items or entries. If this schema has no description, the description of the list or map applies.
     let inner = |mut schema: &'a Value| {
         let mut description = schema["description"].as_str();
         while let Some(below) = ["items", "additionalProperties"].iter().find_map(|word| schema.get(word)) {
@@ -260,7 +261,10 @@ mod tests {
         let unsearched = messages(&json!({"items": text("^[a-z]+$")}), &all);
         assert_eq!(unsearched, "", "a pattern is compiled once, not for each text");
         let unsearched = messages(&json!({"items": text(large)}), &all);
-        assert!(unsearched.lines().last().unwrap().contains("is too long"), "all texts share a limit");
+        assert!(
+            unsearched.lines().last().unwrap().contains("is too long"),
+            "all strings of a value share one limit of search steps"
+        );
     }
 
     #[test]

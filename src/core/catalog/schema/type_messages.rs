@@ -11,7 +11,7 @@ pub(super) fn type_message(expected: &str, value: &Value, schema: &Value) -> Str
         Value::Null => "found null".to_owned(),
         Value::Bool(_) => format!("YAML reads this as {value}"),
         Value::Number(_) => format!("{value} is a number"),
-        // Don't quote the string. If the schema expects a map or a list here, the string may be a whole block that
+        // Don't quote a string if the schema expects a map or a list, because such a string may be a whole block that
         // contains secrets.
         Value::String(_) if !["array", "object"].contains(&expected) => format!("{} is a string", quote(value)),
         Value::String(_) => "found a string".to_owned(),
@@ -70,13 +70,13 @@ fn remedy(expected: &str, value: &Value, schema: &Value) -> String {
     }
 }
 
-/// Whether the schema accepts a value that the user probably intended. The remedy suggests the value only if the schema
-/// accepts it.
+/// Whether the schema accepts `intended`, the value that the user probably meant. The remedy suggests a value only if
+/// the schema accepts it.
 fn accepts(schema: &Value, intended: &Value) -> bool {
     validate(schema, intended, "", Nulls::Kept).is_empty()
 }
 
-/// Joins a list of strings with commas; `None` if the schema's pattern does not accept the result.
+/// Joins a list of strings with commas; `None` if the joined string is long or does not match the schema's pattern.
 fn joined_by_commas(items: &[Value], schema: &Value) -> Option<String> {
     let texts: Option<Vec<&str>> = items.iter().map(Value::as_str).collect();
     let text = texts?.join(",");
@@ -93,8 +93,8 @@ pub fn parse_boolean_word(text: &str) -> Option<bool> {
     }
 }
 
-/// Whether a string is a short name of letters, digits, `-`, `_` and `.`. The remedy suggests a list with this string
-/// only if the string is such a name.
+/// Whether a string looks like the only entry of a list: a short name of letters, digits, `-`, `_` and `.`. Only for
+/// such a string, the remedy suggests a list with this entry.
 fn is_word(text: &str) -> bool {
     text.len() <= SHOWN / 2 && text.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_.".contains(letter))
 }

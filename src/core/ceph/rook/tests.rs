@@ -46,8 +46,8 @@ fn cluster(phase: &str, health: &str) -> Cluster {
     Cluster::from_object("deep", "main", &json!({"status": status}))
 }
 
-/// Reads the settings from example objects of Rook. `change` names an object and replaces its data with one key and
-/// value, or removes the object if these are `None`.
+/// Reads the settings from example objects of Rook. `change` names an object and replaces its data by one key and
+/// value. If `change` contains `None` instead of a key and value, the object does not exist.
 fn read(rook: &RookSettings, change: Option<(&str, Option<(&str, &str)>)>) -> Result<Ceph, NotReady> {
     let clusters = Ok(vec![cluster("Ready", "HEALTH_OK")]);
     let answer = rook.read(&consumers(["glance", "nova"].into_iter()), clusters, |name| {
@@ -135,7 +135,7 @@ fn reads_the_admin_key_only_on_request() {
     assert_eq!((&values["nova"]["user"], &values["nova"]["own"]), (&json!("cinder"), &json!(false)));
     assert!(
         !values.contains_key("libvirt"),
-        "the variable has no entry `libvirt` if the charts create the users, because osdpl does not know their keys"
+        "the variable has no entry `libvirt` if the charts create the users, because osdpl does not know the users' keys"
     );
     assert_ne!(
         values["admin"]["digest"], glance["digest"],
@@ -169,7 +169,7 @@ fn recognizes_another_ceph_by_its_fsid() {
     assert_eq!(
         message("fsid = a\n", ""),
         None,
-        "osdpl reports no error if the existing ceph.conf has no fsid, as with Mirantis' layout"
+        "osdpl reports no error if the existing ceph.conf has no fsid, because Mirantis' layout contains no fsid"
     );
     let message = message("fsid = b\n", "fsid = a\n").unwrap();
     assert!(

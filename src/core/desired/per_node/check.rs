@@ -8,8 +8,9 @@ use crate::catalog::{Catalog, Level, Release, did_you_mean};
 use crate::desired::Finding;
 use crate::observed::ReleaseKey;
 
-/// Checks the entries of `spec.nodes.overrides`, and adds the problems to `findings`. `wanted` are the releases of the
-/// cloud.
+/// Checks the entries of `spec.nodes.overrides`, and adds an error or a warning about each problem to `findings`.
+///
+/// `wanted` contains the releases of the cloud by name.
 pub(in crate::desired) fn check(
     spec: &OpenStackDeploymentSpec,
     catalog: &Catalog,
@@ -47,7 +48,7 @@ pub(in crate::desired) fn check(
     }
 }
 
-/// Returns why an entry's selection of nodes is invalid; `None` if it is valid.
+/// Returns why an entry selects nodes in an invalid way; `None` if the selection is valid.
 fn check_nodes(entry: &NodeOverride) -> Option<String> {
     match (&entry.selector, entry.nodes.is_empty()) {
         (Some(_), false) | (None, true) => {
@@ -64,9 +65,9 @@ fn check_nodes(entry: &NodeOverride) -> Option<String> {
     }
 }
 
-/// Returns why an entry's values for a release are invalid, with the invalid field; `None` if the values are valid.
+/// Returns the invalid field of an entry's part for one release, and the reason; `None` if all fields are valid.
 ///
-/// The field is empty if the problem is not about a single field.
+/// The text for the field is empty if the problem does not concern a single field.
 fn check_values(release: &Release, given: &NodeValues) -> Option<(&'static str, String)> {
     let chart = &release.chart;
     if release.daemonsets.is_empty() {
@@ -81,7 +82,9 @@ fn check_values(release: &Release, given: &NodeValues) -> Option<(&'static str, 
         let known = release.daemonsets.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
         return Some((
             ".daemonsets",
-            format!("{name:?} of chart {chart} has no values for single nodes{hint}; choose from {known}"),
+            format!(
+                "chart {chart} has no DaemonSet {name:?} whose values can differ by node{hint}; choose from {known}"
+            ),
         ));
     }
     given.values.is_empty().then(|| ("", "changes nothing, because `values` is empty; set `values`".to_owned()))

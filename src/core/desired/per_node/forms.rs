@@ -1,6 +1,7 @@
-//! Renders values for some nodes in the two forms (`conf` and `root`) that upstream charts accept.
+//! Renders values for some nodes in the form that a chart accepts. Upstream's charts accept one of two forms: `conf` or
+//! `root`.
 //!
-//! The module also finds the values and nodes that these forms can't express.
+//! The module also finds the values and the selections of nodes that the chart's form can't express.
 
 use serde_json::{Map, Value, json};
 
@@ -8,15 +9,17 @@ use super::{EntryValues, NodeTarget, Subject, is_subdomain};
 use crate::catalog::{DaemonSet, Form};
 use osdpl_values::{Path, Values, leaves, merge};
 
-/// The node label with the host name, by which charts of the form `root` select a node that an entry names.
+/// The node label that contains the host name. If an entry names a node, a chart of the form `root` selects the node by
+/// this label.
 const HOSTNAME: &str = "kubernetes.io/hostname";
 
-/// The number of characters of the host name that charts put into the name of a `DaemonSet` (helm-toolkit,
+/// The maximum number of characters of a host name in the name of a `DaemonSet`; charts cut off the rest (helm-toolkit,
 /// `daemonset_overrides`).
 const HOST_CHARACTERS: usize = 20;
 
-/// Returns the path at which a chart expects the values by node of one `DaemonSet`. `key` is the `DaemonSet`'s name in
-/// the values of the chart, such as `neutron_ovs-agent`.
+/// Returns the path in a chart's values at which the chart expects the values of one `DaemonSet` for some nodes.
+///
+/// `key` is the name of the `DaemonSet` in the chart's values, such as `neutron_ovs-agent`.
 pub(super) fn values_path(form: Form, key: &str) -> Path {
     match form {
         Form::Conf => ["conf", "overrides", key].into_iter().collect(),
@@ -24,7 +27,7 @@ pub(super) fn values_path(form: Form, key: &str) -> Path {
     }
 }
 
-/// Renders the entries for one `DaemonSet` as the value that its chart expects at [`values_path`].
+/// Renders all entries for one `DaemonSet` as the value that the chart expects at [`values_path`].
 pub(super) fn render(form: Form, parts: &[EntryValues<'_>]) -> Value {
     match form {
         Form::Conf => conf(parts),
@@ -32,8 +35,8 @@ pub(super) fn render(form: Form, parts: &[EntryValues<'_>]) -> Value {
     }
 }
 
-/// Renders the form `conf`: a list of labels and a list of hosts, each item with its helm values. An entry that selects
-/// several values of one label becomes one item.
+/// Renders entries in the form `conf`: as a list of labels and a list of hosts, whose items contain the helm values. An
+/// entry that selects several values of one label becomes one item.
 fn conf(parts: &[EntryValues<'_>]) -> Value {
     let mut labels: Vec<(Value, Values)> = Vec::new();
     let mut hosts: Vec<(Value, Values)> = Vec::new();
@@ -52,7 +55,7 @@ fn conf(parts: &[EntryValues<'_>]) -> Value {
     Value::Object(lists.map(|(name, list)| (name.to_owned(), Value::Array(list))).collect())
 }
 
-/// Renders the form `root`: a map with a key `<label>::<value>` for each value of a label.
+/// Renders entries in the form `root`: as a map with a key `<label>::<value>` for each selected value of a label.
 fn root(parts: &[EntryValues<'_>]) -> Value {
     let mut entries: Vec<(Value, Values)> = Vec::new();
     for part in parts {
@@ -70,9 +73,10 @@ fn root(parts: &[EntryValues<'_>]) -> Value {
     json!({ "labels": labels })
 }
 
-/// Merges values into the item in `entries` that has the same `nodes`, and moves this item to the end.
+/// Merges values into the item of `entries` that has the same `nodes`, and moves the item to the end. If no item has
+/// these `nodes`, appends a new item.
 ///
-/// If several items match a node, charts use the last one.
+/// The order matters: if several items match a node, charts use the last one.
 fn add(entries: &mut Vec<(Value, Values)>, nodes: Value, values: &Values) {
     let known = entries.iter().position(|(known, _)| *known == nodes);
     let mut merged = known.map(|index| entries.remove(index).1).unwrap_or_default();
@@ -80,7 +84,8 @@ fn add(entries: &mut Vec<(Value, Values)>, nodes: Value, values: &Values) {
     entries.push((nodes, merged));
 }
 
-/// Returns an error message for each value and node of an entry that the chart's form can't express.
+/// Returns an error message for each value, and for each label or node name, that an entry contains but that the
+/// chart's form can't express.
 pub(super) fn problems(
     chart: &str,
     name: &str,
@@ -117,10 +122,10 @@ fn shared(chart: &str, why: &str) -> String {
     )
 }
 
-/// Returns an error message for a label or host name from which the chart can't build a valid name of a `DaemonSet`.
+/// Returns an error message for each label or host name from which the chart can't build a valid name of a `DaemonSet`.
 ///
-/// For each label and host of the form `conf`, the chart creates a separate `DaemonSet`. Its name contains the label's
-/// key or the beginning of the host name.
+/// In the form `conf`, the chart creates a separate `DaemonSet` for each label and for each host. The name of such a
+/// `DaemonSet` contains the key of the label or the beginning of the host name.
 fn bad_names(chart: &str, name: &str, target: &NodeTarget) -> Vec<(Subject, String)> {
     let fits = |part: &str| is_subdomain(&format!("{chart}-{name}-{part}-00000000").to_lowercase().replace('_', "-"));
     match target {

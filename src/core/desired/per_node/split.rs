@@ -1,8 +1,8 @@
-//! Determines how the values of a release split its `DaemonSets` by node.
+//! Determines how a chart splits the `DaemonSets` of a release by node.
 //!
-//! If a component has different values on some nodes, the chart splits the component's `DaemonSet` into several, each
-//! for some of the nodes. If the split changes, the chart gives the `DaemonSets` other names or node selectors, so
-//! Kubernetes recreates all their pods.
+//! If the pods of a component have different values on some nodes, the chart replaces the component's `DaemonSet` by
+//! several `DaemonSets`, each for some of the nodes. If this split changes, the `DaemonSets` get other names or node
+//! selectors, so Kubernetes recreates all their pods.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,18 +13,19 @@ use crate::catalog::{Component, Form, Release};
 use crate::release::NO_SPLIT;
 use osdpl_values::{CollectSorted, Values, canonical, digest, get};
 
-/// How the values of a release split its `DaemonSets` by node.
+/// How a chart splits the `DaemonSets` of a release by node, according to the values of the release.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeSplit {
-    /// The digest of the split, 16 hexadecimal digits, or [`NO_SPLIT`] if no `DaemonSet` is split.
+    /// The digest of the split, as 16 hexadecimal digits; [`NO_SPLIT`] if the chart splits no `DaemonSet`.
     pub digest: String,
-    /// The components whose pods have different values on some nodes.
+    /// The components whose `DaemonSet` the chart splits.
     pub components: BTreeSet<Component>,
-    /// The name of each component's `DaemonSet` for the nodes that get no values of their own.
+    /// For each component, the name of the `DaemonSet` for the nodes that no entry selects.
     pub unsplit_names: BTreeMap<Component, String>,
 }
 
-/// Returns the split that the merged values of a release produce; `None` if none of its `DaemonSets` can be split.
+/// Returns the split for the merged values of a release; `None` if the release has no `DaemonSet` that the chart can
+/// split.
 pub(in crate::desired) fn split(release: &Release, values: &Values) -> Option<NodeSplit> {
     let mut split = NodeSplit { digest: NO_SPLIT.to_owned(), ..NodeSplit::default() };
     let mut all = Vec::new();
@@ -46,8 +47,8 @@ pub(in crate::desired) fn split(release: &Release, values: &Values) -> Option<No
     (!split.unsplit_names.is_empty()).then_some(split)
 }
 
-/// Returns the labels and host names of the rendered entries, without their values, in the order in which the chart
-/// uses them.
+/// Returns the labels and host names of the rendered entries for one `DaemonSet`, in the order in which the chart uses
+/// the entries. The result does not contain the values of the entries.
 fn nodes(form: Form, value: &Value) -> Vec<Value> {
     match form {
         Form::Conf => {

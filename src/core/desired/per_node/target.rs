@@ -1,5 +1,5 @@
-//! Determines the nodes that an entry of `spec.nodes.overrides` selects: by one label or by name, because charts
-//! support nothing else.
+//! Determines the nodes that an entry of `spec.nodes.overrides` selects. An entry selects nodes by the values of one
+//! label or by name, because charts support nothing else.
 
 use std::collections::BTreeSet;
 
@@ -26,8 +26,8 @@ impl NodeTarget {
         }
     }
 
-    /// Whether both sets contain the same value of the same label, or the same node name. If so, the values of the
-    /// later entry override the values of the earlier entry.
+    /// Whether `self` and `other` have a label value or a node name in common. If so, the later of the two entries
+    /// overrides the values of the earlier entry on these nodes.
     pub(super) fn overlaps(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Label(key, values), Self::Label(other_key, others)) => {
@@ -42,7 +42,7 @@ impl NodeTarget {
 /// Returns the set of nodes that an entry of `spec.nodes.overrides` selects.
 ///
 /// # Errors
-/// Returns an error if charts can't select these nodes, returns a message with the reason and the remedy.
+/// Returns the reason and the remedy as a message if charts can't select these nodes.
 pub fn parse_target(entry: &NodeOverride) -> Result<NodeTarget, String> {
     let Some(selector) = &entry.selector else {
         return Ok(NodeTarget::Hosts(entry.nodes.iter().cloned().collect_set()));

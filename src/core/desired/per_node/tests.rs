@@ -119,7 +119,7 @@ fn rejects_what_charts_cannot_express() {
         ),
         (
             named,
-            ".releases.front.daemonsets: \"agnet\" of chart front has no values for single nodes, did you mean \"agent\"?; choose from agent, l2_agent",
+            ".releases.front.daemonsets: chart front has no DaemonSet \"agnet\" whose values can differ by node, did you mean \"agent\"?; choose from agent, l2_agent",
         ),
         (
             entry(&rack, "front", &json!({})),

@@ -116,7 +116,8 @@ fn checks_added_presets_but_not_built_in_ones() {
     check_layers(&[layer("presets/small.yaml"), layer("presets/edge.yaml")], "front", &catalog, &mut findings);
     let fields: Vec<&str> = findings.iter().map(|finding| finding.location.field.as_str()).collect();
     assert_eq!(fields, [format!("{source} (fragments[0])")]);
-    // One added fragment has values for several releases, so a warning is due for each release with an unknown key.
+    // One fragment of an added file may contain values for several releases, so osdpl warns once for each release with
+    // an unknown key.
     for _ in 0..2 {
         check_layers(&[layer("presets/edge.yaml")], "store", &catalog, &mut findings);
     }

@@ -2,15 +2,15 @@
 //!
 //! In a map where a chart accepts any key, osdpl reports a key only if it is most likely a misspelling of a known key.
 
-/// The minimum length in characters of a name that may be a typo of another. Shorter names, such as `ovs` and `ovn`,
-/// differ on purpose.
+/// The minimum number of characters of a name that may be a typo. Shorter names that differ by one letter, such as
+/// `ovs` and `ovn`, are usually different names.
 const LETTERS: usize = 4;
 
-/// Returns the known name that `written` is a likely typo of.
+/// Returns the known name of which `written` is likely a typo; `None` if there is no such name.
 ///
-/// A typo is one missing, additional or wrong letter, or two swapped neighbouring letters. The following differences
-/// are not typos: another number (`rbd1`, `rbd2`), a name with a colon (policy rules such as `volume:get`), and a
-/// plural (`rabbit_quorum_queue` in `oslo.messaging`, `rabbit_quorum_queues` in charts).
+/// A typo is one missing, additional or wrong letter, or two swapped neighbouring letters. A different number is no
+/// typo (`rbd1`, `rbd2`), and neither is a plural (`rabbit_quorum_queue` in `oslo.messaging`, `rabbit_quorum_queues` in
+/// charts). A name with a colon is never a typo: such names are policy rules, for example `volume:get`.
 pub(super) fn find_typo<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     known.into_iter().find(|known| !written.contains(':') && differs_by_one_typo(written, known))
 }

@@ -1,5 +1,7 @@
-//! Finds the reason why a pod is not ready. The checks begin with the most severe reasons, and the first check that
-//! applies decides.
+//! Finds the reason why a pod is not ready.
+//!
+//! If the pod is being deleted, the deletion is the reason. Otherwise osdpl checks for the most severe reasons first,
+//! and the first check that applies decides.
 
 use super::wire::{ContainerStatus, Spec, Status, Terminated};
 use super::{Cause, FailedContainer, Severity};
@@ -10,8 +12,8 @@ const ENTRYPOINT: &str = "init";
 
 /// The reasons that the kubelet gives for an image that it can't pull.
 ///
-/// The kubelet alternates between some of these reasons. To keep its message the same, osdpl writes `ImagePullBackOff`
-/// for all of them except `InvalidImageName`.
+/// The kubelet alternates between some of these reasons. So that osdpl's message does not alternate, osdpl writes
+/// `ImagePullBackOff` instead of each reason except `InvalidImageName`.
 const IMAGE_REASONS: [&str; 6] = [
     "ErrImagePull",
     "ImagePullBackOff",
@@ -21,8 +23,8 @@ const IMAGE_REASONS: [&str; 6] = [
     "InvalidImageName",
 ];
 
-/// The reasons that the kubelet gives for a container that it can't create or start, such as a container whose Secret
-/// key, volume path or program is missing.
+/// The reasons that the kubelet gives for a container that it can't create or start: for example, because a key of a
+/// Secret, the path of a volume, or the program is missing.
 const CREATION_REASONS: [&str; 5] = [
     "CreateContainerConfigError",
     "CreateContainerError",
@@ -77,7 +79,8 @@ fn creation(container: &ContainerStatus) -> Option<Cause> {
     })
 }
 
-/// Returns the cause if a container failed and has not been ready since then, even if the container runs again.
+/// Returns the cause if a container failed and has not become ready since the failure, even if the container runs
+/// again.
 fn crash(container: &ContainerStatus) -> Option<Cause> {
     let bad = |state: Option<&'_ Terminated>| {
         state.is_some_and(|terminated| terminated.exit_code != 0 && !was_lost(terminated))
@@ -103,7 +106,7 @@ fn crash(container: &ContainerStatus) -> Option<Cause> {
     Some(Cause { severity: Severity::Stuck, message, failing: Some(failing) })
 }
 
-/// Whether the container ended together with its node or container runtime, and not by itself.
+/// Whether a container ended because its node or its container runtime ended.
 fn was_lost(terminated: &Terminated) -> bool {
     LOST_REASONS.contains(&terminated.reason.as_str())
 }
@@ -125,8 +128,8 @@ fn unschedulable(spec: &Spec, status: &Status) -> Option<Cause> {
     if scheduled.status != "False" || scheduled.reason != "Unschedulable" {
         return None;
     }
-    // Kubernetes may bind a volume claim only after it has created the pod. So a pod that waits for an unbound claim
-    // may still become ready without help from a person.
+    // Kubernetes may bind a volume claim later than it creates the pod. So a pod that waits for an unbound claim may
+    // still become ready without help from a person.
     let severity = if scheduled.message.contains("unbound immediate") { Severity::Waiting } else { Severity::Stuck };
     let labels: Vec<_> = spec.node_selector.iter().map(|(key, value)| format!("{key}={value}")).collect();
     let is_relevant = !labels.is_empty() && scheduled.message.contains("node affinity/selector");
@@ -146,8 +149,8 @@ fn lost(status: &Status) -> Option<Cause> {
 
 /// Returns the cause if Kubernetes is creating a container of the pod.
 ///
-/// The kubelet gives the same reason while it mounts volumes and while it creates containers, so osdpl's message names
-/// both possibilities.
+/// The kubelet gives the reason `ContainerCreating` both while it mounts volumes and while it creates containers. So
+/// osdpl's message names both possibilities.
 fn starting(container: &ContainerStatus) -> Option<Cause> {
     let waiting = container.state.waiting.as_ref()?;
     (waiting.reason == "ContainerCreating")

@@ -1,5 +1,5 @@
-//! Reads the pods of `DaemonSets`, because rollouts replace these pods. Unlike [`observe`], this module also reads
-//! ready pods.
+//! Reads the state of the pods of `DaemonSets`, which osdpl needs for rollouts that replace these pods. Unlike
+//! [`observe`], this module also reads ready pods.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 

@@ -1,9 +1,11 @@
-//! Reads the dependencies of a pod from the environment of its init container kubernetes-entrypoint, which waits for
-//! these dependencies.
+//! Reads the dependencies of a pod from the environment variables of its init container kubernetes-entrypoint, which
+//! waits for these dependencies.
 //!
-//! The README of kubernetes-entrypoint describes the names and formats of the variables. osdpl recognizes the init
-//! container by the variable `DEPENDENCY_SERVICE`, because upstream's charts always set this variable, even to an empty
-//! value. A name without a namespace refers to an object in the pod's own namespace.
+//! The README of kubernetes-entrypoint describes the names and formats of the variables. If a variable contains a name
+//! without a namespace, the name refers to an object in the pod's own namespace.
+//!
+//! osdpl recognizes the init container by the variable `DEPENDENCY_SERVICE`, because upstream's charts always set this
+//! variable, even to an empty value.
 
 use std::collections::BTreeMap;
 
@@ -108,8 +110,8 @@ fn names<'a>(own_namespace: &'a str, text: &'a str) -> impl Iterator<Item = (Str
     })
 }
 
-/// Parses a list in JSON. If the list is invalid, the result is empty, because kubernetes-entrypoint reports the error
-/// in its own log.
+/// Parses a list in JSON; returns an empty list if the JSON is invalid. osdpl need not report this error, because
+/// kubernetes-entrypoint reports it in its own log.
 fn list<T: serde::de::DeserializeOwned>(text: &str) -> Vec<T> {
     serde_json::from_str(text).unwrap_or_default()
 }

@@ -28,7 +28,7 @@ pub(super) struct Volume {
     projected: Option<Projected>,
 }
 
-/// A source of a projected volume: a Secret or a ConfigMap whose files Kubernetes mounts.
+/// A source of a projected volume: a Secret or a ConfigMap whose keys Kubernetes mounts as files.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Source {
@@ -44,8 +44,8 @@ struct Projected {
 
 /// A reference of a pod to a Secret or ConfigMap.
 ///
-/// A Secret volume has the name in `secretName`. A ConfigMap volume and a source of a projected volume have the name in
-/// `name`.
+/// A Secret volume contains the name of the Secret in `secretName`. A ConfigMap volume, and a source of a projected
+/// volume, contain the name of their object in `name`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Named {
@@ -161,7 +161,8 @@ fn mounts(secret: Option<&Named>, config_map: Option<&Named>) -> impl Iterator<I
 }
 
 impl Spec {
-    /// Returns the Secrets and ConfigMaps that the pod needs to start, without optional Secrets and ConfigMaps.
+    /// Returns the Secrets and ConfigMaps without which the pod can't start. Leaves out the Secrets and ConfigMaps that
+    /// the pod marks as optional.
     pub(super) fn mounts(&self) -> Vec<Mount> {
         let mut mounts: Vec<Mount> = self.volumes.iter().flat_map(Volume::mounts).collect();
         mounts.sort();
@@ -184,9 +185,10 @@ impl Status {
         self.condition("Ready").is_some_and(|condition| condition.status == "True")
     }
 
-    /// Whether the pod was ready at some time after its running containers had started.
+    /// Whether the pod became ready after its running containers had started.
     ///
-    /// If so, the condition `Ready` changed after that start. If the pod was never ready, the condition did not change.
+    /// If so, the condition `Ready` changed later than the last start of a container. If the pod was never ready, the
+    /// condition did not change after that start.
     pub(super) fn was_ready(&self) -> bool {
         let since = self.condition("Ready").and_then(|condition| condition.last_transition_time.as_ref());
         let started =

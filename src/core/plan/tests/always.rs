@@ -1,4 +1,4 @@
-//! With `approval: Always`, every change waits until a person approves the target.
+//! Tests of `approval: Always`, with which every change waits until a person approves the target hash of the plan.
 
 use super::*;
 

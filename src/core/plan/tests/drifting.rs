@@ -55,19 +55,19 @@ fn handles_drift_by_policy_and_request() {
             Some(DriftAction::Now),
         ),
         (
-            "a person requested to repair all",
+            "a person requested the repair of all releases",
             drifted(3, Report).with_repair_request("all"),
             by_person.as_str(),
             Some(DriftAction::Now),
         ),
         (
-            "a person requested to repair all, but the spec says Ignore",
+            "a person requested the repair of all releases, but the spec says Ignore",
             drifted(3, Ignore).with_repair_request("all"),
             "ready",
             None,
         ),
         (
-            "a person requested to repair another release",
+            "a person requested the repair of another release",
             drifted(3, Report).with_repair_request("front"),
             "ready",
             Some(DriftAction::Reported),

@@ -73,7 +73,7 @@ fn finds_dependents_of_running_and_desired_revisions() {
     assert_eq!(
         without(outside),
         approval,
-        "the uninstall does not wait for front, because front gets the external {} only after the uninstall",
+        "the uninstall of store does not wait for front, because osdpl publishes the external {} only afterwards",
         store()
     );
 }

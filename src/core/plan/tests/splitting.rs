@@ -9,8 +9,9 @@ use crate::testing::*;
 
 /// Returns the step of the release `store`, whose inputs changed.
 ///
-/// `before` is the digest of the present split by node, and `wanted` the digest of the desired split. `sets` lists the
-/// present `DaemonSets` as (component, name, nodes).
+/// A split is how the chart divides the nodes among `DaemonSets`. `before` is the digest of the split in the newest
+/// record, and `wanted` the digest of the desired split. `sets` lists the present `DaemonSets` as (component, name,
+/// number of nodes).
 fn step_for(before: Option<&str>, wanted: &str, sets: &[(&str, &str, i32)], approval: Approval) -> String {
     let parse = |text: &str| Component::parse(text).unwrap();
     let split = NodeSplit {

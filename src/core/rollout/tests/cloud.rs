@@ -10,7 +10,7 @@ use crate::plan::Step;
 use crate::release::Status;
 use crate::testing::{self, Fixture, NOW};
 
-/// A cloud with two components and a pod of each component on every node. The tests simulate Kubernetes and helm.
+/// A cloud with two components and a pod of each component on every node. The methods simulate Kubernetes and helm.
 pub struct Cloud {
     pub fixture: Fixture,
     pub plan: Plan,

@@ -29,7 +29,7 @@ fn reports_removed_but_not_unmanaged_releases() {
     assert_eq!(
         during(&Plan::default(), &elsewhere(ObservedRelease::default())).1,
         1,
-        "a release of this name in another namespace, which osdpl did not make, does not hide the removal"
+        "a release of the same name in another namespace does not hide the removal if osdpl did not make that release"
     );
     let ours = ObservedRelease { own_inputs: Some("old".into()), ..ObservedRelease::default() };
     assert_eq!(during(&Plan::default(), &elsewhere(ours)).1, 0);

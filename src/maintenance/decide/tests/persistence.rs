@@ -15,12 +15,12 @@ fn deleted_node_blocks_drain_but_not_return() {
     assert_eq!(there.status.roles, ["compute"], "a deleted node must count for the limit of its role");
     deleted.deleting = true;
     let waits = deleted.step().status.message;
-    assert_eq!(waits, "waits until nova reports nova-compute on n1 as down: its node was deleted");
+    assert_eq!(waits, "waits until nova reports nova-compute on n1 as down: the node was deleted");
     deleted.host().service.state = "down".into();
     assert_eq!(
         deleted.step().action,
         Some(Action::Enable { id: "s1".into() }),
-        "must enable the compute service of a deleted node, which may join again"
+        "must enable the compute service of a deleted node, because the node may join again"
     );
     deleted.host().service.status = "enabled".into();
     assert_eq!(deleted.step().action, Some(Action::RemoveFinalizer));
@@ -70,5 +70,9 @@ fn expiry_does_not_return_nodes_that_were_ready() {
     ready.observed.node = Some(ObservedNode { ready: true, ..ObservedNode::default() });
     let recheck = ready.step();
     assert_eq!((recheck.action, recheck.status.phase), (Some(Action::Cordon), Some(MaintenancePhase::Cordoning)));
-    assert_eq!(ready.step().action, Some(Action::Cordon), "no later pass must return a node that was ready to drain");
+    assert_eq!(
+        ready.step().action,
+        Some(Action::Cordon),
+        "a later pass must not return a node that was ready to drain"
+    );
 }
