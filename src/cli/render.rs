@@ -236,7 +236,7 @@ fn redact_paths(values: &Values, paths: &[Path]) -> Values {
     redacted
 }
 
-/// Replaces every string in a value with `<redacted>`, except empty strings, and every number with 0.
+/// Replaces every non-empty string in a value with `<redacted>`, and every number with 0.
 fn redact_scalars(value: &mut Value) {
     match value {
         Value::String(text) if !text.is_empty() => "<redacted>".clone_into(text),

@@ -273,8 +273,8 @@ pub struct Workload {
     pub on_delete: Option<OnDelete>,
     /// The number of a Deployment's pods that have an older pod template. `ready` may include these pods.
     pub outdated_pods: i32,
-    /// Whether the workload was ready before: its newest pod template was once rolled out completely, or one of the
-    /// pods that are not ready now was ready before. If false, the pods may still be starting for the first time.
+    /// Whether the workload was ready before: its newest pod template was once rolled out completely, or a pod
+    /// that is not ready now has been ready before. If false, the pods may still be starting for the first time.
     pub was_available: bool,
     /// The node selector of a `DaemonSet`, such as `openvswitch=enabled`; empty if it has no node selector.
     pub node_selector: String,

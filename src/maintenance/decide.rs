@@ -1,8 +1,8 @@
 //! Decides the next action and the status of a maintenance.
 //!
 //! ```text
-//! drain            prepares: wait for the turn → disable the compute service → empty the host → check quorums → cordon
-//! restore          returns: uncordon → wait for the node, its pods and agents → enable the compute service
+//! drain            wait for the turn → disable the compute service → empty the host → check quorums → cordon the node
+//! restore          uncordon → wait for the node, its pods and agents → enable the compute service
 //! turn             windows, limits by role, precedence    instances  which to migrate, and which cannot be migrated
 //! eviction_checks  quorums and disruption budgets         agents     checks before the compute service is enabled
 //! observed         the observed state                     report     the status
@@ -66,7 +66,7 @@ pub(crate) enum Action {
         /// The UUID of the compute service in Nova.
         id: String,
         /// The reason that Nova stores with the disabled service. The reason begins with a mark that names this
-        /// maintenance. So later passes recognize that this maintenance disabled the service.
+        /// maintenance. By this mark, later passes recognize that this maintenance disabled the service.
         reason: String,
     },
     /// Live-migrate the instances with these UUIDs.
@@ -125,7 +125,7 @@ enum StepResult {
     Done(String),
     /// The step is not necessary or not possible. Contains the reason.
     Skipped(String),
-    /// The step needs this action now. Also contains the message for the status.
+    /// The step needs an action now. Contains the action, and the message for the status.
     Act(Action, String),
     /// The step waits. Contains the reason, the delay until the next pass, and whether a person must act.
     Wait(String, RequeueDelay, bool),
@@ -150,7 +150,7 @@ impl Snapshot<'_> {
         self.deleting || self.has_expired()
     }
 
-    /// Whether a pass has nothing to do, because the node is ready to drain and is not a compute node.
+    /// Whether a pass has nothing to decide, because the node is ready to drain and is not a compute node.
     pub(crate) fn is_idle(&self) -> bool {
         self.is_settled() && !self.is_known_compute()
     }
@@ -215,7 +215,7 @@ impl Snapshot<'_> {
         self.status.steps.iter().find(|known| known.name == step).map(|known| known.state)
     }
 
-    /// Whether this maintenance may have executed the action of a step: the status says that the step is active or done.
+    /// Whether this maintenance may have executed the action of a step: its status marks the step as active or done.
     ///
     /// The controller marks a step as active in the status before it executes the action of the step.
     fn was_started(&self, step: MaintenanceStep) -> bool {

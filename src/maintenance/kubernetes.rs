@@ -161,7 +161,7 @@ impl Cluster {
     }
 }
 
-/// Returns metadata for a write. Due to it, the API server refuses the write if the maintenance has changed meanwhile.
+/// Returns metadata that makes the API server refuse a write if the maintenance has changed since osdpl read it.
 fn version(maintenance: &NodeMaintenance) -> Value {
     json!({"uid": maintenance.uid(), "resourceVersion": maintenance.resource_version()})
 }

@@ -62,8 +62,8 @@ impl OpenStackClient {
     /// Sends a request to an OpenStack API, and returns the response.
     ///
     /// # Errors
-    /// Returns an error if the API does not exist, is unreachable, is too old or refuses the request, or if Keystone
-    /// issues no token.
+    /// Returns an error if the cloud lacks the API, if the API is unreachable, is too old or refuses the request, or if
+    /// Keystone issues no token.
     pub async fn call<T>(&self, access: &Access, call: &Call<T>) -> Result<T, Error> {
         let url = access.url(call.api).ok_or(Error::Absent(call.api))?;
         let token = self.token(access, call.api).await?;
@@ -143,7 +143,7 @@ impl OpenStackClient {
         Ok(agents.len())
     }
 
-    /// Returns a valid token; logs in if there is none.
+    /// Returns a valid token; logs in if the client has none.
     ///
     /// For a request to Nova, the function also checks once per login that Nova supports the required version.
     async fn token(&self, access: &Access, api: Api) -> Result<Token, Error> {

@@ -9,11 +9,11 @@
 //!     compare the digest with the lock, else with the first pull       digest, lock
 //! ```
 //!
-//! The store itself writes each archive that it passes to helm. The store has read and checked the content of the
-//! archive, and has computed the digest of the content. So helm unpacks exactly the content that osdpl has checked,
-//! even if helm and osdpl read tar or gzip differently, or if the original file changes after the check. If the store
-//! cannot provide a chart, it returns one [`Error`]. The operator reports the error's reason in the condition of the
-//! chart's release.
+//! helm never installs the original archive. The store reads the original, checks its content, computes the digest of
+//! the content, and writes the content to a new archive for helm. So helm unpacks exactly the content that osdpl has
+//! checked, even if helm and osdpl read tar or gzip differently, or if the original changes after the check. If the
+//! store cannot provide a chart, it returns one [`Error`]. The operator reports the error's reason in the condition of
+//! the chart's release.
 
 #![allow(clippy::disallowed_methods, reason = "the only module that reads and writes chart files")]
 

@@ -1,8 +1,8 @@
 //! The operator's clocks.
 //!
-//! The operator takes the times that it compares with each other, such as the end of a backoff, from [`steady`]:
-//! someone may correct the wall clock by hours, and the operator must not wait for hours then. Only times that people
-//! or other programs read come from [`wall`].
+//! All times that the operator compares with each other, such as the end of a backoff, come from [`steady`]. With the
+//! wall clock, the operator could wait for hours after someone has corrected that clock by hours. Times that people or
+//! other programs read come from [`wall`].
 
 #![allow(clippy::disallowed_methods, reason = "the one place where passes and tasks read the clock")]
 
@@ -14,8 +14,9 @@ use k8s_openapi::jiff::Timestamp;
 /// The wall clock and the monotonic clock at the first call of [`steady`].
 static START: LazyLock<(Timestamp, Instant)> = LazyLock::new(|| (Timestamp::now(), Instant::now()));
 
-/// Returns the time of a clock that nobody can set. It started at the time of the wall clock, and has followed the
-/// monotonic clock since then.
+/// Returns the time of a clock that nobody can set.
+///
+/// At the first call, this clock shows the time of the wall clock. From then on, it follows the monotonic clock.
 pub(crate) fn steady() -> Timestamp {
     let (wall, monotonic) = *START;
     wall.checked_add(monotonic.elapsed()).unwrap_or(Timestamp::MAX)

@@ -2,7 +2,7 @@
 //! requests.
 //!
 //! ```text
-//! Reader         reads: one-off reads of plans, helm's release records
+//! Reader         reads: what a plan requests to read once, helm's release records
 //! Cluster        writes: the resource and its status, osdpl's objects, release records, CRDs, nodes, Rook's objects
 //! ObjectWatches  watches on the objects that a spec names, on osdpl's own objects, namespaces and Rook
 //! ```
@@ -44,7 +44,7 @@ pub(crate) use objects::JobCreation;
 pub(crate) use owned::is_older;
 pub use stored_secrets::stored_secrets;
 
-/// A client of the API server without methods that write.
+/// A client of the API server that only reads.
 #[derive(Clone)]
 pub struct Reader {
     client: kube::Client,
@@ -63,10 +63,10 @@ impl Reader {
         &self.scope
     }
 
-    /// Returns a reader without rights in the namespaces that are missing or being deleted.
+    /// Returns a reader that sends no requests to namespaces that are missing or being deleted.
     ///
-    /// Kubernetes deletes the operator's `RoleBinding`s together with the other objects of such a namespace. A reader
-    /// with rights in the whole cluster stays unchanged.
+    /// Together with a namespace, Kubernetes deletes the operator's `RoleBinding`s in the namespace, so requests would
+    /// fail. A reader with rights in the whole cluster stays unchanged.
     pub(crate) fn limited_to(&self, namespaces: &Namespaces) -> Self {
         let scope = self.scope.filtered(|name| namespaces.is_usable(name));
         Self { client: self.client.clone(), scope }
@@ -125,7 +125,7 @@ impl Cluster {
         self
     }
 
-    /// Returns the client without methods that write.
+    /// Returns the part of the client that only reads.
     pub(crate) fn reader(&self) -> &Reader {
         &self.reader
     }

@@ -79,7 +79,7 @@ pub struct Context {
     leadership: Leadership,
     inputs: ObjectWatches,
     charts: ChartSource,
-    /// Sends the scrubber to the tasks that read logs. With it, the tasks remove all known secrets from the lines.
+    /// Sends the scrubber to the tasks that read logs, so that they can remove all known secrets from the log lines.
     scrubber: tokio::sync::watch::Sender<Arc<Scrubber>>,
     /// The data that passes keep for later passes, see [`Memory`]. A pass holds the lock until it ends, so that passes
     /// run one at a time.
@@ -94,8 +94,8 @@ pub struct Context {
     /// The controller of `NodeMaintenance` resources uses these settings. After a restart, that controller waits until
     /// the first plan has set this field.
     setting: tokio::sync::watch::Sender<Option<Arc<CloudSettings>>>,
-    /// The resources whose last pass failed, each with the time since which its passes fail. The status reports only
-    /// lasting failures. After a restart, the time begins with the next failure.
+    /// The resources whose last pass failed, each with the time of the first failed pass in the current series. The
+    /// status reports a failure only if the series lasts. A restart of the operator begins a new series.
     pass_failures: std::sync::Mutex<pass_failures::PassFailures>,
     /// The UIDs of resources whose finalizer this process has removed. osdpl ignores these resources, even if the watch
     /// still lists them with the finalizer.
@@ -118,7 +118,7 @@ pub struct Parts {
     pub leadership: Leadership,
     /// The source from which passes get the charts of releases.
     pub charts: ChartSource,
-    /// Sends the scrubber to the tasks that read logs. With it, the tasks remove all known secrets from the lines.
+    /// Sends the scrubber to the tasks that read logs, so that they can remove all known secrets from the log lines.
     pub scrubber: tokio::sync::watch::Sender<Arc<Scrubber>>,
     /// The operator's metrics, which passes update.
     pub metrics: Metrics,
@@ -129,7 +129,7 @@ pub struct Parts {
 }
 
 impl Context {
-    /// Creates a context. Its watches notify `trigger` when an object changes that a reconcile pass reads.
+    /// Creates a context, and starts watches that notify `trigger` when an object changes that a pass reads.
     pub fn new(parts: Parts, trigger: &Arc<Notify>) -> Self {
         let Parts { cluster, catalog, tasks, runner, leadership, charts, scrubber, metrics, secrets, pass_timeout } =
             parts;
@@ -260,7 +260,7 @@ async fn pass(deployment: &OpenStackDeployment, context: &Context, memory: &mut 
         Some(Hold::Charts) => {}
         _ if outcome.skip_report => return Ok(Action::requeue(NEXT_PASS)),
         _ => {
-            // The actions may have written the status. Continue with the resource that they wrote.
+            // The actions may have written the status. If so, continue with the resource that contains this status.
             let written = memory.written.as_mut().and_then(|written| written.newer_than(deployment));
             let deployment = written.as_ref().unwrap_or(deployment);
             let publish_at = context.publish(deployment, &plan, &outcome.helm_started, memory).await?;
@@ -286,7 +286,7 @@ fn requeue(at: Option<Timestamp>, now: Timestamp) -> Action {
 }
 
 impl Context {
-    /// Passes the plan's requests to the watches and tasks, and stores the data of the plan that later passes need.
+    /// Tells the watches and tasks what the plan requests from them, and stores the plan's data for later passes.
     fn subscribe(&self, plan: &Plan, memory: &mut Memory) {
         memory.keep(plan);
         self.inputs.subscribe(&plan.requests);
@@ -310,9 +310,9 @@ impl Context {
         }
     }
 
-    /// Returns why osdpl ignores a resource; `None` if it is the oldest resource in the operator's namespaces.
+    /// Returns why osdpl ignores a resource; `None` if osdpl reconciles the resource.
     ///
-    /// Resources that osdpl can't parse count as well: the oldest resource may be one of them.
+    /// osdpl reconciles only the oldest resource in the operator's namespaces, and none if it can't parse the oldest.
     fn ignored(&self, deployment: &OpenStackDeployment) -> Option<Ignored> {
         let all = self.deployments.get().map(Store::state).unwrap_or_default();
         let counts = |other: &&Stored<OpenStackDeployment>| !self.is_finalized(*other) && self.is_in_scope(*other);
@@ -338,8 +338,9 @@ impl Context {
         self.cluster.reader().scope().contains(&resource.namespace().unwrap_or_default())
     }
 
-    /// Whether osdpl's finalizer was removed from a resource that is being deleted. The result is also true if the
-    /// watch still lists the resource with the finalizer.
+    /// Whether a resource is being deleted and no longer has osdpl's finalizer.
+    ///
+    /// The watch may still list the finalizer after this process has removed it. The result is `true` even then.
     fn is_finalized(&self, deployment: &impl ResourceExt) -> bool {
         let finalized = self.finalized.lock().unwrap_or_else(PoisonError::into_inner);
         is_finalized(deployment) || deployment.uid().is_some_and(|uid| finalized.contains(&uid))

@@ -15,8 +15,8 @@
 //! | 15 s ([`DURATION`]) | a standby takes the Lease |
 //! | 17 s (plus [`TAKEOVER_GRACE`](decide)) | the new holder starts its first pass |
 //!
-//! If the holder's process has ended on the same machine, or in an earlier container of the same pod, a successor takes
-//! the Lease at once.
+//! A standby takes the Lease at once if it can see that the holder's process has ended. It can see this only if the
+//! holder ran on the same machine, or in an earlier container of the same pod.
 //!
 //! # What the Lease can't prevent
 //!
@@ -74,7 +74,7 @@ const RETRY_PERIOD: Duration = Duration::from_secs(2);
 /// [`RENEW_DEADLINE`].
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The delay between two checks whether a holder on this machine has ended. The check needs no request.
+/// The delay between two checks whether a holder on this machine has ended. The check sends no request.
 const LOCAL_RECHECK: Duration = Duration::from_millis(250);
 
 /// Whether this process is the active operator. Clones share their state.
@@ -100,7 +100,7 @@ impl Leadership {
 
     /// Waits until this process is the active operator.
     pub async fn acquired(&self) {
-        // Waiting can't fail: `self` keeps the sender.
+        // Ignore an error: waiting fails only if the sender is dropped, and `self` keeps the sender.
         let _ = self.0.subscribe().wait_for(Option::is_some).await;
     }
 
@@ -158,7 +158,8 @@ impl Elector {
         Self { api, namespace, instance, identity, leadership, lease: None, seen: None }
     }
 
-    /// Reads the Lease before the election starts. `client` retries a failed request, unlike the elector's own client.
+    /// Reads the Lease before the election starts. The elector's own client does not retry a failed request; `client`
+    /// does.
     ///
     /// # Errors
     /// Returns an error if a request to the API server fails.
@@ -219,8 +220,8 @@ impl Elector {
         }
     }
 
-    /// Takes the Lease as soon as it is free, and waits for the grace period. Returns the time at which this process
-    /// sent the request that took the Lease.
+    /// Takes the Lease as soon as it is free, and then waits for the grace period. Returns the time at which this
+    /// process sent the request that took the Lease.
     async fn acquire(&mut self) -> Instant {
         let (mut reported_holder, mut reported_error) = (None, String::new());
         loop {
@@ -269,7 +270,7 @@ impl Elector {
                         std::future::pending::<()>().await;
                     }
                 };
-                // Ignore the result, because the next attempt decides again.
+                // Ignore whether the holder has ended or the pause is over, because the next attempt checks the holder.
                 let _ = tokio::time::timeout(pause, holder_ends).await;
                 Ok(None)
             }
@@ -299,7 +300,8 @@ impl Elector {
             self.leadership.activate(deadline);
             let mut sent = renewed;
             loop {
-                // After a timeout, the next attempt begins at once, so that it has enough time for a new connection.
+                // A request that times out takes longer than `RETRY_PERIOD`. So the next attempt begins at once, and it
+                // has enough time for a new connection.
                 let next = deadline.min(sent + RETRY_PERIOD);
                 tokio::select! {
                     () = tokio::time::sleep_until(next.into()) => {}
@@ -343,8 +345,8 @@ impl Elector {
     async fn release(&mut self) {
         let mut released = request(self.write(String::new())).await;
         if matches!(released, Err(Failure::Conflict)) {
-            // The last renewal may have succeeded although its response was lost. So read the Lease, and release the
-            // new version.
+            // The last renewal may have changed the Lease although its response was lost. So read the Lease again, and
+            // release it if this process still holds it.
             released = request(self.read()).await;
             if released.is_ok() && self.is_own() {
                 released = request(self.write(String::new())).await;
@@ -394,7 +396,7 @@ pub(crate) async fn holders(client: &Client) -> Result<BTreeSet<String>, kube::E
     Ok(held.values().filter_map(|lease| Some(instance_of(lease.holder_identity.as_ref()?).to_owned())).collect_set())
 }
 
-/// Returns the instance in the identity of a holder, which may begin with the name of a pod.
+/// Returns the instance in a holder's identity, which is `<instance>` or `<name of the pod>_<instance>`.
 fn instance_of(holder: &str) -> &str {
     holder.rsplit_once('_').map_or(holder, |(_, instance)| instance)
 }

@@ -17,10 +17,10 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 /// The maximum number of connections that the server keeps open. The API server, the kubelet and Prometheus together
-/// need some ten.
+/// need about ten.
 const MAX_CONNECTIONS: usize = 64;
 
-/// How long a connection that the server closes can take to finish its current request.
+/// How long the server waits for the current request of a connection before it closes the connection.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Serves `router` to the clients of `listener` until `stop` is cancelled.
@@ -32,11 +32,13 @@ pub(crate) async fn serve(mut listener: impl Listener, router: Router, stop: Can
         let stream = tokio::select! {
             () = stop.cancelled() => break,
             Some(ended) = connections.join_next() => {
-                // A connection that panicked returns no number. Its entry stays in `open` until it is the oldest one.
+                // If the task of a connection panicked, it returned no number. Then the connection's entry stays in
+                // `open` until it is the oldest entry.
                 ended.ok().and_then(|number| open.remove(&number));
                 continue;
             }
-            // Without this condition, clients that send half a request could use up the file descriptors.
+            // The condition below also counts connections that are being closed. Without the condition, clients that
+            // send half a request could use up the file descriptors.
             (stream, _) = listener.accept(), if connections.len() < 2 * MAX_CONNECTIONS => stream,
         };
         if open.len() >= MAX_CONNECTIONS
@@ -110,7 +112,7 @@ mod tests {
         }
         assert_eq!(response(idle.remove(0)).await, "", "the server closes the oldest idle connection");
         finish.send(()).unwrap();
-        assert!(response(busy).await.ends_with("done"), "it has closed an older connection only after its request");
+        assert!(response(busy).await.ends_with("done"), "an older connection must stay open until its request ends");
         let mut later = connect().await;
         later.write_all(REQUEST).await.unwrap();
         starts.recv().await.unwrap().send(()).unwrap();

@@ -69,8 +69,8 @@ pub const NODE_GRACE: Duration = Duration::from_secs(40);
 
 /// A function that returns whether the operator process with this identity may still run helm.
 ///
-/// As long as it may, osdpl does not unlock the pending release records of the process. The tasks call the function
-/// from async code, so it must not block for long.
+/// While the process may run helm, osdpl does not unlock the pending release records of the process. The tasks call the
+/// function from async code, so the function must not block for long.
 pub type LivenessCheck = Arc<dyn Fn(&str) -> Liveness + Send + Sync>;
 
 /// The settings with which the tasks start.
@@ -90,7 +90,8 @@ pub struct Options {
     pub node_grace: Duration,
     /// How the services' APIs are probed; `None` disables the probes.
     pub probing: Option<Probing>,
-    /// The HTTP client's settings to ask Nova for instances of a deleted cloud; `None` disables these queries.
+    /// The settings of the HTTP client with which osdpl asks Nova for instances while a cloud is being deleted; `None`
+    /// disables these queries.
     pub nova: Option<HttpConfig>,
     /// The changes that others may make to the objects of releases; `None` disables the drift watch.
     pub tolerated_changes: Option<Arc<ToleratedChanges>>,
@@ -204,8 +205,8 @@ impl Tasks {
         self.health_shared.explain_pod(namespace, name)
     }
 
-    /// Limits the reading of the bodies of release records to `namespaces`. Before the first call, the releases task
-    /// reads the bodies in the namespaces that the stored resources name.
+    /// Sets the namespaces in which the releases task reads the bodies of release records. Before the first call, the
+    /// task reads the bodies in the namespaces that the stored resources name.
     pub(crate) fn read_records_in(&self, namespaces: BTreeSet<String>) {
         replace(&self.record_namespaces, Some(namespaces));
     }
@@ -222,9 +223,9 @@ impl Tasks {
 
     /// Replaces the query with which the hosts task asks Nova for its hosts; `None` stops the queries.
     ///
-    /// The query also lists nodes that were removed from the cluster. The task deletes the hosts of these nodes from
-    /// Nova, but it may delete only hosts of nodes for which [`Tasks::forget_hosts`] was called. So this function first
-    /// removes all other nodes from that list.
+    /// The task deletes the hosts of the nodes in `removed_nodes`, a field of the query. It may delete the hosts of a
+    /// node only after a call of [`Tasks::forget_hosts`] for the node. So this function removes all other nodes from
+    /// `removed_nodes`.
     pub(crate) fn set_host_query(&self, query: Option<HostQuery>) {
         let forgotten = self.host_query.borrow().as_ref().map(|current| current.removed_nodes.clone());
         let query = query.map(|query| {
@@ -241,8 +242,8 @@ impl Tasks {
 
     /// Allows the hosts task to delete the hosts of `nodes` from Nova and Neutron.
     ///
-    /// The task retries as long as the query lists the nodes as removed. The next value of [`Observation::hosts`]
-    /// contains the result.
+    /// The task retries as long as the query contains the nodes in `removed_nodes`. The next value of
+    /// [`Observation::hosts`] contains the result.
     pub(crate) fn forget_hosts(&self, nodes: &[String]) {
         let query = self.host_query.borrow().clone();
         let removed_nodes = nodes.iter().cloned().collect_set();
@@ -300,8 +301,8 @@ impl Spawner {
         let problems = problems.clone();
         self.0.spawn(async move {
             loop {
-                // Rust writes the message of a panic to stderr. The status does not repeat it, because it may contain
-                // secrets.
+                // Rust writes the message of a panic to stderr. Do not report the message in the status, because the
+                // message may contain secrets.
                 let outcome = AssertUnwindSafe(start()).catch_unwind().await;
                 let how = if outcome.is_err() { "panicked, see the log" } else { "ended" };
                 problems.report_event("running", name, format!("the task {how}; restarting it"));

@@ -67,8 +67,8 @@ struct Inner {
     ready: AtomicBool,
 }
 
-/// The state of each cloud, by the name of its resource. The operator computes the metrics of clouds from these states
-/// when Prometheus reads the metrics.
+/// The state of each cloud, by the name of its resource. When Prometheus reads the metrics, the operator computes the
+/// metrics of each cloud from its state.
 #[derive(Debug, Default)]
 struct Clouds(Mutex<BTreeMap<String, CloudState>>);
 
@@ -182,7 +182,7 @@ impl Default for Metrics {
             seconds.clone(),
         );
         let maintenance_failures = Counter::default();
-        registry.register("maintenance_failures", "Failed steps of node maintenances", maintenance_failures.clone());
+        registry.register("maintenance_failures", "Failed steps and passes of node maintenances", maintenance_failures.clone());
         registry.register("releases_ready", "Releases that are in sync and ready", ready_releases.clone());
         registry.register("releases_wanted", "Releases that are desired or still exist", wanted_releases.clone());
         let clouds = Arc::<Clouds>::default();
@@ -230,7 +230,7 @@ impl Metrics {
         self.0.last_pass.time().get_or_insert(now());
     }
 
-    /// Stores the time of a complete pass, which has read, changed and reported all that it wanted.
+    /// Stores the time of a complete pass: a pass that has finished all its reads, changes and reports.
     pub(crate) fn complete_pass(&self) {
         *self.0.last_pass.time() = Some(now());
     }
@@ -240,7 +240,7 @@ impl Metrics {
         self.0.failures.inc();
     }
 
-    /// Counts a failed step of a node maintenance.
+    /// Counts a failed action or a failed pass of a node maintenance.
     pub(crate) fn count_maintenance_failure(&self) {
         self.0.maintenance_failures.inc();
     }
@@ -276,8 +276,9 @@ impl Metrics {
         self.0.ready.load(Ordering::Relaxed)
     }
 
-    /// Returns all metrics in the `OpenMetrics` text format, with the metrics of helm processes from `counters`.
-    /// `is_active` tells whether this process is the active operator.
+    /// Returns all metrics in the `OpenMetrics` text format.
+    ///
+    /// `counters` contains the metrics of helm processes. `is_active` says whether this process is the active operator.
     pub(crate) fn encode(&self, counters: Counters, is_active: bool) -> String {
         let mut helm = Registry::with_prefix(PREFIX);
         helm.register_collector(Box::new(counters));

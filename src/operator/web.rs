@@ -22,7 +22,7 @@ use crate::telemetry::Metrics;
 /// the cluster.
 ///
 /// # Errors
-/// Returns an error if the operator cannot listen on the address, for example because another process does.
+/// Returns an error if the operator cannot listen on the address, for example because another process uses it.
 pub async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
     let listener = TcpListener::bind(address).await;
     listener.with_context(|| {
@@ -109,7 +109,7 @@ mod tests {
     #[tokio::test]
     async fn reports_a_taken_address_with_the_option_to_change_it() {
         let taken = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-        assert!(listen(taken).await.is_ok(), "the address is free, so that listening succeeds");
+        assert!(listen(taken).await.is_ok(), "listening on a free address must succeed");
         let listener = TcpListener::bind(taken).await.unwrap();
         let message = listen(taken).await.unwrap_err().to_string();
         assert!(message.contains(&taken.to_string()) && message.contains("--listen"), "{message}");

@@ -53,8 +53,8 @@ pub struct CertificateFiles {
 
 /// How long the webhook waits for the catalogue with its additions when it reviews a resource.
 ///
-/// The API server waits `webhook.timeoutSeconds` (a value of the operator's chart) for the webhook. The sum of this
-/// time and [`OBSERVATION_TIMEOUT`] must be less than that.
+/// The API server waits `webhook.timeoutSeconds` (a value of the operator's chart) for the webhook. The webhook waits
+/// for at most `CATALOGUE_TIMEOUT` plus [`OBSERVATION_TIMEOUT`], so this sum must be less than that value.
 const CATALOGUE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// How long the webhook works on a request, including the time to read the request.
@@ -70,10 +70,10 @@ const MAX_BODY: usize = 8 * 1024 * 1024;
 /// The maximum number of requests that the webhook reads and reviews at the same time. Further requests wait.
 const MAX_REQUESTS: usize = 4;
 
-/// The response to a review without a result, because it took too long or its validation panicked.
+/// The response if a review has no result, because it took too long or the validation panicked.
 const NO_RESULT: &str = "the operator could not validate the resource in time; try again";
 
-/// A function that returns the catalogue for a spec in a namespace. It reads the additions that the spec names.
+/// A function that returns the catalogue for a spec in a namespace, with the additions that the spec names.
 pub type CatalogOf =
     Arc<dyn Fn(String, OpenStackDeploymentSpec) -> BoxFuture<'static, CatalogWithFindings> + Send + Sync>;
 
@@ -81,8 +81,9 @@ pub type CatalogOf =
 /// the checks that need these properties.
 const OBSERVATION_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A function that returns the properties of the cluster that are needed to check a spec with a catalogue. Its first
-/// argument is the owner label of the cloud.
+/// A function that returns the properties of the cluster that the webhook needs to check a spec.
+///
+/// Its arguments are the owner label of the cloud, the spec and the catalogue.
 pub type ClusterInfoOf =
     Arc<dyn Fn(String, OpenStackDeploymentSpec, Arc<Catalog>) -> BoxFuture<'static, ClusterInfo> + Send + Sync>;
 
@@ -92,7 +93,7 @@ const NOVA_TIMEOUT: Duration = Duration::from_secs(3);
 /// A function that returns why a resource may not be deleted; `None` if it may be deleted.
 pub type DeletionObstacleOf = Arc<dyn Fn(OpenStackDeployment) -> BoxFuture<'static, Option<String>> + Send + Sync>;
 
-/// The functions with which the webhook gets the catalogue and the properties of the cluster from the operator.
+/// The functions through which the webhook gets data from the operator.
 #[derive(Clone)]
 pub struct Sources {
     /// Returns the catalogue for a spec.
@@ -169,8 +170,8 @@ impl Reviewer {
         let text = |field: &str| review["request"][field].as_str().unwrap_or_default().to_owned();
         let namespace = text("namespace");
         let owner = owner_label(&namespace, &text("name"));
-        // If the review has no spec to check, use the catalogue without additions: the response does not depend on
-        // them.
+        // If the review has no spec to check, use the catalogue without additions, because the response does not depend
+        // on additions.
         let shared = Arc::clone(&review);
         let spec = self.worker.run(move || spec_to_check(&shared)).await.ok_or(NO_RESULT)?;
         let catalog = catalog_of(namespace, spec.clone().unwrap_or_default());
@@ -255,7 +256,8 @@ mod tests {
         Reviewer { known, schemas: Arc::new(schemas), worker: Worker::start(1).unwrap() }
     }
 
-    /// Returns why a resource may not be deleted: `full` has instances, and for `silent`, Nova never responds.
+    /// Returns why a test's resource may not be deleted. The cloud `full` has instances; the Nova of `silent` never
+    /// responds, so the function does not return.
     async fn obstacle(deployment: OpenStackDeployment) -> Option<String> {
         match deployment.metadata.name.as_deref() {
             Some("full") => Some("Nova has instances".into()),
@@ -289,7 +291,9 @@ mod tests {
         response_to(reviewer, presets, &json!({}), old).await
     }
 
-    /// Returns the response to a spec with `presets` and with the additional fields in `more`.
+    /// Returns the webhook's response to a resource whose spec contains `presets` and the fields in `more`.
+    ///
+    /// `old` is the stored resource.
     async fn response_to(reviewer: &Reviewer, presets: &[&str], more: &Value, old: Value) -> Value {
         let mut object = json!({
             "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment", "metadata": {"name": "cloud", "namespace": "openstack"},
@@ -428,7 +432,7 @@ mod tests {
         }
         assert!(starts.try_recv().is_err(), "one request waits");
         finish.send(()).unwrap();
-        starts.recv().await.expect("the waiting request starts after another one has ended");
+        starts.recv().await.expect("the waiting request must start after another request has ended");
         finish.send(()).unwrap();
         for stream in streams {
             assert!(response(stream).await.starts_with("HTTP/1.1 200 "));
@@ -470,7 +474,7 @@ mod tests {
         let missing = unknown["warnings"][1].as_str().unwrap();
         assert!(missing.starts_with("spec.presets[1]: there is no preset \"edge\""), "{missing}");
         let known = allowed_for(Level::Warning, good, existing.clone()).await;
-        assert_eq!(known["allowed"], false, "if the additions are known, the webhook rejects an unknown preset");
+        assert_eq!(known["allowed"], false, "after reading the additions, the webhook must reject an unknown preset");
         let other = allowed_for(Level::Error, "cluster.local", existing).await;
         let message = other["status"]["message"].as_str().unwrap();
         assert!(message.starts_with("spec.publicDomain: ") && !message.contains("edge"), "{message}");

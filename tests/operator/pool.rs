@@ -20,7 +20,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::world::with_timeout;
 
-/// The namespace in which the operator's chart is installed, and the name of the chart's release and service account.
+/// The namespace of the operator's chart, and the name that both the chart's release and its ServiceAccount have.
 pub const SYSTEM: (&str, &str) = ("osdpl-system", "osdpl");
 
 /// The folder of the operator's chart in the repository.
@@ -29,18 +29,21 @@ pub const CHART: &str = "deploy/osdpl";
 /// The default value of `namespaces` in the operator's chart.
 pub const DEFAULT_NAMESPACE: &str = "openstack";
 
-/// The `RoleBinding`s that the operator's chart creates in the namespaces of clouds, and in those of Rook.
+/// The `RoleBinding` that the operator's chart creates in each namespace of a cloud.
 pub const RIGHTS: &str = "osdpl-namespaced";
+
+/// The `RoleBinding` that the operator's chart creates in each namespace of Rook.
 pub const ROOK_RIGHTS: &str = "osdpl-rook";
 
 /// The maximum number of concurrent control planes. Each needs more than half a gigabyte of memory but little CPU,
 /// because tests mostly wait.
 const MAX_PLANES: usize = 8;
 
-/// The label of every namespace that a test creates; the pool deletes these namespaces.
+/// The label of every namespace that a test creates. The pool deletes namespaces with this label after the test.
 pub const TEST_LABEL: &str = "osdpl.dev/test";
 
-/// The group and kind of the cluster-scoped objects that charts install, and that the pool deletes after a test.
+/// The kinds of cluster-scoped objects that charts install, each with its API group. The pool deletes these objects
+/// after a test.
 const CLUSTER_SCOPED: [(&str, &str); 4] = [
     ("rbac.authorization.k8s.io", "ClusterRole"),
     ("rbac.authorization.k8s.io", "ClusterRoleBinding"),
@@ -71,8 +74,8 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// Takes an idle control plane from the pool, or starts a new one. Removes the objects of earlier tests,
-    /// creates the namespace, and grants the operator rights there.
+    /// Takes an idle control plane from the pool, or starts a new one. Removes the objects of earlier tests, creates
+    /// the test's namespace, and grants the operator rights in it.
     pub async fn new(namespace: &str) -> Self {
         let permit = Arc::clone(&PERMITS).acquire_owned().await.unwrap();
         let idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner).pop();
@@ -128,8 +131,8 @@ impl Plane {
         binding(namespace).create(&PostParams::default(), &copy).await.unwrap();
     }
 
-    /// Grants the operator more rights until the end of the test, with these settings of the operator's chart, each an
-    /// argument of `--set-json`. Settings of earlier calls in the same test stay.
+    /// Grants the operator more rights until the end of the test: upgrades the operator's chart with `settings`, each
+    /// an argument of helm's `--set-json`. Settings of earlier calls in the same test remain in effect.
     pub fn grant_more(&self, settings: &[String]) {
         let mut extra = self.extra_rights.lock().unwrap_or_else(PoisonError::into_inner);
         extra.extend_from_slice(settings);
@@ -144,8 +147,8 @@ impl Plane {
             install_chart(&self.cluster, &[]);
         }
         let client = self.cluster.client();
-        // Delete the Lease of the last operator, which has ended. The next operator might not notice that it has ended,
-        // and would wait until the Lease expires.
+        // Delete the Kubernetes Lease of the previous test's operator. That operator has ended, but the next operator
+        // might not notice this, and would wait until the Lease expires.
         let leases: Api<k8s_openapi::api::coordination::v1::Lease> = Api::namespaced(client.clone(), SYSTEM.0);
         match leases.delete(osdpl_operator::lease::NAME, &DeleteParams::default()).await {
             Err(kube::Error::Api(status)) if status.is_not_found() => {}
@@ -172,8 +175,8 @@ impl Plane {
         }
         let namespaces: Api<Namespace> = Api::all(client.clone());
         for namespace in namespaces.list(&ListParams::default().labels(TEST_LABEL)).await.unwrap() {
-            // Delete helm's records now, because the namespace itself is deleted only in the background. With these
-            // records, the next test's operator would manage the releases of this test.
+            // Delete helm's records now. Kubernetes deletes the namespace only later, in the background. Until then,
+            // the next test's operator would find the records, and would manage the releases of this test.
             let secrets: Api<Secret> = Api::namespaced(client.clone(), &namespace.name_any());
             let records = ListParams::default().labels("owner=helm");
             secrets.delete_collection(&DeleteParams::default(), &records).await.unwrap();
@@ -185,7 +188,8 @@ impl Plane {
     }
 }
 
-/// Installs or upgrades the operator's chart with only these settings, each an argument of `--set-json`.
+/// Installs or upgrades the operator's chart. `settings` are arguments of helm's `--set-json`. Settings of an earlier
+/// install are reset.
 pub fn install_chart(cluster: &Cluster, settings: &[String]) {
     let chart = Path::new(env!("CARGO_MANIFEST_DIR")).join(CHART);
     install_chart_from(&chart, cluster, settings);
@@ -203,9 +207,9 @@ pub fn install_chart_from(chart: &Path, cluster: &Cluster, settings: &[String]) 
 
 /// Deletes an object, removes its finalizers, and waits until it is deleted.
 ///
-/// The function removes osdpl's finalizers, because no operator runs at this time that could do it. It also removes the
-/// finalizer that the API server sets on CRDs. With this finalizer, a CRD is deleted only after its instances. If the
-/// API server can't list the instances, it retries only minutes later, which is too long for a test.
+/// The function removes osdpl's finalizers, because no operator runs that could remove them. On a CRD, it removes the
+/// finalizer with which the API server deletes the CRD's instances first. If the API server can't list the instances,
+/// it retries only minutes later, which is too long for a test.
 async fn remove<K>(api: &Api<K>, object: &K)
 where
     K: Clone + std::fmt::Debug + DeserializeOwned + ResourceExt + Send + 'static,

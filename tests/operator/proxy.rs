@@ -1,8 +1,9 @@
-//! A proxy between the operator, with its helm processes, and the API server. A test sets one rule, which decides what
-//! happens to each request.
+//! A proxy between the API server and two kinds of clients: the operator and its helm processes. A test sets one rule,
+//! which decides what the proxy does with each request.
 //!
-//! The proxy terminates TLS with its own certificate, and passes requests and responses on unchanged. Each connection of
-//! a client has a connection of its own to the API server; if one of them ends, the proxy ends the other one.
+//! The proxy terminates TLS with its own certificate, and passes requests and responses on unchanged. For each
+//! connection of a client, the proxy opens a separate connection to the API server. If either of these two connections
+//! ends, the proxy ends the other one.
 
 mod tests;
 
@@ -43,14 +44,14 @@ pub struct Proxy {
     server: JoinHandle<()>,
 }
 
-/// A request as the rule sees it. Its text names the client, the method and the object.
+/// A request as the rule sees it. As text, it consists of the client, the method and the path of the object.
 #[derive(Clone)]
 pub struct Request {
     pub method: Method,
     pub uri: Uri,
-    /// The header `User-Agent`. That of helm begins with `Helm/`.
+    /// The header `User-Agent`, which begins with `Helm/` if helm sent the request.
     pub agent: String,
-    /// The number of the client's connection, which counts from 0.
+    /// The number of the client's connection. The first connection to the proxy has the number 0.
     pub connection: u64,
 }
 
@@ -60,7 +61,8 @@ pub enum Answer {
     Forward,
     /// Forwards the request, waits for the response, calls the function, and never delivers the response.
     Lose(Box<dyn FnOnce() + Send>),
-    /// Does not forward the request, and responds with this status, as the API server does. 429 has `Retry-After: 1`.
+    /// Does not forward the request, and sends the API server's error response for this HTTP status. For 429, the
+    /// response contains the header `Retry-After: 1`.
     Refuse(u16),
     /// Does not forward the request, and never responds.
     Stall,
@@ -70,9 +72,9 @@ type Rule = Box<dyn FnMut(&Request) -> Answer + Send>;
 
 struct Shared {
     rule: Mutex<Rule>,
-    /// The number of connections so far.
+    /// The number of connections that clients have opened so far.
     opened: AtomicU64,
-    /// The connections with smaller numbers are stalled.
+    /// All connections whose number is smaller than this value are stalled.
     stalled: Arc<AtomicU64>,
     acceptor: TlsAcceptor,
     connector: TlsConnector,
@@ -80,7 +82,7 @@ struct Shared {
 }
 
 impl Proxy {
-    /// Starts a proxy for the operators of this test, which forwards all requests until the test sets a rule.
+    /// Starts a proxy for the operators of this test. The proxy forwards all requests until the test sets a rule.
     pub async fn start(world: &World) -> Self {
         let mut kubeconfig = Kubeconfig::read_from(&world.plane().operator).unwrap();
         let cluster = kubeconfig.clusters[0].cluster.as_mut().unwrap();
@@ -148,7 +150,7 @@ fn acceptor() -> (TlsAcceptor, String) {
     (TlsAcceptor::from(Arc::new(config)), certificate.pem())
 }
 
-/// Returns a TLS connector that trusts the certificate in this file.
+/// Returns a TLS connector that trusts the certificate in the file `trusted`.
 pub fn connector(trusted: &str) -> TlsConnector {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_file(trusted).unwrap()).unwrap();
@@ -171,7 +173,8 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     }
 }
 
-/// Serves a connection until the client or the API server ends it. Returns `None` if one of them can't be connected.
+/// Serves a connection until the client or the API server ends it. Returns `None` if the connection to the client or to
+/// the API server fails.
 async fn serve(stream: Stallable, shared: Arc<Shared>) -> Option<()> {
     let number = stream.number;
     let client = shared.acceptor.accept(stream).await.ok()?;
@@ -233,8 +236,8 @@ fn refusal(code: u16) -> Response<Either<Incoming, Full<Bytes>>> {
     response.body(Either::Right(Full::from(status.to_string()))).unwrap()
 }
 
-/// The connection of a client. It neither reads nor writes anything while it is stalled. It is never woken then, because
-/// a stalled connection never continues.
+/// The connection of a client, which the proxy can stall. A stalled connection neither reads nor writes anything, and
+/// never continues. So no waker is registered for it.
 struct Stallable {
     stream: TcpStream,
     number: u64,

@@ -13,8 +13,8 @@ use crate::world::{World, now, run_test};
 
 fn cloud(overrides: &Value) -> Value {
     let mut spec = services(&["mariadb", "memcached"]);
-    // Omit an empty map. If an earlier spec had overrides, server-side apply would set the field to null instead of an
-    // empty map.
+    // If there are no overrides, omit the field. If an earlier spec had overrides, server-side apply would turn an
+    // empty map into null.
     if *overrides != json!({}) {
         spec["services"]["memcached"]["releases"]["memcached"] = overrides.clone();
     }
@@ -49,8 +49,8 @@ fn runs(world: &World) -> Vec<String> {
     world.helm_runs().iter().map(|run| format!("{} {}", run.verb(), run.release())).collect()
 }
 
-/// Removes two labels from all of helm's records, as if an older version of the operator had written them: it did not
-/// set these labels.
+/// Removes two labels from all of helm's records, because an older version of the operator wrote records without these
+/// labels.
 async fn remove_labels(world: &World) {
     let secrets = world.api::<Secret>();
     for record in secrets.list_metadata(&ListParams::default().labels("owner=helm")).await.unwrap() {

@@ -43,7 +43,8 @@ impl World {
 fn sets_keystone_in_rook_store_before_waiting_for_urls() {
     run_test("rgw-rook", async |world| {
         let rook = Rook::new(world).await;
-        // Grant the operator rights in Rook's namespace: it writes a Secret into the namespace of the object store.
+        // Grant the operator rights in Rook's namespace. The object store is in this namespace, and the operator writes
+        // a Secret next to it.
         world.permit(&rook.namespace).await;
         rook.create_crds().await;
         rook.set_cluster_state("Ready", "HEALTH_OK", FSID).await;
@@ -81,7 +82,7 @@ fn sets_keystone_in_rook_store_before_waiting_for_urls() {
             (others_are_ready && waiting_message(cloud)?.contains("has no endpoints yet"))
                 .then(|| cloud.child("ceph-rgw").message)
         };
-        let message = world.until("all releases except the object store are deployed", is_waiting).await;
+        let message = world.until("keystone is ready, and ceph-rgw waits for the endpoints of the object store", is_waiting).await;
         assert!(message.contains("CephObjectStore") && message.contains("has no endpoints yet"), "{message}");
 
         rook.set_endpoint("objects", "http://rook-ceph-rgw-objects.rook.svc:80").await;

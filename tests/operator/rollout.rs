@@ -78,8 +78,8 @@ impl World {
     }
 }
 
-/// Watches the pods of the data plane. For each component, records the maximum number of nodes that had no ready pod at
-/// the same time.
+/// Watches the pods of the data plane. For each component, records the maximum number of nodes on which the component
+/// had no ready pod at the same time.
 struct Gaps {
     most: Arc<Mutex<BTreeMap<String, usize>>>,
     watch: tokio::task::JoinHandle<()>,

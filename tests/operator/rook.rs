@@ -107,8 +107,8 @@ fn requests_pools_from_rook_and_keeps_them_on_deletion() {
     });
 }
 
-/// Returns a function that looks for the condition `CephReady` with this reason and this text in its message, and
-/// returns the message.
+/// Returns a function that returns the message of the condition `CephReady` if the condition has this reason and the
+/// message contains this text.
 fn condition_with(reason: &'static str, text: &'static str) -> impl FnMut(&OpenStackDeployment) -> Option<String> {
     move |cloud| {
         let condition = cloud.condition(condition::CEPH_READY)?;
@@ -188,8 +188,8 @@ fn access_admin_passes_the_admin_key_to_charts() {
         assert_eq!(secret.type_.as_deref(), Some("kubernetes.io/rbd"));
         assert_eq!(secret.data.unwrap()["key"].0, GLANCE.as_bytes());
 
-        // With `access: admin`, a Job of each chart writes a keyring, for which the pods of the chart wait. The pods of
-        // these Jobs are simulated and write nothing, so the test writes the keyrings.
+        // With `access: admin`, a Job of each chart writes a keyring, and the other pods of the chart wait for this
+        // keyring. The simulated pods of these Jobs write nothing, so the test writes the keyrings.
         let job = world.until_object::<Job>(
             "the chart's Job that creates Glance's pool exists",
             "glance-storage-init",

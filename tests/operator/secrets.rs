@@ -8,7 +8,7 @@ use kube::api::ListParams;
 use crate::world::World;
 
 impl World {
-    /// Returns the credentials in osdpl's Secret of a service, by their names.
+    /// Returns the credentials that osdpl generated for a service, by the names of the credentials.
     pub async fn credentials(&self, service: &str) -> std::collections::BTreeMap<String, String> {
         let name = format!("{}-credentials-{service}", crate::cloud::NAME);
         let secret = self.api::<Secret>().get(&name).await.unwrap();

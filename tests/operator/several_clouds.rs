@@ -1,5 +1,5 @@
 //! Tests two OpenStackDeployments in one cluster. Until the older one is deleted, the operator manages only the older
-//! one, and reports this in the status of the younger one.
+//! one. The status of the younger one then names the older one.
 
 use std::collections::BTreeMap;
 
@@ -73,8 +73,8 @@ async fn until(
     with_timeout(what, found).await.unwrap().unwrap()
 }
 
-/// Returns the uid of each claim and the content of each Secret of osdpl in a namespace. The key of the map is the name
-/// of the object.
+/// Returns the data of a cloud in a namespace: the uid of each PersistentVolumeClaim, and the content of each Secret of
+/// osdpl. The keys of the returned map are the names of these objects.
 async fn data(client: &Client, namespace: &str) -> BTreeMap<String, Value> {
     let claims: Api<PersistentVolumeClaim> = Api::namespaced(client.clone(), namespace);
     let claims = claims.list(&ListParams::default()).await.unwrap().items.into_iter();
@@ -128,8 +128,8 @@ fn cloud_keeps_the_objects_of_a_detached_cloud_with_its_name() {
         // to mariadb of the first cloud.
         let mut other = services(&["memcached", "rabbitmq"]);
         other["services"]["memcached"]["external"] = json!({"host": "192.0.2.8"});
-        // The second cloud sets one of the first cloud's labels on the same node, too. It may remove its own labels
-        // without approval.
+        // The first cloud has already set one of the labels that the second cloud sets on this node. With the approval
+        // `Automatic`, the operator may remove the second cloud's labels later.
         let gateway = json!({"names": [node.clone()]});
         let rollout = json!({"approval": "Automatic", "batchSize": "100%", "pauseSeconds": 0});
         other["nodes"] = json!({"roles": {"gateway": gateway}, "rollout": rollout});
@@ -146,7 +146,7 @@ fn cloud_keeps_the_objects_of_a_detached_cloud_with_its_name() {
     });
 }
 
-/// Returns the uid and the content of the objects of Ceph and of the external service that the detached cloud uses.
+/// Returns the uid and the content of each object with which the detached cloud uses Ceph and the external memcached.
 async fn kept_objects(world: &World) -> Vec<(Option<String>, Value)> {
     let map = world.api::<ConfigMap>().get("ceph-etc").await.unwrap();
     let keyring = world.api::<Secret>().get("images-rbd-keyring").await.unwrap();

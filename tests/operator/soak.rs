@@ -31,7 +31,7 @@ const PAUSE: Duration = Duration::from_secs(15);
 /// changed releases have three revisions, the maximum that helm keeps.
 const WARM_UP: usize = 2 * changes::KINDS;
 
-/// The label of nodes that get the role of compute nodes.
+/// The label by which the spec selects compute nodes.
 pub const RACK: (&str, &str) = ("rack", "soak");
 
 /// Returns a spec with instances, and images and volumes on Ceph.
@@ -86,7 +86,8 @@ fn writes_only_with_a_cause_and_does_not_grow() {
             let next = Instant::now() + Duration::from_mins(1);
             soak.round(round).await;
             tokio::time::sleep_until(next.max(Instant::now() + PAUSE)).await;
-            // On a slow machine, a round takes longer than a minute. So also wait until enough pods have died.
+            // On a slow machine, a round takes longer than a minute, so fewer pods die in the given time. So the test
+            // continues until also the number of dead pods is at least the number of minutes.
             let is_complete = died(&soak) as u64 >= minutes();
             if is_complete && Instant::now() >= end && (round + 1) % changes::KINDS == 0 {
                 break;
@@ -100,7 +101,7 @@ fn writes_only_with_a_cause_and_does_not_grow() {
     });
 }
 
-/// Returns what the operator did in the test, from its metrics.
+/// Returns the numbers of reconcile passes and of failed passes, from the operator's metrics.
 fn passes(operator: &crate::operator::Operator) -> String {
     let metric = |name| operator.metric(name, "");
     format!("{} passes, {} failed", metric("osdpl_reconciles_total"), metric("osdpl_reconcile_failures_total"))

@@ -14,17 +14,17 @@ use crate::world::{World, now, run_test, with_timeout};
 /// The smallest cloud in which a change of one release can affect another: two releases without hooks.
 const SMALL: [&str; 2] = ["mariadb", "memcached"];
 
-/// Changes a field of the spec that has no effect on releases. The change triggers a pass, which only writes the
-/// observed generation into the status. If the pass had other actions, the operator would start them before it writes
-/// the status.
+/// Triggers a pass by a change of the spec that has no effect on releases, and waits until the pass has written the
+/// status. The pass should only write the observed generation. The operator starts any other action before this write,
+/// so a test can check afterwards that there was none.
 async fn trigger(world: &World, spec: &mut serde_json::Value) {
     spec["deletionPolicy"] = if spec["deletionPolicy"] == "Retain" { json!("Purge") } else { json!("Retain") };
     world.apply(spec).await;
     world.until_ready().await;
 }
 
-/// Checks that the operator has started no helm process since the test counted `helm_runs`. Also checks that the
-/// operator wrote only the status after `since`: once for each call of [`trigger`], whose number is `triggers`.
+/// Checks that the number of helm processes is still `helm_runs`. Also checks that the operator wrote only the status
+/// after `since`: once for each call of [`trigger`]. The number of these calls is `triggers`.
 async fn check_idle(world: &World, since: k8s_openapi::jiff::Timestamp, helm_runs: usize, triggers: usize) {
     let are_logged = async {
         // A watch may report a write to the test before the API server adds the write to its audit log. So wait until

@@ -12,8 +12,8 @@ use crate::cloud::services;
 use crate::proxy::{Answer, Proxy, Request};
 use crate::world::{run_test, with_timeout};
 
-/// Makes the API server never respond to requests that `is_selected` selects. Returns a notification of the first such
-/// request.
+/// Makes the proxy never respond to requests that `is_selected` selects. The returned `Notify` is notified of the first
+/// of these requests.
 fn stall(proxy: &Proxy, is_selected: fn(&Request) -> bool) -> Arc<Notify> {
     let stalled = Arc::<Notify>::default();
     let first = Arc::clone(&stalled);
@@ -49,7 +49,8 @@ fn ends_at_its_start_although_the_api_server_does_not_respond() {
 fn ends_during_a_pass_that_waits_for_the_api_server() {
     run_test("stop-pass", async |world| {
         let proxy = Proxy::start(world).await;
-        // Clients that have sent half a request must not delay the end, either.
+        // Send half a request to the operator's metrics server. A client that does this must not delay the operator's
+        // end.
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
         let listen = ["--metrics-listen", &address];
         let operator = world.operator().through(&proxy).arguments(&listen).start().await;

@@ -1,19 +1,20 @@
 //! Kills the operator and its helm processes with SIGKILL at each write of a cloud's life, starts a new operator, and
 //! checks that the cloud converges.
 //!
-//! A proxy counts the writes of the operator and helm in a phase: install, upgrade or deletion. A phase ends when the
-//! operator has nothing left to do. At write *n* the proxy waits until the API server has done the write, withholds the
-//! response, and lets nothing pass any more. Then the test kills all processes. A kill *before* write *n* would have
-//! the same effect as a kill after write *n* − 1, so the test covers both.
+//! A cloud's life has three phases: install, upgrade and deletion. A phase ends when the operator has nothing left to
+//! do. A proxy counts the writes of the operator and helm in each phase. At write *n*, the proxy waits until the API
+//! server has done the write, and withholds the response. From then on, it forwards no request. Then the test kills all
+//! processes. A kill *before* write *n* would have the same effect as a kill after write *n* − 1, so the test covers
+//! both.
 //!
-//! The operator installs releases in parallel, so the order of writes differs between runs. So *n* does not identify a
-//! write, and each run prints the write after which it killed. The number of writes differs, too. So a sweep increases
-//! *n* until *n* is greater than the number of writes without a kill, and several runs in succession have fewer writes
-//! than their *n*.
+//! The operator installs releases in parallel, so the order and the number of writes differ between runs. Because the
+//! order differs, *n* does not identify a write, so each run prints the write after which it killed. Because the number
+//! differs, one run with fewer than *n* writes does not end a sweep. The sweep increases *n* until several successive
+//! runs have fewer writes than their *n*, and *n* is greater than the number of writes in a run without a kill.
 //!
 //! Each run has a new namespace. To save time, all phases of a run use this namespace. Each phase has its own kill, and
-//! begins when the cloud has converged after the kill before. With the deletion policy `Retain`, a sweep kills in every
-//! phase; with the other policies, only during the deletion.
+//! begins when the cloud has converged after the kill in the previous phase. With the deletion policy `Retain`, a sweep
+//! kills in every phase. With the other policies, it kills only during the deletion.
 
 mod cycle;
 mod keys;
@@ -41,11 +42,10 @@ const EXTERNAL: &str = "external-broker";
 /// The number of control planes that a sweep uses at once, for each processor.
 const PLANES_PER_PROCESSOR: usize = 3;
 
-/// The number of successive runs of a phase that must have fewer writes than their kill points, before the sweep of the
-/// phase ends.
+/// The sweep of a phase ends after this number of successive runs that did not reach their kill point in the phase.
 const MISSES: usize = 3;
 
-/// A sweep may miss one in this number of writes, because the number of writes differs between runs.
+/// A sweep may leave one in this number of writes without a kill, because the number of writes differs between runs.
 const TOLERANCE: usize = 12;
 
 /// A kill point that no run reaches.
@@ -67,9 +67,9 @@ struct Cloud {
 }
 
 impl Cloud {
-    /// Returns a cloud with three releases: a database, a cache and Keystone. Keystone has hook Jobs before and after
-    /// its objects, a pre-delete hook, and Secrets with keys. Its broker is outside of the cluster. Jobs that only
-    /// repeat what other Jobs do are disabled.
+    /// Returns a cloud with three releases: a database, a cache and Keystone. Keystone has hook Jobs that run before
+    /// and after the install of its other objects, a pre-delete hook, and Secrets with keys. Its message broker is
+    /// outside of the cluster. Jobs that only repeat what other Jobs do are disabled.
     fn keystone() -> Self {
         let mut spec = services(&["keystone", "mariadb", "memcached"]);
         let credentials = json!({"admin": {"name": EXTERNAL, "key": "admin"}});
@@ -121,7 +121,7 @@ impl Cloud {
         Self { spec, upgraded, policy, swept: &Phase::ALL, releases: 3, keys: &[], arguments: Vec::new() }
     }
 
-    /// Returns the same cloud with this deletion policy. A sweep of the result kills only during the deletion.
+    /// Returns the same cloud with this deletion policy. A sweep of the returned cloud kills only during the deletion.
     fn deleted_with(mut self, policy: DeletionPolicy) -> Self {
         for spec in [&mut self.spec, &mut self.upgraded] {
             spec["deletionPolicy"] = json!(policy);
@@ -152,7 +152,7 @@ struct Log(Mutex<Run>);
 struct Run {
     /// The current phase, its kill point, and the write after which the test killed the processes, as text.
     now: String,
-    /// The phases that have passed, each with whether the test killed the processes in it, and its number of writes.
+    /// The completed phases. For each phase: whether the test killed the processes in it, and the number of its writes.
     passed: Vec<(Phase, bool, usize)>,
 }
 
@@ -178,7 +178,7 @@ impl Log {
     }
 }
 
-/// Runs one cycle on a control plane of its own. Returns the phases that have passed, and the failure of the next one.
+/// Runs one cycle on its own control plane. Returns the log of the run, and the failure if a phase failed.
 fn run(name: &str, cloud: &Cloud, points: Points) -> (Run, Option<String>) {
     let log = Log::default();
     let cycle = || run_test(name, async |world| Box::pin(cycle::run(world, cloud, points, &log)).await);
@@ -193,11 +193,11 @@ fn run(name: &str, cloud: &Cloud, points: Points) -> (Run, Option<String>) {
 /// The progress of a sweep.
 #[derive(Default)]
 struct Sweep {
-    /// The number of writes of each phase without a kill.
+    /// The number of writes of each phase in a run without a kill.
     reference: [usize; 3],
     runs: usize,
-    /// The number of successive runs of each phase that had fewer writes than their kill points, and whose kill points
-    /// were greater than the reference.
+    /// For each phase: the number of successive runs that did not reach their kill point. Only runs whose kill point is
+    /// greater than the reference count.
     misses: [usize; 3],
     /// The number of kills in each phase.
     kills: [usize; 3],
@@ -232,13 +232,14 @@ impl Sweep {
         self.failures.extend(failure);
     }
 
-    /// Checks that the sweep has killed at nearly each write of each phase, or at nearly each sampled one.
+    /// Checks that the sweep has killed at nearly every write of each phase. With `samples`, checks only the sampled
+    /// writes.
     fn check(&self, samples: Option<usize>) {
         assert!(self.failures.is_empty(), "{}", self.failures.join("\n"));
         for (kills, writes) in self.kills.iter().zip(self.reference) {
             let points = samples.unwrap_or(writes);
             let least = points - points / TOLERANCE;
-            assert!(*kills >= least, "too few kills: {:?} in the phases, of {:?} writes", self.kills, self.reference);
+            assert!(*kills >= least, "too few kills in the phases: {:?}, although there are {:?} writes", self.kills, self.reference);
         }
     }
 }
@@ -279,7 +280,8 @@ fn sweep(name: &str, cloud: &Cloud, samples: Option<usize>) {
     sweep.check(samples);
 }
 
-/// Kills once in each phase and under each deletion policy, and during the install of a second cloud.
+/// Runs one cloud for each deletion policy, and kills at one write in some phases. Together, the runs have kills in
+/// each phase, and during the deletion under each policy.
 #[test]
 fn a_sample_of_kills_converges() {
     for (policy, points) in [
@@ -326,8 +328,8 @@ fn a_short_run_does_not_end_a_sweep() {
         (Run { passed, ..Run::default() }, None)
     };
     let mut sweep = Sweep { reference: [5; 3], ..Sweep::default() };
-    // The kill point of run n is write n. So runs 2 and 7 to 9 have fewer writes than their kill points. Run 6 has one
-    // write more than the reference.
+    // Run n kills at write n. Runs 2 and 7 to 9 have fewer than n writes, so they do not reach their kill points. Run 6
+    // has one write more than the reference.
     for writes in [5, 1, 5, 5, 5, 6, 5, 5, 5] {
         let points = sweep.next(&Phase::ALL, None).expect("the sweep continues");
         sweep.note(points, run(writes, points));

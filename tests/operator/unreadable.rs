@@ -32,8 +32,8 @@ async fn create_deep_resource(world: &World) {
 fn deeply_nested_resource_affects_only_itself() {
     run_test("unreadable-deep", async |world| {
         world.apply(&services(&["memcached"])).await;
-        // Create the second resource in a later second. The creation times of objects have whole seconds, and with
-        // equal times, either resource could take precedence.
+        // Wait, so that the second resource is younger. The creation times of objects have whole seconds. With equal
+        // times, either resource could take precedence.
         tokio::time::sleep(std::time::Duration::from_secs(1)).await;
         create_deep_resource(world).await;
         let _operator = world.operator().start().await;

@@ -26,7 +26,7 @@ const RELEASES: [&str; 4] = ["keystone", "mariadb", "memcached", "rabbitmq"];
 
 /// A version of osdpl.
 struct Version {
-    /// The name of the pod in which its operator runs.
+    /// The name of the pod in which the operator of this version runs.
     pod: &'static str,
     program: PathBuf,
     /// The operator's chart, which contains the CRDs.
@@ -82,7 +82,7 @@ struct Kept {
 }
 
 impl World {
-    /// Waits until the cloud is Ready, and returns what an update must keep.
+    /// Waits until the cloud is Ready, and returns what an update of the operator must not change.
     async fn kept(&self) -> Kept {
         let status = self.until_ready().await.status();
         let secrets = self.api::<Secret>().list(&ListParams::default()).await.unwrap();
@@ -103,7 +103,7 @@ impl World {
         }
     }
 
-    /// Waits until the operator has completed a pass as the leader, and checks that nothing has changed.
+    /// Waits until `leader` has completed a pass as the leader, and checks that everything in [`Kept`] is as `before`.
     async fn check_kept(&self, step: &str, leader: (&Operator, &Version), before: &Kept) {
         self.until_holder(leader.1.pod).await;
         leader.0.finds_ready(RELEASES.len() as u64).await;
@@ -166,7 +166,8 @@ fn updates_to_this_version_and_back_change_no_release() {
         world.check_kept("the newer operator", (&new, &this), &kept).await;
         world.change(&mut spec, 400, &mut kept).await;
 
-        // Go back to the older version. As in a rollback by helm, its chart with the permissions and CRDs comes first.
+        // Go back to the older version. Install its chart with the permissions and CRDs before its operator starts, as
+        // a rollback by helm does.
         previous.install(world);
         let old = previous.start(world).await;
         world.check_kept("both operators, the newer one active", (&new, &this), &kept).await;

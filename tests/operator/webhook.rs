@@ -26,7 +26,7 @@ pub struct Webhook {
 }
 
 impl Webhook {
-    /// Chooses a free port, and the files of the certificate and its key in the test's folder.
+    /// Chooses a free port for the webhook, and the paths of the certificate and its key in the test's folder.
     pub fn new(world: &World) -> Self {
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let [certificate, key] = ["tls.crt", "tls.key"].map(|name| world.folder.path().join(name));
@@ -56,7 +56,8 @@ impl Webhook {
         .map(str::to_owned)
     }
 
-    /// Registers the webhook at the API server, which trusts this certificate.
+    /// Registers the webhook at the API server. In calls of the webhook, the API server trusts only the certificate
+    /// `authority`.
     pub async fn register(&self, world: &World, authority: &str) {
         let api: Api<ValidatingWebhookConfiguration> = Api::all(world.client.clone());
         let url = format!("https://{}/validate", self.address);

@@ -42,7 +42,7 @@ pub struct World {
     /// The namespaces in which the operator has rights; empty if it has rights in all namespaces.
     permitted: Mutex<Vec<String>>,
     allows_errors: AtomicBool,
-    /// Collects the secrets that must not be visible.
+    /// Collects the secrets of the test. After the test, no object and no file may show any of them.
     pub collector: Collector,
 }
 
@@ -94,9 +94,9 @@ impl World {
         Self { lease, client, namespace, folder, permitted, allows_errors, collector }
     }
 
-    /// Grants operators that the test starts afterwards rights in a namespace, as if the value `namespaces` of the
-    /// operator's chart contained it. Creates the namespace if it does not exist. Without this call, operators have
-    /// rights only in the test's own namespace.
+    /// Grants the operator rights in a namespace, as the operator's chart does for the namespaces in its value
+    /// `namespaces`. Creates the namespace if it does not exist. Only operators that the test starts afterwards use
+    /// these rights. Without this call, operators have rights only in the test's own namespace.
     pub async fn permit(&self, namespace: &str) {
         let metadata = json!({"name": namespace, "labels": {TEST_LABEL: "true"}});
         let object = Patch::Apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}));
@@ -115,8 +115,8 @@ impl World {
         self.permitted.lock().unwrap().retain(|permitted| permitted != namespace);
     }
 
-    /// Grants operators that the test starts afterwards rights in all namespaces, with the value `rbac.clusterWide` of
-    /// the operator's chart.
+    /// Grants the operator rights in all namespaces, with the value `rbac.clusterWide` of the operator's chart. Only
+    /// operators that the test starts afterwards use these rights.
     pub fn permit_all(&self) {
         self.plane().grant_more(&["rbac.clusterWide=true".to_owned()]);
         self.permitted.lock().unwrap().clear();
@@ -137,7 +137,7 @@ impl World {
         &self.plane().cluster
     }
 
-    /// Whether a namespace belongs to this test: its own namespace, and those whose names begin with its name.
+    /// Whether a namespace is the test's own namespace, or another one that the test has created. See [`is_of`].
     pub fn owns(&self, namespace: &str) -> bool {
         is_of(&self.namespace, namespace)
     }
@@ -177,8 +177,8 @@ impl World {
         self.allows_errors.store(true, Ordering::Relaxed);
     }
 
-    /// Checks that no operator of the test panicked. Unless the test allows errors, also checks that none logged an error
-    /// of osdpl's code, or sent a request that the API server forbids.
+    /// Checks that no operator of the test panicked. Unless the test allows errors, also checks that osdpl's code
+    /// logged no error, and that the API server forbade no request of an operator.
     fn check_no_errors(&self) {
         let allows_errors = self.allows_errors.load(Ordering::Relaxed);
         for line in self.operator_log().lines() {
@@ -224,7 +224,8 @@ impl World {
     }
 }
 
-/// Whether `namespace` is the namespace `own` of a test, or another one that this test has created.
+/// Whether `namespace` is the namespace `own` of a test, or another one that this test has created. The names of all
+/// namespaces of a test begin with `own`.
 pub fn is_of(own: &str, namespace: &str) -> bool {
     namespace.strip_prefix(own).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
 }

@@ -62,7 +62,7 @@ fn check_marks(schema: &Value, location: &str, wrong: &mut Vec<String>) {
         let is_text = |name: &str| schema["properties"][name]["type"] == "string" && is_needed(name);
         if schema[MARK] != true || schema["type"] != "object" || !is_text("name") || !is_text("key") {
             wrong.push(format!(
-                "{location}: {MARK} may only mark an object with the required strings name and key; change the schema or remove the mark"
+                "{location}: {MARK} may only mark an object whose properties name and key are required strings; change the schema or remove the mark"
             ));
         }
     }
@@ -116,7 +116,7 @@ mod tests {
         assert_eq!(
             wrong,
             [
-                "schema.properties.list.items: x-osdpl-secret may only mark an object with the required strings name and key; change the schema or remove the mark"
+                "schema.properties.list.items: x-osdpl-secret may only mark an object whose properties name and key are required strings; change the schema or remove the mark"
             ]
         );
     }

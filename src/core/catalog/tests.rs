@@ -147,7 +147,7 @@ fn rejects_secret_conditions_and_wrong_marks() {
                    default: {name: red}\nfragments:\n- when: \"secret({'name': 'a', 'key': 'b'}) == 'x'\"\n";
     let errors = Catalog::load(&files(&[("values/features/colour.yaml", feature)])).unwrap_err().to_string();
     for expected in [
-        "values/features/colour.yaml: schema.properties.name: x-osdpl-secret may only mark an object with the required strings name and key",
+        "values/features/colour.yaml: schema.properties.name: x-osdpl-secret may only mark an object whose properties name and key are required strings",
         "values/features/colour.yaml: the condition `secret({'name': 'a', 'key': 'b'}) == 'x'` reads a secret, but its result is visible",
     ] {
         assert!(errors.contains(expected), "{errors}");

@@ -276,8 +276,8 @@ fn empty(spec: &OpenStackDeploymentSpec, catalog: &Catalog, chosen: &Chosen) -> 
 
 /// Returns the external services with their hosts and ports.
 ///
-/// Adds an error for each service that can't be external. Also adds an error for each credential that an external
-/// service requires from a Secret of the user, if the spec names no such Secret.
+/// Adds an error for each service that can't be external. If the user must store a credential of an external
+/// service in a Secret, but the spec does not name this Secret, adds an error for the credential.
 fn external(
     namespace: &str,
     spec: &OpenStackDeploymentSpec,

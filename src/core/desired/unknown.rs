@@ -101,7 +101,7 @@ fn location(layer: &Layer, catalog: &Catalog) -> Option<String> {
     }
 }
 
-/// A key in a layer that a chart does not know.
+/// A key that a layer sets, but that the chart does not know.
 struct Unknown<'a> {
     /// The path that the warning names: the path of the unknown key or, if the layer removes a value (`unset`), the
     /// path of this value.

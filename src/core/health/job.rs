@@ -48,7 +48,7 @@ impl Status {
 /// Returns the properties of a Job that osdpl needs; `None` if the Job belongs to no helm release, if a `CronJob`
 /// created the Job, or if the Job is being deleted.
 ///
-/// osdpl finds the release by helm's annotation, or by upstream's label [`RELEASE_GROUP`] on the Job or its pod
+/// osdpl finds the release by helm's annotation, or by the charts' label [`RELEASE_GROUP`] on the Job or its pod
 /// template. osdpl skips the Jobs of a `CronJob`, because they belong to no revision of the release.
 pub fn observe(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<ObservedJob> {
     let periodic = metadata.owner_references.iter().flatten().any(|owner| owner.kind == cron::KIND);

@@ -89,8 +89,8 @@ impl Part<'_> {
             || self.before.is_some_and(known)
     }
 
-    /// Returns the status of a complete rollout, which osdpl keeps; `None` if the previous status shows no complete
-    /// rollout.
+    /// Returns the previous status without its approval if it shows a complete rollout, so that this status stays in the
+    /// resource; `None` otherwise.
     pub(super) fn completed(&self) -> Option<RolloutStatus> {
         let status = self.before.filter(|status| status.phase == RolloutPhase::Complete)?;
         Some(RolloutStatus { approved_inputs: String::new(), ..status.clone() })

@@ -199,8 +199,8 @@ impl MaintenanceController {
             let node = nodes.as_ref().and_then(|nodes| nodes.get(&other.spec.node));
             let is_waiting =
                 other.metadata.deletion_timestamp.is_none() && node.is_some() && is_open(&other.spec, snapshot.now);
-            // A started maintenance counts towards the limits of its node's roles even after the node was deleted or has
-            // lost its labels. So also use the roles in the status of the maintenance.
+            // A started maintenance counts towards the limits of its node's roles, even after the node was deleted or
+            // has lost its labels. So add the roles in the status of the maintenance to the node's current roles.
             let known_roles = other.status.iter().flat_map(|status| status.roles.iter().cloned()).filter(|_| started);
             let current_roles = node.map(|node| setting.roles_of(&node.labels)).into_iter().flatten();
             OtherMaintenance {

@@ -108,7 +108,7 @@ fn check_reports(snapshot: &Snapshot<'_>, host: &Host, progress: &mut Progress<'
     )
 }
 
-/// Returns the result of this step while it waits. If it has waited for [`BLOCKED_AFTER`], a person must act.
+/// Returns the result of this step while it waits. After [`BLOCKED_AFTER`], the result says that a person must act.
 fn wait_for(snapshot: &Snapshot<'_>, message: String) -> StepResult {
     let known = snapshot.status.steps.iter().find(|step| step.name == MaintenanceStep::Agents);
     let waits = known.filter(|step| step.state == StepState::Waiting);

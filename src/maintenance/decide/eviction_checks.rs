@@ -64,7 +64,7 @@ pub(crate) fn eviction_obstacles(
     let budgets = budgets.iter().filter(|budget| budget.refuses()).map(|budget| {
         let Budget { name, healthy, wanted, .. } = budget;
         format!(
-            "PodDisruptionBudget {name} allows no eviction: {healthy} of its pods are healthy, but {wanted} must be; make its other pods ready"
+            "PodDisruptionBudget {name} allows no eviction: {healthy} of its pods are healthy, and at least {wanted} must stay healthy; make its other pods ready"
         )
     });
     quorums.chain(budgets).collect()
@@ -100,7 +100,7 @@ mod tests {
         let found = eviction_obstacles("n1", &none, &[], &[budget(0)]);
         assert!(
             found[0]
-                .starts_with("PodDisruptionBudget o/db allows no eviction: 2 of its pods are healthy, but 2 must be")
+                .starts_with("PodDisruptionBudget o/db allows no eviction: 2 of its pods are healthy, and at least 2 must")
         );
     }
 

@@ -29,8 +29,8 @@ pub(super) struct InstanceSteps {
 
 /// Groups the instances on a node by their next step in the maintenance.
 ///
-/// The function ignores failed migrations whose id is not higher than `after`: `after` is the id of the last migration
-/// before this maintenance or before a retry.
+/// The function ignores failed migrations with an id up to `after`. `after` is the id of the newest migration when this
+/// maintenance began to migrate instances, or when a person requested a retry.
 pub(super) fn sort_instances(snapshot: &Snapshot<'_>, host: &Host, after: i64) -> InstanceSteps {
     let mut steps = InstanceSteps::default();
     let mut ready = Vec::new();

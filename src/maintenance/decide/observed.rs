@@ -92,7 +92,7 @@ pub(crate) struct Host {
     pub agents: Vec<neutron::Agent>,
 }
 
-/// Another NodeMaintenance than the one to decide about, which may have to wait for it.
+/// Another NodeMaintenance. The maintenance to decide about may have to wait for this other maintenance.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct OtherMaintenance {
     /// The name of the other NodeMaintenance.

@@ -79,8 +79,8 @@ fn insert<R: Read>(
     })
 }
 
-/// Unpacks a dependency's archive in `charts/` to the folder to which helm would unpack it: `charts/<name in its
-/// Chart.yaml>/`.
+/// Unpacks the archive of a dependency in `charts/` to the same folder as helm: `charts/<name>/`, with the name from
+/// the dependency's `Chart.yaml`.
 pub(super) fn unpack_nested(
     path: &str,
     from: &mut dyn Read,

@@ -26,7 +26,7 @@ use super::error::Error;
 use super::metadata::Metadata;
 use super::pull::Request;
 
-/// The age at which an entry of `incoming` counts as left behind by a killed process. Every pull is much shorter.
+/// The age at which an entry of `incoming` counts as left behind by a killed process. No pull takes nearly that long.
 pub(super) const STALE_AGE: Duration = Duration::from_hours(1);
 
 /// The cache folder of a chart store, with methods that read and write its files.
@@ -108,7 +108,7 @@ impl Cache {
         let record = FirstPullRecord { repository, chart, version, digest: digest.clone() };
         write(&self.record_path(request), |file| {
             file.write_all(&serde_json::to_vec_pretty(&record)?)?;
-            // Without the sync, a power failure may leave an empty record, which would block every later pull.
+            // Without `sync_all`, a power failure may leave an empty record, which would block every later pull.
             file.sync_all()
         })
     }
@@ -121,9 +121,9 @@ impl Cache {
         self.folder.join("trusted").join(format!("{chart}-{version}-{address}.json"))
     }
 
-    /// Creates an empty folder for one pull. Dropping the result removes the folder.
+    /// Creates an empty folder for one pull. Dropping the returned [`TempDir`] removes the folder.
     ///
-    /// Also removes folders that killed processes left behind.
+    /// The function also removes old folders that killed processes left behind.
     pub(super) fn incoming(&self) -> Result<TempDir, Error> {
         let folder = self.folder.join("incoming");
         let failed = |error: io::Error| Error::cache(&folder, &error);

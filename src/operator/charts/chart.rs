@@ -1,4 +1,4 @@
-//! Checks requests for charts, and the charts that the store returns.
+//! Checks requests for charts, and reads the verified charts that the store returns.
 
 use std::fmt;
 use std::fs::File;
@@ -62,8 +62,8 @@ pub struct Chart {
 pub enum LockState {
     /// The lock contains the version and the digest.
     Pinned,
-    /// The lock contains the version without a digest. If the chart comes from a repository, its content has the digest
-    /// of the first pull.
+    /// The lock contains the version without a digest. The store then accepts a chart from a repository only if the
+    /// chart has the digest of the first pull.
     VersionOnly,
     /// The lock contains another version of the chart, or does not contain the chart. The store returned this version
     /// because the folder has only this version, or because the spec requests it.
@@ -119,7 +119,7 @@ impl Chart {
         Ok(values.unwrap_or_default())
     }
 
-    /// Reads the archive, and returns the keys that the chart's templates read.
+    /// Reads the archive, and returns the keys of the values that the chart's templates read.
     ///
     /// # Errors
     /// Returns an error if the archive is missing or damaged.
@@ -167,7 +167,7 @@ impl Chart {
     }
 }
 
-/// Whether helm treats the file as a CRD (`CRDObjects`): it is below `crds/`, with the extension of a manifest.
+/// Whether helm treats the file as a CRD: the file is below `crds/` and has a manifest's extension (`CRDObjects`).
 fn is_definition(path: &str) -> bool {
     let path = Path::new(within_chart(path));
     let extension = path.extension().and_then(std::ffi::OsStr::to_str);

@@ -37,8 +37,8 @@ impl Contents {
         self.add(path, content)
     }
 
-    /// Adds a file to the chart. Skips `Chart.lock`, which differs in each package, and the files in `charts/` that
-    /// helm does not load.
+    /// Adds a file to the chart. Skips `Chart.lock` and `requirements.lock`, which differ in each package, and the
+    /// files in `charts/` that helm does not load.
     pub(super) fn add(&mut self, path: String, mut content: Vec<u8>) -> Result<(), ChartProblem> {
         let size = content.len() as u64;
         if size > MAX_FILE_SIZE {
@@ -89,8 +89,9 @@ pub(super) fn within_chart(path: &str) -> &str {
     rest
 }
 
-/// Whether [`Contents::add`] skips the file. helm does not load files in `charts/` whose name begins with `_` or `.`
-/// (`loader.LoadFiles`).
+/// Whether [`Contents::add`] skips the file: a lock file of dependencies, or a file that helm does not load.
+///
+/// helm does not load entries of `charts/` whose name begins with `_` or `.` (`loader.LoadFiles`).
 fn is_skipped(path: &str) -> bool {
     let mut rest = path;
     while let Some(after) = rest.strip_prefix("charts/") {

@@ -17,7 +17,8 @@ const PREFIX: &str = "sha256:";
 /// of the directory have the same digest, although `helm package` changes two files:
 ///
 /// * helm writes `Chart.yaml` sorted and without comments. The digest depends only on the fields of `Chart.yaml`.
-/// * helm writes a time into `Chart.lock`, and does not read the file after packaging. The digest ignores `Chart.lock`.
+/// * helm writes a time into `Chart.lock`, and does not read the file after packaging. The digest ignores `Chart.lock`,
+///   and also `requirements.lock`, the name of this file in older charts.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest(String);
 

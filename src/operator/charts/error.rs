@@ -10,7 +10,7 @@ use super::source::InvalidSource;
 /// Why the store cannot provide a chart. The error affects only the releases of that chart.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The folder or repository does not have the chart at all.
+    /// The folder or repository of the store contains no version of the chart.
     #[error(
         "chart {name} is not in {location}{looked_for}; add the chart, or name a folder or repository that has the chart"
     )]
@@ -19,11 +19,10 @@ pub enum Error {
         name: String,
         /// The folder or the address of the repository.
         location: String,
-        /// The part of the message that names the files that the store looked for: `: looked for …`; empty for a
-        /// repository.
+        /// For a folder, the text `: looked for …` with the names of the missing files; for a repository, empty.
         looked_for: String,
     },
-    /// The folder or repository has the chart, but not the version.
+    /// The folder or repository of the store contains the chart, but not in the requested version.
     #[error("chart {name} {version} is not in {location}: {found}; request an existing version, or add this version")]
     VersionMissing {
         /// The name of the chart.
@@ -35,7 +34,8 @@ pub enum Error {
         /// The versions of the chart that the folder or repository has.
         found: String,
     },
-    /// The folder has several archives or directories of the chart, and neither the request nor the lock selects one.
+    /// The folder contains several archives or directories of the chart, and neither the request nor the lock
+    /// (`values/lock.yaml`) selects one of them.
     #[error(
         "chart {name} is in {location} more than once: {candidates}; keep only one of these charts, set a version, or lock a version with `osdpl charts lock`"
     )]
@@ -47,8 +47,8 @@ pub enum Error {
         /// The archives and directories of the chart, each with its version.
         candidates: String,
     },
-    /// Neither the request nor the lock contains a version of a chart from a repository. The store does not take the
-    /// newest version, because this could change running clouds unexpectedly.
+    /// The store must pull the chart from a repository, but neither the request nor the lock names a version. The store
+    /// does not take the newest version, because a new version could change running clouds unexpectedly.
     #[error(
         "chart {name} from {location} has no version: the lock does not contain the chart; set a version, or lock a version with `osdpl charts lock --charts {location} {name}`"
     )]
@@ -58,10 +58,11 @@ pub enum Error {
         /// The address of the repository.
         location: String,
     },
-    /// The digest of the chart's content differs from the digest that the request, the lock or the first pull has.
+    /// The digest of the chart's content differs from the expected digest, which the request, the lock or the record of
+    /// the first pull contains.
     #[error(transparent)]
     DigestMismatch(Box<Mismatch>),
-    /// The chart's archive or directory is damaged, malicious or not a chart.
+    /// The archive or directory is damaged or malicious, or contains no chart.
     #[error(
         "chart {name} at {location} is not usable: {problem}; package or pull it again, and do not install it unless you trust its origin"
     )]
@@ -83,7 +84,7 @@ pub enum Error {
         /// The system's error message.
         why: String,
     },
-    /// helm cannot connect to the repository, or the response is not valid for a chart repository.
+    /// helm cannot connect to the repository, or the server does not respond as a chart repository does.
     #[error(
         "chart {name} {version} cannot be pulled from {repository}: {why}; check address, network and proxy, or use a folder filled with `osdpl charts pull` (the operator retries automatically)"
     )]
@@ -97,7 +98,7 @@ pub enum Error {
         /// helm's error message.
         why: String,
     },
-    /// The repository refuses the pull, because it requires credentials.
+    /// The repository refuses a pull without credentials.
     #[error(
         "chart {name} {version} cannot be pulled from {repository}: the repository refuses access ({why}); log in and run `osdpl charts pull`, then use the folder with the pulled charts"
     )]
@@ -111,12 +112,12 @@ pub enum Error {
         /// helm's error message.
         why: String,
     },
-    /// The disk with the folder of the cache is full.
+    /// The disk that contains the cache folder is full.
     #[error(
         "the chart cache {path} is full; free some space there or use another folder for the cache (the operator retries automatically)"
     )]
     CacheFull {
-        /// The path of the cache's folder.
+        /// The path of the cache folder.
         path: String,
     },
     /// The store cannot write or read a file of the cache.
@@ -127,7 +128,8 @@ pub enum Error {
         /// The system's error message.
         why: String,
     },
-    /// The record of a first pull is damaged. Without the record, the store could not notice that a chart changed.
+    /// The record of the chart's first pull, which contains the expected digest, is damaged. Without the digest, the
+    /// store could not notice that the chart's content changed.
     #[error(
         "the record of the first pull of chart {name} in {path} is damaged: {why}; remove this file, so that osdpl trusts the next pull"
     )]
@@ -161,7 +163,7 @@ pub enum Error {
     /// The request for a chart contains an invalid name, version or digest.
     #[error("{text:?} is not a {what}; correct it in the spec or in the catalogue")]
     InvalidName {
-        /// The refused name or version.
+        /// The refused name, version or digest.
         text: String,
         /// What the text should be: a `chart name`, a `chart version` or a `digest of a chart`.
         what: &'static str,
@@ -187,7 +189,7 @@ pub struct Mismatch {
     pub expected: Digest,
     /// The digest of the chart's content.
     pub found: Digest,
-    /// The remedy for the changed content.
+    /// What the user can do about the changed content.
     pub remedy: String,
 }
 

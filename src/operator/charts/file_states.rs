@@ -14,8 +14,8 @@ pub(crate) struct FileStates(Vec<(PathBuf, State)>);
 type State = Option<(u64, u64, i64, i64, i64, i64)>;
 
 impl FileStates {
-    /// Records the state of the file at `path`. Call this before reading the file, so that osdpl also detects a change
-    /// during the read.
+    /// Records the state of the file at `path`. Call this function before you read the file. Then osdpl detects even a
+    /// change during the read.
     pub fn record(&mut self, path: &Path) {
         self.0.push((path.to_owned(), state(path)));
     }

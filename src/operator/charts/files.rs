@@ -18,7 +18,7 @@ use super::problem::ChartProblem;
 use super::pull::Request;
 use osdpl_decide::{ChartRequest, DigestSource, ExpectedDigest};
 
-/// The cache of charts, and the lock with which the store compares charts. All methods block the calling thread.
+/// The cache of charts, and the lock with the expected digests of the charts. All methods block the calling thread.
 #[derive(Clone, Debug)]
 pub(crate) struct ChartFiles {
     pub(super) cache: Cache,
@@ -67,8 +67,8 @@ impl ChartFiles {
         Ok(CacheLookup { expected, chart })
     }
 
-    /// Checks a pulled chart, and writes its archive to the cache. Without an expected digest, also records the digest
-    /// of this first pull.
+    /// Checks a pulled chart, and writes its archive to the cache. If no digest is expected, this is the first pull of
+    /// the chart, so the function also records the digest.
     pub(super) fn accept(
         &self,
         request: &Request,
@@ -187,8 +187,8 @@ impl Expected {
 
 /// Returns the digest that the request or the lock sets for a version of a chart.
 ///
-/// The lock takes precedence over the first pull's digest in the status: the first pull may have been wrong, and a
-/// newer osdpl may have locked the right content.
+/// The digest in the lock takes precedence over a digest in the status, which comes from the first pull. The first pull
+/// may have returned wrong content, and a newer osdpl may have locked the digest of the right content.
 fn expected_digest(requested: Option<&ExpectedDigest>, pinned: Option<&LockEntry>, version: &str) -> Option<Expected> {
     let requested = requested.and_then(|one| Some(Expected::Requested(one.digest.parse().ok()?, one.source)));
     let locked = pinned.filter(|pinned| pinned.version == version).and_then(|pinned| pinned.digest.clone());

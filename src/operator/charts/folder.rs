@@ -21,7 +21,7 @@ use super::problem::ChartProblem;
 pub struct Folder<'a> {
     /// The path of the folder as the user has named it, for messages.
     shown: &'a Path,
-    /// The path of the folder with all links resolved. osdpl reads nothing outside of it.
+    /// The path of the folder with all links resolved. osdpl reads no file outside of this folder.
     root: PathBuf,
 }
 
@@ -46,8 +46,8 @@ impl<'a> Folder<'a> {
 
     /// Reads the chart with this name.
     ///
-    /// If `version` is set, this function reads that version. Else it reads the locked version if the folder contains
-    /// it, or the only version in the folder.
+    /// If `version` is set, this function reads that version. Else, if the folder contains the locked version, it reads
+    /// the locked version. Else the folder must contain the chart only once, and the function reads that version.
     pub(super) fn read(
         &self,
         name: &str,
@@ -127,7 +127,7 @@ impl<'a> Folder<'a> {
         path.strip_prefix(self.shown).unwrap_or(path).display().to_string()
     }
 
-    /// Returns all archives of the chart `name`, sorted, followed by its directory.
+    /// Returns the sorted archives of the chart `name`, and then the chart's directory if it exists.
     fn candidates(&self, name: &str, states: &mut FileStates) -> Result<Vec<Candidate>, Error> {
         states.record(&self.root);
         let mut candidates: Vec<_> = self
@@ -175,7 +175,7 @@ impl<'a> Folder<'a> {
         Ok(names)
     }
 
-    /// Returns the names of all charts in the folder; `true` if helm can install the chart.
+    /// Returns the name of each chart in the folder, and whether helm can install the chart.
     ///
     /// helm cannot install a library chart. The function does not unpack archives, so each archive counts as
     /// installable.

@@ -28,7 +28,7 @@ impl Rules {
                 return Err(refuse("** is not supported"));
             }
             if !is_well_formed(rule) {
-                return Err(refuse("a bracket is not closed, or it ends with a backslash"));
+                return Err(refuse("it has an unclosed bracket, or ends with a backslash"));
             }
             rules.push(Rule::new(rule));
         }
@@ -38,7 +38,8 @@ impl Rules {
 
     /// Whether helm ignores the file or folder at `path`, which is relative to the chart.
     ///
-    /// The first matching rule decides. As in helm, a negated rule ignores everything that it does *not* match.
+    /// The function applies the rules in their order, until a rule ignores the path. As in helm, a negated rule ignores
+    /// every path that it does *not* match.
     pub(super) fn ignores(&self, path: &str, is_folder: bool) -> bool {
         for rule in &self.0 {
             let matches = rule.matches(path);
@@ -74,7 +75,8 @@ impl Rule {
 ///
 /// `*` and `?` never match `/`, `[a-z]` and `[^a-z]` match a range of characters, and `\` escapes the next character.
 ///
-/// The function backtracks only to the last star, so its run time is limited to the product of both lengths.
+/// The function backtracks only to the last star. So its run time is limited to the product of the lengths of the
+/// pattern and the text.
 fn matches(pattern: &[char], subject: &[char]) -> bool {
     let (mut position, mut matched) = (0, 0);
     let mut last_star: Option<(usize, usize)> = None;

@@ -1,14 +1,16 @@
-//! Creates the key tree of a chart: the keys of its `values.yaml` with short defaults and types, and the other keys
-//! that its templates read.
+//! Creates the key tree of a chart: all keys of its `values.yaml`, each with its type or its short default, and the
+//! keys that only its templates read.
 //!
-//! osdpl writes the tree to `values/keys/<chart>.json`, which the catalogue reads ([`osdpl_core::catalog::KeyTree`]),
-//! so that osdpl can check values without the chart:
+//! osdpl writes the tree to `values/keys/<chart>.json`. The catalogue reads this file
+//! ([`osdpl_core::catalog::KeyTree`]), so that osdpl can check values without the chart. The tree contains:
 //!
-//! - a map becomes a map with the same keys, and a list with entries becomes a list of the entries' names
-//! - a number or boolean stays the same, and a short string gets the prefix `=`, unless the value is secret
-//! - any other value becomes the name of its type; `map` is the type of a map that is empty by default
-//! - `read` is the value of a key that has no default, but that templates read; the key `*` stands for any key of a map
-//!   that templates read as a whole
+//! - for a map with entries: a map with the same keys
+//! - for a list with entries: a list with one text per entry: a short entry itself, or a description of a long or
+//!   secret entry
+//! - for a number, a boolean or a short string that is not secret: the default itself; a string gets the prefix `=`
+//! - for any other default: the name of its type, such as `map` for an empty map
+//! - for a key that templates read, but that has no default: the text `read`
+//! - for a map that templates read as a whole: additionally the key `*`, which stands for any key
 //!
 //! The format is JSON: nobody edits the files by hand, and parsing them as YAML would take most of a command's run
 //! time.
@@ -45,8 +47,8 @@ pub fn to_json(defaults: &Value, reads: &Reads) -> serde_json::Result<String> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// Converts a default value, with all values below it, to a key tree. For a secret default, the tree contains only its
-/// type.
+/// Converts a default value, with all values below it, to a key tree. For a secret default, the tree contains only the
+/// name of its type.
 fn describe(value: &Value, path: &Path) -> Value {
     match value {
         Value::Object(map) if !map.is_empty() => {
@@ -63,26 +65,28 @@ fn describe(value: &Value, path: &Path) -> Value {
 
 /// Whether the value at this path is the name of an image.
 ///
-/// The tree contains the whole text of an image, even if its key looks like the key of a secret, because osdpl needs
-/// the text to apply `spec.images`.
+/// osdpl needs the whole name of an image to apply `spec.images`. So the tree contains the name even if it is long, or
+/// its key looks like the key of a secret.
 fn is_image(path: &Path) -> bool {
     matches!(path.keys(), [images, tags, _] if images == "images" && tags == "tags")
 }
 
-/// Describes an entry of a list by its content, or, if the entry is secret, only by its type or its keys.
+/// Returns the text for an entry of a list: the entry's name; if the entry is secret, only its keys or its type.
 ///
-/// To find out whether the entry is secret, this function uses only the last key of the list's path.
+/// Of the keys in the list's path, only the last key can make the entry secret. For example, the entries of
+/// `token.methods` are not secret.
 fn describe_entry(item: &Value, path: &Path) -> String {
     let last_key = path.keys().last().map(|key| Path::root().child(key)).unwrap_or_default();
     match item {
         _ if !is_secret_value(&last_key, item) => entry_name(item),
         Value::Object(_) => entry_shape(item),
-        // Show only the type of a secret entry: even its length is secret.
+        // Do not use `entry_shape`, which shows the length of a string: even the length of a secret is secret.
         _ => KeyType::of(item).name().to_owned(),
     }
 }
 
-/// Adds to the tree a path that templates read. Does nothing if a part of the path has a default that is not a map.
+/// Adds to the tree a path that templates read. Does nothing if a key above the path's last key has a default that is
+/// not a map.
 fn add_read(tree: &mut Value, path: &[String], is_whole: bool) {
     let Value::Object(map) = tree else { return };
     match path {

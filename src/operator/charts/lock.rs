@@ -5,7 +5,7 @@
 //!   keystone:
 //!     version: 2026.1.24+0ee5adeff       # the version to request from a repository
 //!     digest: sha256:…                   # the only accepted digest of that version; absent if not yet known
-//!     repository: https://example.org    # only if it differs from the store's own source
+//!     repository: https://example.org    # only if it differs from the source of the store
 //! ```
 
 use std::collections::BTreeMap;
@@ -34,7 +34,8 @@ pub struct LockEntry {
     /// The only digest that the store accepts for this version; unset if the digest is not known yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<Digest>,
-    /// The repository from which the store takes this chart; if unset, the store's own source.
+    /// The repository from which the store pulls this chart; if unset, the store takes the chart from its configured
+    /// source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repository: Option<String>,
 }
@@ -57,7 +58,7 @@ impl Lock {
     /// Returns the lock that this build of osdpl contains.
     ///
     /// # Errors
-    /// Only in a broken build, which a test detects.
+    /// Returns an error if the built-in lock is invalid. A test ensures that it is valid.
     pub fn built_in() -> Result<Self, InvalidLock> {
         Self::parse("values/lock.yaml", include_str!("../../../values/lock.yaml"))
     }
@@ -65,8 +66,8 @@ impl Lock {
     /// Parses the text of a lock. `file` is the name of the file in errors. An empty text is a lock without charts.
     ///
     /// # Errors
-    /// Returns an error if the text is not YAML or has unknown fields (with line and column), or an entry is invalid
-    /// (with its field).
+    /// Returns an error if the text is not YAML, a field is unknown, or an entry is invalid. The error names the line
+    /// and column, or for an invalid entry its field.
     pub fn parse(file: &str, text: &str) -> Result<Self, InvalidLock> {
         let lock: Option<Self> = osdpl_values::yaml::parse(file, text).map_err(|error| InvalidLock {
             location: format!("{file}:{}:{}", error.line, error.column),

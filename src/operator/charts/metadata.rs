@@ -1,4 +1,5 @@
-//! Reads `Chart.yaml`: the fields that the store needs, and its canonical form for digests.
+//! Reads the fields of a `Chart.yaml` that the store needs, and converts the file to the canonical form that digests
+//! use.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -33,7 +34,7 @@ pub struct Metadata {
 pub struct Dependency {
     /// The name of the required chart.
     pub name: String,
-    /// The repository of the required chart; `file://…` is relative to the chart that requires it.
+    /// The repository of the required chart; the path in a `file://` address is relative to the dependent chart.
     #[serde(default)]
     pub repository: String,
 }
@@ -44,7 +45,7 @@ impl Metadata {
         Self::parse(contents.get(FILE).ok_or(ChartProblem::NoChartYaml)?)
     }
 
-    /// Parses the text of a `Chart.yaml`. Rejects names and versions of charts that are unsafe in file names.
+    /// Parses the text of a `Chart.yaml`. Rejects a name or version that would be unsafe as part of a file name.
     pub(super) fn parse(text: &[u8]) -> Result<Self, ChartProblem> {
         let metadata: Self = yaml(FILE, text)?;
         let refuse = |field, value: &str, why| Err(ChartProblem::Metadata { field, value: value.to_owned(), why });
@@ -105,10 +106,11 @@ pub(super) fn is_version(text: &str) -> bool {
         && rest.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".+-".contains(&byte))
 }
 
-/// Returns the canonical form of a `Chart.yaml`, of the chart or of a dependency: JSON with sorted keys.
+/// Returns the canonical form of the `Chart.yaml` of a chart or of its dependency: JSON with sorted keys.
 ///
-/// The form leaves out fields that are null, false, or an empty string, list or map, because helm omits them when it
-/// rewrites the file (`omitempty`). Returns `None` for any other file, and for a file that is not a YAML map.
+/// The canonical form leaves out each field that is null, false, or an empty string, list or map, because helm omits
+/// such a field when it rewrites the file (`omitempty`). Returns `None` for any other file, and for a file that is not
+/// a YAML map.
 pub(super) fn canonical(path: &str, content: &[u8]) -> Option<String> {
     if within_chart(path) != FILE {
         return None;

@@ -10,8 +10,9 @@ pub(crate) const MAX_ENTRIES: usize = 10_000;
 pub(crate) const MAX_FILE_SIZE: u64 = 5 << 20;
 /// The maximum size of an unpacked chart in bytes.
 ///
-/// helm allows 100 MiB. But a release record (with the compressed chart) must fit into a Secret of 1 MiB anyway, and
-/// osdpl keeps the content of the chart in memory.
+/// The limit is lower than helm's limit of 100 MiB, because osdpl keeps the content of the chart in memory. helm could
+/// not install a much larger chart anyway: the release record, which contains the compressed chart, must fit into a
+/// Secret of 1 MiB.
 pub(crate) const MAX_CHART_SIZE: u64 = 20 << 20;
 
 /// Why a chart's archive or directory cannot be used.
@@ -31,7 +32,7 @@ pub enum ChartProblem {
     /// The path of an entry is not UTF-8. The field contains the path in readable form.
     #[error("the path of entry {0:?} is not UTF-8")]
     NotUnicode(String),
-    /// An entry is neither a file nor a folder, but for example a link, a device or a sparse file.
+    /// An entry is, for example, a link, a device or a sparse file. A chart may contain only regular files and folders.
     #[error("entry {path:?} is {what}; only files and folders are accepted")]
     NotAFile {
         /// The path of the entry.
@@ -65,7 +66,7 @@ pub enum ChartProblem {
     /// The archive or directory has more than `MAX_ENTRIES` entries.
     #[error("it has more than {MAX_ENTRIES} entries")]
     TooManyEntries,
-    /// The chart contains archives within archives on more than `most` levels.
+    /// The archives of the chart's dependencies are nested on more than `most` levels.
     #[error("{path:?}: charts are nested too deeply (more than {most} levels)")]
     TooDeep {
         /// The path of the innermost archive.
@@ -88,8 +89,8 @@ pub enum ChartProblem {
     /// column.
     #[error("{0}")]
     Yaml(String),
-    /// The name in `Chart.yaml` differs from the expected name, which the file name, the request or the dependency
-    /// contains.
+    /// The name in `Chart.yaml` differs from the expected name, which comes from the file name, from the request, or
+    /// from an entry under `dependencies`.
     #[error("its Chart.yaml says it is chart {found:?}, not {expected:?}")]
     OtherName {
         /// The expected name of the chart.
@@ -97,7 +98,8 @@ pub enum ChartProblem {
         /// The name of the chart in `Chart.yaml`.
         found: String,
     },
-    /// The version in `Chart.yaml` differs from the expected version, which the file name or the request contains.
+    /// The version in `Chart.yaml` differs from the expected version, which comes from the file name or from the
+    /// request.
     #[error("its Chart.yaml says version {found}, not {expected}")]
     OtherVersion {
         /// The expected version of the chart.
@@ -160,8 +162,8 @@ pub enum ChartProblem {
 }
 
 impl ChartProblem {
-    /// Converts an I/O error that a read of `path` returned. If the error wraps a `ChartProblem`, returns this problem,
-    /// else [`Self::Io`].
+    /// Converts an I/O error that a read of `path` returned. Returns the `ChartProblem` that the error wraps; if it
+    /// wraps none, [`Self::Io`].
     pub(super) fn io(path: &str, error: &io::Error) -> Self {
         match error.get_ref().and_then(|inner| inner.downcast_ref::<Self>()) {
             Some(problem) => problem.clone(),
@@ -169,8 +171,8 @@ impl ChartProblem {
         }
     }
 
-    /// Converts an I/O error that a read of an archive returned. If the error wraps a `ChartProblem`, returns this
-    /// problem, else [`Self::Broken`].
+    /// Converts an I/O error that a read of an archive returned. Returns the `ChartProblem` that the error wraps; if it
+    /// wraps none, [`Self::Broken`].
     pub(super) fn broken(error: &io::Error) -> Self {
         match error.get_ref().and_then(|inner| inner.downcast_ref::<Self>()) {
             Some(problem) => problem.clone(),

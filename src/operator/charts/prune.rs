@@ -1,4 +1,5 @@
-//! Removes unreferenced archives from the cache, such as a chart of an older lock.
+//! Removes unreferenced archives from the cache, such as the archive of a chart version that only an older lock
+//! contained.
 
 use std::collections::BTreeSet;
 use std::fs::{self, Metadata};
@@ -12,11 +13,11 @@ use super::error::Error;
 use super::lock::Lock;
 
 impl Cache {
-    /// Removes old archives that neither the lock nor a record of a first pull references, and partial files of killed
-    /// processes; returns the names of the removed files.
+    /// Removes old archives that neither the lock nor a record of a first pull references, and partial files that
+    /// killed processes left. Returns the names of the removed files.
     ///
-    /// The function keeps files younger than `age`. The removal never causes a new pull: the records of first pulls
-    /// reference all pulled archives, and the store packs charts from a folder again on request.
+    /// The function keeps files younger than `age`. If a removed archive is requested later, the store packs the chart
+    /// from the folder again, or pulls it again.
     ///
     /// # Errors
     /// Returns an error if a folder or a record cannot be read. Then this function removes nothing, because it does not
@@ -58,7 +59,7 @@ impl Cache {
     }
 }
 
-/// Whether a file has the name of a temporary file, which the cache renames when the file is complete.
+/// Whether `name` is the name of a temporary file. The cache renames a temporary file as soon as the file is complete.
 fn is_temporary(name: &str) -> bool {
     name.starts_with(".tmp")
 }

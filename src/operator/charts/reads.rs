@@ -17,8 +17,8 @@ const LIBRARY: &str = "charts/helm-toolkit/templates/";
 /// The paths in the values that templates read; `true` if the templates may also read any key below the path.
 pub type Reads = BTreeMap<Vec<String>, bool>;
 
-/// Returns the paths that the templates of a chart read. The result includes the paths that the texts in `values.yaml`
-/// read, because the chart renders these texts as templates.
+/// Returns the paths in the values that the templates of a chart read. The chart also renders the texts in its
+/// `values.yaml` as templates, so the result includes the paths that these texts read.
 pub fn reads<'a>(files: impl Iterator<Item = (&'a str, &'a [u8])>) -> Reads {
     let mut chart = Chart::default();
     for (path, content) in files {
@@ -144,8 +144,11 @@ fn path(token: &Token, aliases: &BTreeMap<String, Vec<String>>) -> Option<Vec<St
     Some([aliases.get(variable)?, &keys[..]].concat())
 }
 
-/// If an action assigns a path to a variable, as in `$x := .Values.a.b` or `$x := .Values.a.b | default dict`, returns
-/// the path. Such an action does not read the value at the path.
+/// Returns the path that an action assigns to a variable; `None` if the action does not assign a path.
+///
+/// Examples are `$x := .Values.a.b` and `$x := .Values.a.b | default dict`.
+///
+/// The assignment alone does not count as a read of the value at the path.
 fn alias(action: &[Token], paths: &[Option<Vec<String>>]) -> Option<Vec<String>> {
     let rest: Vec<&Token> = action.iter().filter(|token| **token != Token::Bracket).collect();
     let is_word = |token: &Token, word: &str| matches!(token, Token::Word(own) if own == word);
@@ -166,7 +169,7 @@ fn read(action: &[Token], position: usize, mut path: Vec<String>, is_test: bool)
         _ => "",
     };
     match head {
-        // These functions do not read the value at the path: they set it, remove it, or omit it from a copy of the map.
+        // These functions do not read the value at the path. They set the value, remove it, or copy a map without it.
         "set" | "unset" | "omit" => None,
         "index" | "hasKey" | "get" => {
             let mut after = action[position + 1..].iter().filter(|token| !is_bracket(token)).peekable();

@@ -34,7 +34,7 @@ pub enum InvalidSource {
          (http:// needs the chart's digest in the lock)"
     )]
     Unencrypted(String),
-    /// The address of the operator's own repository is not encrypted.
+    /// The address of the repository that the option `--charts` of the operator names is not encrypted.
     #[error(
         "charts: {0:?} is not encrypted, so anyone on the network could replace its charts; use https:// or oci://, \
          or allow it with --allow-http-charts (OSDPL_ALLOW_HTTP_CHARTS=true)"
@@ -48,7 +48,7 @@ pub enum InvalidSource {
         /// The host of the address. The rest of the address is secret, so the message does not contain it.
         host: String,
     },
-    /// The address has a query, a fragment or invalid characters.
+    /// The address has no host, or contains a query, a fragment or invalid characters.
     #[error(
         "charts: {0:?} is not a repository address: it has no host, or contains a space, a quote, a '?' or a '#'; write it like {UPSTREAM}"
     )]
@@ -93,7 +93,7 @@ impl FromStr for Source {
 }
 
 /// Checks the address of a repository that the spec, the catalogue or the lock names, and returns it without a trailing
-/// slash.
+/// slash. Refuses an `http://` address.
 pub(super) fn encrypted_repository(text: &str) -> Result<String, InvalidSource> {
     let url = repository(text)?;
     if is_plain_http(&url) { Err(InvalidSource::Unencrypted(text.to_owned())) } else { Ok(url) }

@@ -43,7 +43,7 @@ struct Shared {
 
 /// The data that the store keeps in memory about one requested chart.
 ///
-/// A task holds the lock of this state while it obtains the chart, so that concurrent tasks pull a chart only once.
+/// A task holds the mutex of this state while it obtains the chart, so that concurrent tasks pull the chart only once.
 #[derive(Default)]
 struct ChartState {
     chart: Option<StoredChart>,
@@ -51,8 +51,8 @@ struct ChartState {
 }
 
 impl Store {
-    /// Creates a store that keeps its files in the folder `cache` and takes charts from `source`, in the versions of
-    /// `lock`. The store creates the folder when it is needed.
+    /// Creates a store that takes charts from `source`, in the versions of `lock`, and keeps its files in the folder
+    /// `cache`. The store creates this folder when it first writes a file.
     pub fn new(cache: impl AsRef<Path>, source: Source, lock: Lock, pull: Arc<dyn Pull>) -> Self {
         // helm runs in another working directory, so the paths of archives must be absolute.
         let cache = std::path::absolute(cache.as_ref()).unwrap_or_else(|_| cache.as_ref().to_owned());
@@ -60,8 +60,8 @@ impl Store {
         Self { shared: Arc::new(Shared::new(files, source, pull, RETRY)) }
     }
 
-    /// Returns a store with the same files and source, but with an empty memory. The returned store keeps the error of
-    /// a failed pull for `retry`.
+    /// Returns a store with the same files and source, but without charts in its memory. The returned store keeps the
+    /// error of a failed pull for `retry`.
     #[cfg(test)]
     #[must_use]
     pub(super) fn with_retry(self, retry: Duration) -> Self {
@@ -74,7 +74,7 @@ impl Store {
         &self.shared.source
     }
 
-    /// Returns the lock that the store compares charts with.
+    /// Returns the lock: the versions of the charts, and the digests that the store compares the charts with.
     pub fn lock(&self) -> &Lock {
         &self.shared.files.lock
     }
@@ -83,8 +83,8 @@ impl Store {
     ///
     /// Returns the names of the removed archives.
     ///
-    /// This function removes only archives older than an hour, because another process may just have written an archive
-    /// that its helm will read. The caller must prune before it obtains any chart.
+    /// This function removes only archives older than an hour: a younger archive may come from another process whose
+    /// helm will still read it. The caller must prune before it obtains any chart.
     ///
     /// # Errors
     /// Returns an error if the cache cannot be read. Then this function removes nothing.
@@ -123,7 +123,7 @@ impl Store {
         state.store_result(result)
     }
 
-    /// Returns the names of the available charts; `true` if helm can install the chart.
+    /// Returns the name of each available chart, and whether helm can install the chart.
     ///
     /// For a folder, the result contains all charts in the folder. For a repository, the result contains the charts in
     /// the lock, because helm can't list the charts of a repository.
@@ -140,7 +140,7 @@ impl Store {
     }
 
     fn chart_state(&self, wanted: &ChartRequest) -> Arc<tokio::sync::Mutex<ChartState>> {
-        // Ignore a poisoned lock: no code that holds the lock can panic while the map is inconsistent.
+        // Ignore that the mutex may be poisoned: no code that holds the mutex can panic while the map is inconsistent.
         let mut chart_states = self.shared.chart_states.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(chart_states.entry(wanted.clone()).or_default())
     }

@@ -136,10 +136,10 @@ fn with(files: &[(&str, &str)]) -> Vec<u8> {
 /// A function that writes the files of a fixture.
 type Setup = fn(&Fixture);
 
-/// Ends a chain of calls on a fixture, because a [`Setup`] returns nothing.
+/// Discards the fixture that a chain of calls returns, because a [`Setup`] must return nothing.
 fn done(_: &Fixture) {}
 
-/// Returns the `Chart.yaml` of a chart that depends on a library.
+/// Returns the `Chart.yaml` of a chart that depends on a library in `repository`.
 fn depends(repository: &str) -> String {
     format!("{CHART_YAML}dependencies:\n- name: library\n  version: '>= 0.1.0'\n  repository: {repository}\n")
 }

@@ -10,14 +10,16 @@ use super::Reader;
 use osdpl_core::api::AdditionReference;
 use osdpl_core::catalog::{ConfigMapData, NamedAdditions};
 
-/// Returns the reason why an addition can't be read, with the remedy.
+/// Returns the message about an addition that osdpl can't read: the given reason, and the remedy.
 pub(super) fn unreadable(reason: &str) -> String {
-    format!("{reason}; allow the operator to read it, or wait until the API server responds")
+    format!("{reason}; allow the operator to read the ConfigMap, or wait until the API server responds")
 }
 
 impl Reader {
-    /// Reads the additions that a spec in this namespace names, without a watch. If `given` returns the data of a
-    /// `ConfigMap`, the function does not read this `ConfigMap` from the cluster.
+    /// Reads the additions that a spec in this namespace names, without a watch.
+    ///
+    /// `given` returns the data of a `ConfigMap` that the caller already has. The function reads every other
+    /// `ConfigMap` from the cluster.
     pub async fn read_additions(
         &self,
         namespace: &str,

@@ -25,12 +25,12 @@ const MAX_CHECKED: usize = 4;
 
 /// The kinds of objects that osdpl checks for marks of another controller, in the order of the checks.
 ///
-/// Releases never share objects of these kinds, so a mark concerns the release that the check is about.
+/// Each object of these kinds belongs to only one release, so a mark on the object always concerns the checked release.
 const CHECKED_KINDS: [&str; 5] = ["Deployment", "StatefulSet", "DaemonSet", "Service", "ConfigMap"];
 
 impl Reader {
-    /// Returns which other controller, such as Flux, manages the release with these objects, and the remedy; `None` if
-    /// no other controller does.
+    /// Returns a message that names the other controller, such as Flux, that manages the release with these objects,
+    /// and the remedy. Returns `None` if no other controller manages the release.
     ///
     /// # Errors
     /// Returns an error if a request to the API server fails.
@@ -90,8 +90,8 @@ impl Cluster {
 
     /// Sets labels on the record of a deployed revision; removes each label whose value is `None`.
     ///
-    /// Returns `false` without a write if the revision is not the newest one or not deployed, or if someone changed the
-    /// record concurrently.
+    /// Writes nothing and returns `false` if the revision is no longer the newest one, if its status is not `deployed`,
+    /// or if someone changed the record concurrently.
     ///
     /// # Errors
     /// Returns an error if a request to the API server fails.

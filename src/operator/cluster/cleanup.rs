@@ -13,7 +13,8 @@ use super::{Cluster, Error, ErrorContext};
 use osdpl_core::observed::ReleaseKey;
 use osdpl_core::release::{self, CLEANED_UP_LABEL, Cleanup, Object, Objects};
 
-/// An object in the cluster that helm created for a failed revision, and that no kept revision of the release contains.
+/// An object in the cluster that helm created for a failed revision, and that no revision in [`Cleanup::kept`]
+/// contains.
 struct Leftover {
     api: Api<DynamicObject>,
     object: Object,
@@ -24,13 +25,12 @@ struct Leftover {
 impl Cluster {
     /// Deletes the leftovers of a release, labels its failed records as cleaned up, and returns the deleted objects.
     ///
-    /// `others` contains revisions of osdpl's other releases. If one of these revisions contains an object, this
-    /// function keeps the object. If helm has made a newer revision since the cleanup was planned, this function does
-    /// nothing.
+    /// `others` contains revisions of osdpl's other releases. This function keeps each object that one of these
+    /// revisions contains. If helm has made a newer revision since the cleanup was planned, this function does nothing.
     ///
     /// # Errors
-    /// Returns an error if a record that names objects to keep can't be read, or a request to the API server fails. By
-    /// then, this function may have deleted some leftovers. It has labelled no record as cleaned up, so that a later
+    /// Returns an error if a record that names objects to keep can't be read, or a request to the API server fails. The
+    /// function may already have deleted some leftovers. But it has not labelled every record as cleaned up, so a later
     /// pass retries the cleanup.
     pub(crate) async fn clean_up(
         &self,
@@ -57,7 +57,7 @@ impl Cluster {
                 // Skip a record that can't be decoded. The code below still labels the record as cleaned up, because a
                 // retry could not decode it either.
                 Some(Err(problem)) => {
-                    tracing::warn!(release = %key, problem, "can't decode the record of a failed revision to clean up");
+                    tracing::warn!(release = %key, problem, "no cleanup after a revision: its record can't be decoded");
                     continue;
                 }
             };
@@ -80,7 +80,8 @@ impl Cluster {
         }
     }
 
-    /// Looks up an orphaned object in the cluster; `None` if the object does not exist or osdpl must keep it.
+    /// Looks up the given object of a failed revision in the cluster. Returns `None` if the object does not exist
+    /// there, or if osdpl must keep the object.
     async fn find_leftover(
         &self,
         key: &ReleaseKey,
@@ -95,7 +96,7 @@ impl Cluster {
         }
         let api: Api<DynamicObject> = if is_namespaced {
             let namespace = object.namespace.as_deref().unwrap_or(&key.namespace);
-            // helm has no rights in this namespace either, so it created no object there.
+            // The operator has no rights in this namespace. So its helm has none either, and created no object there.
             if !self.scope().contains(namespace) {
                 return Ok(None);
             }

@@ -21,7 +21,7 @@ impl Reader {
         api.get_opt(name).await.with_context(|| format!("reading CRD {name}"))
     }
 
-    /// Returns the CRDs that belong to an uninstalled release of the same name in another namespace.
+    /// Returns the CRDs of uninstalled releases that have the same name as the release `key`, but another namespace.
     ///
     /// # Errors
     /// Returns an error if a request to the API server fails.

@@ -17,7 +17,7 @@ impl Cluster {
         Api::namespaced(self.client.clone(), &deployment.namespace().unwrap_or_default())
     }
 
-    /// Adds osdpl's finalizer to the resource, or removes it if `present` is `false`.
+    /// Adds osdpl's finalizer to the `OpenStackDeployment`, or removes the finalizer if `present` is `false`.
     ///
     /// # Errors
     /// Returns an error if the request to the API server fails, for example because someone else changed the resource
@@ -41,10 +41,10 @@ impl Cluster {
         }
     }
 
-    /// Sets annotations on the resource; removes each annotation whose value is `None`.
+    /// Sets annotations on the `OpenStackDeployment`; removes each annotation whose value is `None`.
     ///
-    /// Returns `false` without a write if someone changed the resource concurrently, because the change may concern the
-    /// same annotations. The change triggers a pass, which decides again.
+    /// Writes nothing and returns `false` if someone changed the resource concurrently. The other change may concern
+    /// the same annotations, and it triggers a pass, which decides again.
     ///
     /// # Errors
     /// Returns an error if a request to the API server fails.
@@ -76,8 +76,8 @@ impl Cluster {
     ///
     /// # Errors
     /// Returns an error if the write of the status fails, for example because someone else has changed the resource
-    /// since osdpl read `deployment`. The write names the version of `deployment`, so that an operator that has lost
-    /// its Lease can't overwrite the status of its successor.
+    /// since osdpl read `deployment`. The write names the resourceVersion of `deployment`. So an operator that has lost
+    /// its Lease can't overwrite the status that the new holder of the Lease has written.
     pub(crate) async fn publish_status(
         &self,
         deployment: &OpenStackDeployment,
@@ -125,11 +125,11 @@ impl Cluster {
 
 /// Returns the object that an event concerns, for the event's field `related`.
 ///
-/// The recorder merges events that differ only in their notes; different related objects keep the events separate.
+/// The recorder merges events that differ only in their notes. It does not merge events with different related objects.
 fn related(deployment: &OpenStackDeployment, subject: Subject) -> ObjectReference {
     let (kind, version, name) = match subject {
-        // With the resourceVersion, the recorder does not merge events about the same field in two versions of the
-        // resource.
+        // Because of the resourceVersion, the recorder does not merge events about the same field in different versions
+        // of the resource.
         Subject::Field(path) => {
             let resource_version = deployment.resource_version();
             return ObjectReference { field_path: Some(path), resource_version, ..deployment.object_ref(&()) };
@@ -182,7 +182,8 @@ mod tests {
 
     /// Records the events of each version of the resource.
     ///
-    /// Returns each request that the recorder sent: whether the request created an event, and the event's note.
+    /// Returns, for each request that the recorder sent, the note of the event, and whether the request created a new
+    /// event instead of updating an existing one.
     async fn recorded(versions: &[&str], event: impl Fn(&str) -> Vec<status::Event>) -> Vec<(bool, String)> {
         let recorded = Arc::<Mutex<Vec<_>>>::default();
         let requests = Arc::clone(&recorded);

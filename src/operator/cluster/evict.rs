@@ -54,8 +54,8 @@ impl Cluster {
             Err(kube::Error::Api(status)) if status.is_conflict() && status.message.contains("UID in precondition") => {
                 Ok(EvictionResult::Evicted)
             }
-            // A later pass retries: a disruption budget forbids the eviction, or too many evictions are requested at
-            // once.
+            // A disruption budget forbids the eviction, or the API server receives too many evictions at once. A later
+            // pass retries the eviction.
             Err(kube::Error::Api(status)) if status.code == TOO_MANY_REQUESTS || status.is_conflict() => {
                 Ok(EvictionResult::Refused(status.message))
             }
@@ -63,12 +63,12 @@ impl Cluster {
         }
     }
 
-    /// Sets the update strategy of a `DaemonSet` to `OnDelete`, or no longer sets it.
+    /// Sets the update strategy of a `DaemonSet` to `OnDelete`; if `on_delete` is `false`, gives up the field instead.
     ///
     /// Returns `false` without a write if another field manager, such as helm or a person, has set the strategy.
     ///
     /// # Errors
-    /// Returns an error if the request to the API server fails. A conflict with that field manager is not an error.
+    /// Returns an error if the request to the API server fails. A conflict with another field manager is not an error.
     pub(crate) async fn set_strategy(&self, desired: &Strategy) -> Result<bool, Error> {
         let Strategy { namespace, name, on_delete, .. } = desired;
         let api: Api<DaemonSet> = Api::namespaced(self.client.clone(), namespace);

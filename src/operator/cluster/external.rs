@@ -1,4 +1,4 @@
-//! Resolves the hosts of external services, and writes the Services and Endpoints that publish them.
+//! Resolves the hosts of external services, and writes the Services and Endpoints through which pods reach these hosts.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
@@ -35,7 +35,7 @@ pub(super) async fn resolve_host(host: &str, port: u16) -> Result<Vec<IpAddr>, S
     let found = tokio::time::timeout(RESOLVE_TIMEOUT, osdpl_client::resolve(host, port)).await;
     let found = found.map_err(|_| {
         format!(
-            "{host} could not be resolved within {} s: osdpl retries; if this lasts, give an IP address",
+            "{host} could not be resolved within {} s; osdpl retries; if the retries fail, give an IP address",
             RESOLVE_TIMEOUT.as_secs()
         )
     })?;

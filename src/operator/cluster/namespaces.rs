@@ -69,7 +69,7 @@ impl NamespaceWatch {
         Self { state, _watch: spawn_watch(watcher(api, watcher::Config::default()), trigger, apply) }
     }
 
-    /// Returns the namespaces; `None` until the first list is complete, or the API server has forbidden it.
+    /// Returns the namespaces; `None` as long as the first list is neither complete nor forbidden by the API server.
     pub(super) fn namespaces(&self) -> Option<Namespaces> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).namespaces()
     }
@@ -103,8 +103,8 @@ impl State {
                 insert(&mut self.listed, &namespace);
                 false
             }
-            // Replace all names: if a namespace was deleted while the watch was interrupted, only a complete list shows
-            // this.
+            // Replace all names. The watch reports no deletion that happened while the watch was interrupted, but the
+            // complete list lacks the deleted namespace.
             Ok(watcher::Event::InitDone) => {
                 let listed = std::mem::take(&mut self.listed);
                 let is_first = !std::mem::replace(&mut self.is_listed, true);

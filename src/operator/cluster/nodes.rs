@@ -24,8 +24,8 @@ const NODE_MANAGER: &str = "osdpl-nodes";
 const LABEL_FIELD: &str = ".metadata.labels.";
 
 impl Cluster {
-    /// Sets the labels of a cloud on a node, and removes the labels that `change` names. All other labels that osdpl
-    /// has set on the node stay. If someone else has set a label to another value, the label keeps that value.
+    /// Sets the labels in `change.labels` on a node, and removes the labels in `change.losses`. All other labels that
+    /// osdpl has set on the node stay. If someone else has set a label to another value, the label keeps that value.
     ///
     /// Does nothing if the node no longer exists, or a new node has its name.
     ///
@@ -34,8 +34,8 @@ impl Cluster {
     pub(crate) async fn label_node(&self, name: &str, change: &LabelChange) -> Result<(), Error> {
         let what = || format!("labelling node {name}");
         // A server-side apply removes each label that osdpl's field manager owns and that the request does not contain.
-        // So first read the node's labels from the API server: neither the watch nor the annotation lists all of them
-        // for certain.
+        // So osdpl must first read the node from the API server. The watch may lag, and someone may have edited the
+        // annotation with which osdpl lists its labels.
         let api: Api<Node> = Api::all(self.client.clone());
         let found = api.get_metadata_opt(name).await.with_context(what)?;
         let Some(node) = found.filter(|node| node.metadata.uid.as_ref() == Some(&change.uid)) else { return Ok(()) };
@@ -46,8 +46,8 @@ impl Cluster {
                 if conflicts.is_empty() {
                     return Ok(());
                 }
-                // Apply the labels without the conflicting ones. Now only osdpl's annotation can conflict, and nobody
-                // else should own it. So `force` takes the annotation over.
+                // Apply only the labels without a conflict. Now only the annotation that lists osdpl's labels can
+                // conflict. No other field manager should own this annotation, so `force` makes osdpl its owner.
                 for labels in listed.values_mut() {
                     labels.retain(|key, _| !conflicts.contains(key));
                 }
@@ -61,7 +61,8 @@ impl Cluster {
         }
     }
 
-    /// Applies the labels in `listed`, by cloud, and the annotation that lists them. Removes osdpl's other labels.
+    /// Applies the labels of each cloud in `listed`, and the annotation that lists these labels. Removes all other
+    /// labels that osdpl has set on the node.
     async fn apply_labels(
         &self,
         name: &str,
@@ -85,9 +86,9 @@ impl Cluster {
 
 /// Returns the labels that osdpl must own on a node after a change, by cloud.
 ///
-/// The labels of other clouds stay. A label that osdpl's field manager owns also stays if neither the annotation nor
-/// the change names it, because someone edited the annotation. The result adds the label to the cloud of the change, so
-/// that a later pass removes the label only after approval.
+/// The labels of other clouds stay. If someone edited the annotation, osdpl's field manager may own a label that
+/// neither the annotation nor the change names. Such a label stays, too: the result lists it for the cloud of the
+/// change, so that a later pass removes it only after approval.
 fn list_labels(metadata: &ObjectMeta, change: &LabelChange) -> BTreeMap<String, Labels> {
     let annotation = metadata.annotations.as_ref().and_then(|annotations| annotations.get(NODE_LABELS));
     let node = observed::Node::new(None, metadata.labels.as_ref(), annotation.map(String::as_str));
@@ -170,7 +171,7 @@ mod tests {
             ("compute=on,switch=on", &["compute=on", "switch=on"], "b.cloud,gateway=on"),
             ("a.cloud,compute=on,switch=on", &[], "a.cloud,compute=on,switch=on,b.cloud,gateway=on"),
             ("a.cloud,compute=on,b.cloud,switch=on", &["switch=on"], "a.cloud,compute=on,b.cloud,gateway=on"),
-            // Someone else has changed or removed labels that the annotation lists for the other cloud.
+            // The node no longer has the listed labels: someone else has changed `compute` and removed `gone`.
             ("a.cloud,compute=off,gone=on", &["compute=on"], "b.cloud,gateway=on,switch=on"),
         ] {
             assert_eq!(listed(annotation, &both, losses), expected, "{annotation} {losses:?}");

@@ -50,8 +50,8 @@ pub(crate) struct ObjectWatches {
 }
 
 impl ObjectWatches {
-    /// Starts the watches that need no spec. Every change of a watched object notifies `trigger`, which triggers a
-    /// pass.
+    /// Starts the watches that do not depend on a spec. Every change of a watched object notifies `trigger`, which
+    /// triggers a pass.
     pub(super) fn new(client: kube::Client, scope: &Scope, trigger: Arc<Notify>) -> Self {
         Self {
             namespaces: NamespaceWatch::new(client.clone(), Arc::clone(&trigger)),
@@ -158,8 +158,8 @@ impl ObjectWatches {
 
 /// Updates the state of an object with an event of its watch; returns whether the state changed.
 ///
-/// If the watch has never reported the object, an error sets the state. Later errors do not change the state: they only
-/// interrupt the watch, and passes keep using the object that the watch reported last.
+/// If the watch has not yet reported the object, an error sets the state to `Failed`. A later error does not change the
+/// state: it only interrupts the watch, and passes keep using the object that the watch reported last.
 fn update(state: &mut ObjectState, event: Result<Option<Data>, watcher::Error>) -> bool {
     let new = match event {
         Ok(Some(data)) => ObjectState::Read(Arc::new(data)),
@@ -203,7 +203,7 @@ mod tests {
         let data = Data::from([("key".to_owned(), b"value".to_vec())]);
         let mut state = ObjectState::default();
         assert!(update(&mut state, error()));
-        assert!(matches!(state, ObjectState::Failed(_)), "an error sets the state if the object was never read");
+        assert!(matches!(state, ObjectState::Failed(_)), "before the first report, an error sets the state");
         assert!(!update(&mut state, error()), "a repeated error does not change the state");
         assert!(update(&mut state, Ok(Some(data.clone()))));
         assert!(
@@ -228,7 +228,7 @@ mod tests {
             &Scope::All,
             Arc::default(),
         );
-        assert!(!inputs.own_secrets.is_known(), "before the first plan, no namespace is watched");
+        assert!(!inputs.own_secrets.is_known(), "the objects are unknown before a plan requests namespaces");
         let namespaces = ["compute".to_owned(), "openstack".to_owned()].into();
         inputs.subscribe(&Requests { namespaces, ..Requests::default() });
         let mut expected: BTreeSet<String> = ["compute", "openstack"]

@@ -128,7 +128,8 @@ impl Cluster {
         let mut metadata = metadata.unwrap_or_default();
         metadata.name = Some(job.to_owned());
         metadata.annotations.get_or_insert_default().insert(INSTANTIATE.into(), "manual".into());
-        // Make the CronJob the owner, so that the history limits of the CronJob also delete old Jobs of osdpl.
+        // Make the CronJob the owner of the Job. Then Kubernetes applies the CronJob's history limits to the Jobs that
+        // osdpl creates, and deletes old ones.
         let owner = json!({
             "apiVersion": "batch/v1", "kind": "CronJob", "name": cron_job.name, "uid": found.metadata.uid,
             "controller": true,
@@ -206,15 +207,17 @@ impl Cluster {
     }
 }
 
-/// Makes the API server delete an object only if the object has the given uid, and not a newer object of the same name.
+/// Adds the uid to the parameters of a deletion, so that the API server does not delete a newer object of the same
+/// name.
 fn with_uid(params: DeleteParams, uid: Option<&str>) -> DeleteParams {
     let preconditions = uid.map(|uid| Preconditions { uid: Some(uid.to_owned()), ..Preconditions::default() });
     DeleteParams { preconditions, ..params }
 }
 
-/// Whether an object may belong to a release, because it names no other release as its owner.
+/// Whether an object may belong to a release: it names either this release or no release as its owner.
 ///
-/// An object without an owner may be a hook: helm does not annotate hooks, and not every chart labels them.
+/// An object that names no release may be a hook of this release: helm does not annotate hooks, and not every chart
+/// labels them.
 fn may_belong_to(metadata: &ObjectMeta, release: &ReleaseKey) -> bool {
     let group = metadata.labels.as_ref().and_then(|labels| labels.get("release_group"));
     let owner = release::helm_owner(metadata);

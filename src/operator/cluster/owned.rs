@@ -45,7 +45,7 @@ const PAGE: u32 = 8;
 pub(super) trait OwnedKind:
     Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned + Send + Sync + 'static
 {
-    /// Returns the size of the object's data.
+    /// Returns the approximate size of the object's data in memory, in bytes.
     fn data_size(&self) -> usize;
 }
 
@@ -65,7 +65,7 @@ impl OwnedKind for ConfigMap {
 
 struct Cache<K> {
     objects: BTreeMap<ReleaseKey, Arc<K>>,
-    /// The size of all cached objects.
+    /// The approximate size of all cached objects in memory, in bytes.
     size: usize,
     /// Whether the cache has left out an object for lack of room since the last list.
     is_full: bool,
@@ -201,8 +201,8 @@ impl<K: OwnedKind> Cache<K> {
             Ok(watcher::Event::Delete(object)) => {
                 let name = name(&object);
                 let is_outdated = self.objects.get(&name).is_some_and(|cached| is_older(&object, &**cached));
-                // Trigger a pass also for an object that is not in the cache: if the cache is full, it may have left
-                // the object out.
+                // If the cache is full, it may have left the deleted object out. So the deletion triggers a pass even
+                // if the cache does not contain the object.
                 !is_outdated && (self.remove(&name) || self.is_full)
             }
             Err(error) => is_forbidden(&error) && !std::mem::replace(&mut self.is_known, true),
@@ -246,7 +246,7 @@ fn name<K: OwnedKind>(object: &K) -> ReleaseKey {
     ReleaseKey::new(object.namespace().unwrap_or_default(), object.name_any())
 }
 
-/// Whether `object` has a lower resourceVersion than `than`.
+/// Whether `object` has a lower resourceVersion than the object `than`.
 ///
 /// Kubernetes guarantees that a newer version of an object has a higher number (KEP-5504). If a resourceVersion is not
 /// a number, the result is `false`.

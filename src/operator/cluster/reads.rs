@@ -97,7 +97,8 @@ impl Reader {
     /// osdpl may not list them, the result contains only the addresses of the API server's own Service.
     ///
     /// # Errors
-    /// Returns an error if the API server cannot be reached, or refuses both reads.
+    /// Returns an error if the list of `ServiceCIDR`s fails for another reason, or if the API server's Service can't be
+    /// read.
     pub(crate) async fn service_networks(&self) -> Result<Vec<Range>, Error> {
         let all: Api<ServiceCIDR> = Api::all(self.client.clone());
         match all.list(&ListParams::default()).await {
@@ -178,8 +179,9 @@ impl Reader {
     async fn object_stores(&self, labels: &str) -> Result<Vec<ObjectId>, Error> {
         let all: Api<DynamicObject> = Api::all_with(self.client.clone(), &rook_resource(OBJECT_STORE));
         match all.list_metadata(&ListParams::default().labels(labels)).await {
-            // Return no stores. Either Rook is not installed, so that the API server does not know the kind, or the
-            // operator has no rights for Rook. If it had rights earlier, object stores keep osdpl's fields and label.
+            // Return no stores if the API server does not know the kind, because Rook is not installed, or if the
+            // operator has no rights for Rook. If the operator had rights earlier, osdpl's fields and label stay on the
+            // object stores.
             Err(kube::Error::Api(status)) if status.code == 404 || status.is_forbidden() => Ok(Vec::new()),
             found => {
                 let found = found.with_context(|| format!("listing {OBJECT_STORE}s"))?;
@@ -206,7 +208,8 @@ impl Reader {
 
     /// Lists the volume claims of a release.
     ///
-    /// Claims of `StatefulSets` have the label `release_group`. Claims in a chart's templates have helm's annotations.
+    /// The claims of the release's `StatefulSets` have the label `release_group`. The claims in the chart's templates
+    /// have helm's annotations.
     async fn volume_claims(&self, release: &ReleaseKey) -> Result<Vec<ObjectId>, Error> {
         let api: Api<PersistentVolumeClaim> = Api::namespaced(self.client.clone(), &release.namespace);
         let all = api.list_metadata(&ListParams::default()).await;

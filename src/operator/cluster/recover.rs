@@ -60,8 +60,8 @@ impl Cluster {
                 Ok("marked the record as failed")
             }
             Recovery::DeleteRecord { .. } => {
-                // osdpl keeps the objects of pre-install hooks, because they may contain data, such as keys. With
-                // server-side apply, the next install accepts existing objects.
+                // Delete only the record. osdpl keeps the objects of pre-install hooks, because these objects may
+                // contain data, such as keys. The next install uses server-side apply, and so accepts existing objects.
                 let preconditions =
                     Preconditions { resource_version: secret.metadata.resource_version, uid: secret.metadata.uid };
                 let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
@@ -87,7 +87,7 @@ impl Cluster {
     }
 }
 
-/// Whether the API server refused an object because it is too large: the Secret itself, or the whole request.
+/// Whether the API server refused a write because the Secret, or the request that contains it, is too large.
 fn is_too_large(error: &kube::Error) -> bool {
     let kube::Error::Api(status) = error else { return false };
     status.code == 413 || status.code == 422 && status.message.contains("Too long")

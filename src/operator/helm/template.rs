@@ -12,10 +12,10 @@ use super::runner::document;
 use super::{Error, Program, ReleaseKey};
 use osdpl_core::scrub::Scrubber;
 
-/// The timeout of `helm template`. The largest chart takes two seconds.
+/// The timeout of `helm template`. It is generous: helm renders the largest chart in two seconds.
 const DEADLINE: Duration = Duration::from_mins(2);
 
-/// The capabilities of a cluster that templates can query: its Kubernetes version and its API groups.
+/// What templates can query about a cluster (`.Capabilities`): its Kubernetes version and its API groups.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Capabilities {
     /// The version of Kubernetes, such as `v1.36.2`; helm's default if unset.
@@ -31,11 +31,12 @@ pub struct Template<'a> {
     pub release: &'a ReleaseKey,
     /// The path of the packaged chart.
     pub chart: &'a Path,
-    /// The values, including secrets. helm gets them only on its stdin.
+    /// The values. They contain secrets, so helm gets them only on its stdin.
     pub values: &'a Value,
-    /// Whether the release exists. If it does, helm tells templates that this is an upgrade, else an install.
+    /// Whether the release already exists. If it exists, helm renders the templates for an upgrade, otherwise for an
+    /// install.
     pub is_upgrade: bool,
-    /// The capabilities of the cluster that helm shows to templates.
+    /// The cluster's capabilities, which templates can query.
     pub capabilities: &'a Capabilities,
 }
 
@@ -53,7 +54,7 @@ impl Template<'_> {
         arguments
     }
 
-    /// Returns the rendered manifest with hooks, which contains secrets.
+    /// Returns the rendered manifest, including hooks. The manifest contains secrets.
     ///
     /// `scrubber` removes secrets from helm's error messages.
     ///

@@ -1,4 +1,4 @@
-//! Creates the clients of the operator. Only the active operator can write through them.
+//! Creates the operator's clients for the API server. Only the active operator can write objects other than the Lease.
 
 use std::sync::Arc;
 
@@ -8,11 +8,11 @@ use osdpl_client::{Bounds, Check, REQUEST_TIMEOUT, bounded, connect};
 
 use super::Leadership;
 
-/// The clients of the operator.
+/// The operator's clients for the API server.
 pub struct Clients {
-    /// The client for the Lease. It has its own connection pool: after it has lost a connection, its next attempt must
-    /// not get another dead connection from a pool that it shares. It does not retry, because
-    /// [`Elector`](super::Elector) decides after each failure.
+    /// The client for the Lease. It does not share its connection pool with other clients: an attempt after a lost
+    /// connection must not get another dead connection from the pool. The client does not retry, because
+    /// [`Elector`](super::Elector) decides after each failure whether to try again.
     pub lease: Client,
     /// The client for reads.
     pub reads: Client,
@@ -31,7 +31,7 @@ impl Clients {
     /// Creates the clients. `name` distinguishes the operator's processes in the audit log of the API server.
     ///
     /// # Errors
-    /// Returns an error if the configuration is not usable.
+    /// Returns an error if `config` is not usable.
     pub fn new(mut config: Config, leadership: &Leadership, name: &str) -> Result<Self, kube::Error> {
         let agent = format!("osdpl/{} ({name})", env!("CARGO_PKG_VERSION"));
         config.headers.extend(HeaderValue::from_str(&agent).ok().map(|agent| (header::USER_AGENT, agent)));
@@ -84,7 +84,7 @@ mod tests {
         leadership.activate(Instant::now() + Duration::from_mins(1));
         api.create(&PostParams::default(), &namespace).await.unwrap();
         assert_eq!(requests.load(Ordering::Relaxed), 2);
-        // The renewal has expired, although the operator has not noticed this yet. So writes must fail.
+        // The time until which the operator may write has passed. Writes must fail even before a task notices this.
         leadership.activate(Instant::now());
         api.delete("a", &DeleteParams::default()).await.unwrap_err();
         assert_eq!(requests.load(Ordering::Relaxed), 2);

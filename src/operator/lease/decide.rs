@@ -9,8 +9,9 @@ use crate::helm::ProcessState;
 
 /// How long a process that takes an expired Lease waits before it starts to work.
 ///
-/// Together with [`DURATION`], this wait makes the new holder start at least 4 s after the guard has killed the helm
-/// processes of the last holder. The reserve is for slow machines and for clocks of different speeds.
+/// Before the Lease expires, the previous holder's guard kills the holder's helm processes. [`DURATION`] and this wait
+/// make the new holder start at least 4 s after the guard's kill. These 4 s are a reserve for slow machines and for
+/// clocks of different speeds.
 pub(super) const TAKEOVER_GRACE: Duration = Duration::from_secs(2);
 
 /// The Lease as this process last saw it.
@@ -32,10 +33,10 @@ pub(super) enum Step {
 }
 
 impl Seen {
-    /// Returns the state after a read of the Lease; `lease` is `None` if it does not exist.
+    /// Returns what this process knows about the Lease after a read; `lease` is `None` if the Lease does not exist.
     ///
-    /// If someone deletes the Lease, the previous state stays valid, because the holder does not notice the deletion at
-    /// once.
+    /// If someone has deleted the Lease, the function returns `before`: the holder stays active until it notices the
+    /// deletion.
     pub(super) fn after_read(before: Option<Self>, lease: Option<&Lease>, now: Instant) -> Option<Self> {
         let Some(lease) = lease else { return before };
         let content = lease.spec.clone().unwrap_or_default();
@@ -53,7 +54,8 @@ impl Seen {
     /// Returns how long the Lease remains valid if its holder does not renew it.
     fn remaining(&self, now: Instant) -> Duration {
         let duration = self.content.lease_duration_seconds.and_then(|seconds| u64::try_from(seconds).ok());
-        // Wait for at least [`DURATION`]: until shortly before that time, the holder's helm processes may still run.
+        // Wait for at least [`DURATION`], even if the Lease names a shorter time: the holder's helm processes may run
+        // until shortly before the end of [`DURATION`].
         let duration = duration.map_or(DURATION, Duration::from_secs).max(DURATION);
         (self.since + duration).saturating_duration_since(now)
     }
@@ -66,8 +68,8 @@ pub(super) fn next_step(seen: Option<&Seen>, own: &str, holder: ProcessState, no
         return Step::Take(Duration::ZERO);
     };
     if name == own {
-        // An earlier attempt of this process took the Lease, but its response was lost. The helm processes of the
-        // previous holder may still need the grace period.
+        // An earlier attempt of this process took the Lease, but the response was lost. Wait before the first write,
+        // because helm processes of the previous holder may still run.
         return Step::Take(TAKEOVER_GRACE);
     }
     let remaining = seen.remaining(now);

@@ -1,4 +1,5 @@
-//! Finds an active operator in another namespace. It holds another Lease, so the election does not exclude it.
+//! Finds an active operator in another namespace. That operator holds another Lease, so the election does not prevent
+//! that two operators are active.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +10,7 @@ use osdpl_values::CollectSorted;
 
 use super::{DURATION, NAME, RETRY_PERIOD, request};
 
-/// Returns the held Leases named [`NAME`], by namespace.
+/// Returns the Leases named [`NAME`] that have a holder, by namespace.
 pub(super) async fn held(client: &Client) -> Result<BTreeMap<String, LeaseSpec>, kube::Error> {
     let named = ListParams::default().fields(&format!("metadata.name={NAME}"));
     let leases = Api::<Lease>::all(client.clone()).list(&named).await?.items;
@@ -17,14 +18,16 @@ pub(super) async fn held(client: &Client) -> Result<BTreeMap<String, LeaseSpec>,
     Ok(held.filter(|(_, lease)| lease.holder_identity.as_ref().is_some_and(|holder| !holder.is_empty())).collect_map())
 }
 
-/// Returns the holder of a Lease in a namespace other than `own`, with the namespace, if this holder is alive.
+/// Returns a text that names an active operator in a namespace other than `own`; `None` if the function finds none.
 ///
-/// A holder is alive if it renews its Lease while this function waits. The Lease of a killed operator stays. So this
-/// function waits as long as a standby waits before it takes such a Lease. The function compares no times, because they
-/// come from the clocks of other machines.
+/// An operator is active if it renews its Lease while this function waits. The existence of a Lease proves nothing,
+/// because the Lease of a killed operator stays. The function waits as long as a standby waits before it takes the
+/// Lease of a killed operator. The function ignores the times in Leases, because they come from the clocks of other
+/// machines.
 ///
-/// Without permission to list Leases in all namespaces, or if the API server does not respond, returns `None`. The
-/// operator's chart does not grant this permission; a person who starts an operator by hand often has it.
+/// The result is also `None` if the API server does not respond, or if the operator lacks the permission to list Leases
+/// in all namespaces. The operator's chart does not grant this permission; a person who starts an operator by hand
+/// often has it.
 pub(super) async fn find_active(api: &Api<Lease>, own: &str) -> Option<String> {
     let client = api.clone().into_client();
     let others = async || {

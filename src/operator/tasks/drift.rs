@@ -50,7 +50,7 @@ const FETCHES: usize = 4;
 /// The drift that the task has found, by release.
 type Found = BTreeMap<ReleaseKey, ObservedDrift>;
 
-/// The client, the settings and the selected releases with which the drift task starts.
+/// The inputs of the drift task: the client, the settings and the releases.
 #[derive(Clone)]
 pub(super) struct DriftTask {
     pub(super) client: Client,
@@ -69,7 +69,8 @@ struct Shared {
 }
 
 impl Shared {
-    /// Locks the store, even if a watch panicked while it held the lock: that watch then lists all its objects again.
+    /// Locks the store, even if a watch panicked while it held the lock. A panicked watch restarts and lists all its
+    /// objects again, so the store becomes complete again.
     fn store(&self) -> MutexGuard<'_, Store> {
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -117,8 +118,8 @@ impl DriftTask {
                 if let Some(suspects) = suspects {
                     let (found, wanted) = checks.found(&included, &suspects, FETCHES.saturating_sub(fetching.len()));
                     fetching.extend(wanted);
-                    // Publish nothing while reads are running. An incomplete result could report drift as resolved, and
-                    // the next result would report the same drift again.
+                    // Publish nothing while reads are running. An incomplete result could lack drift that still exists:
+                    // the drift would seem resolved, and appear again with the next result.
                     if fetching.is_empty() {
                         publish(Some(Arc::new(found)), &sender, &trigger);
                     }

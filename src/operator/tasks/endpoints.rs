@@ -3,9 +3,9 @@
 //! Each pass sets the APIs to probe ([`crate::tasks::Tasks::set_probe_targets`]) and never waits for a response. If no
 //! connection to an API is possible, the task reports nothing about that API.
 //!
-//! The task runs on the operator's main thread. It can't delay passes and `/livez` noticeably: it waits for the network
-//! without blocking the thread, names are resolved on threads of their own (`osdpl_client::resolve`), and the work of
-//! the processor is limited: at most [`MAX_PROBES`] probes run at a time, and the client limits the size of a response.
+//! The task runs on the operator's main thread, but does not delay passes and `/livez` noticeably. It waits for the
+//! network without blocking the thread, and other threads resolve names (`osdpl_client::resolve`). The task also needs
+//! little processor time: at most [`MAX_PROBES`] probes run at a time, and the client limits the size of a response.
 
 #![allow(clippy::disallowed_methods, reason = "uses the clock to time the probes")]
 
@@ -28,7 +28,7 @@ use osdpl_client::{Http, HttpConfig};
 use osdpl_core::endpoint::{Login, ProbeResponse, Target, Types, Url, find_fault, service_types};
 use osdpl_core::observed::{EndpointProbe, ReleaseKey};
 
-/// The status code of Keystone's response with a token (Identity API v3).
+/// The status code with which Keystone returns a new token (Identity API v3).
 const CREATED: u16 = 201;
 
 /// The maximum number of concurrent probes.
@@ -49,7 +49,7 @@ pub struct Probing {
 /// requests of users.
 pub const PROBE_PERIOD: Duration = Duration::from_secs(45);
 
-/// The default timeout of a probe. Upstream's own readiness probes allow 15 s and less.
+/// The default timeout of a probe. The readiness probes of OpenStack-Helm's charts allow 15 s or less.
 pub const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The APIs to probe, by release. Each pass sets them.

@@ -52,7 +52,8 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// Locks the store, even if a watch panicked while it held the lock: that watch then lists all its objects again.
+    /// Locks the store, even if a watch panicked while it held the lock. A panicked watch restarts and lists all its
+    /// objects again, so the store becomes complete again.
     fn store(&self) -> MutexGuard<'_, Store> {
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -209,7 +210,8 @@ impl Watches<'_> {
         );
     }
 
-    /// Adds the watches of a kind, each with its own cache: one for the cluster, or one for each namespace.
+    /// Adds the watches of a kind: one watch for the whole cluster, or one for each namespace. Each watch gets its own
+    /// cache.
     fn watch_kind<K: Kind>(
         &mut self,
         selector: &watcher::Config,

@@ -1,12 +1,12 @@
-//! Queries Nova for new hosts and for hosts without a node, and deletes hosts for `apply`.
+//! Queries Nova for new hosts and for hosts without a node, and deletes the hosts of removed nodes.
 //!
 //! Each pass sets the query ([`crate::tasks::Tasks::set_host_query`]) and never waits for the response. The task runs a
 //! changed query immediately. It repeats an unchanged query only if Nova did not respond, or if Nova's hosts do not
 //! match the nodes yet.
 //!
-//! `apply` does not delete hosts itself: it only names the removed nodes ([`crate::tasks::Tasks::forget_hosts`]), and
-//! the task then deletes their hosts. A deletion takes several requests to Nova and Neutron, and many attempts, because
-//! Nova reports a host as up for a minute after its node was removed.
+//! The code that applies a plan does not delete hosts itself. It only names the removed nodes
+//! ([`crate::tasks::Tasks::forget_hosts`]), and the task then deletes their hosts. A deletion takes several requests to
+//! Nova and Neutron, and many attempts, because Nova reports a host as up for a minute after its node was removed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +28,7 @@ const FIRST_PAUSE: Duration = Duration::from_secs(5);
 ///
 /// nova-compute reports every 10 s (`report_interval`), and Nova regards it as down after 60 s without a report
 /// (`service_down_time`). So a difference that lasts longer than this pause is deliberate, for example because computes
-/// run outside of the cluster.
+/// run outside of the cluster. The task then stops repeating the query.
 const SETTLING_PAUSE: Duration = Duration::from_secs(80);
 
 /// The longest pause between two queries while Nova cannot be queried, or while the task has failed to delete a host
@@ -96,7 +96,7 @@ fn longest_pause(query: &HostQuery, response: &Result<HostResponse, String>) -> 
     }
 }
 
-/// Queries Nova about its hosts, and deletes the hosts of the query's removed nodes.
+/// Queries Nova about its hosts, and deletes the hosts of the nodes in `query.removed_nodes`.
 async fn query_and_forget(client: &OpenStackClient, query: &HostQuery) -> Result<HostResponse, Error> {
     let mut response = HostResponse { hosts: query_hosts(client, query).await?, ..HostResponse::default() };
     for node in &query.removed_nodes {

@@ -1,4 +1,4 @@
-//! While a cloud is being deleted, asks its Nova whether it still has instances.
+//! Asks Nova whether a cloud that is being deleted still has instances.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,8 @@ use osdpl_client::HttpConfig;
 use osdpl_core::openstack::{Access, InstanceObservation};
 use osdpl_maintenance::OpenStackClient;
 
-/// The pause before the task repeats the query. No watch reports that a user deleted the last instance.
+/// The pause before the task repeats the query. The task must poll, because no watch reports that a user has deleted
+/// the last instance.
 const PAUSE: Duration = Duration::from_secs(5);
 
 /// Starts the task that asks Nova for instances, unless access to the APIs is disabled.

@@ -22,7 +22,7 @@ pub struct Observation {
     /// The drift of each release. Contains only releases that the drift task watches and whose newest revision is
     /// deployed.
     pub drift: Arc<BTreeMap<ReleaseKey, ObservedDrift>>,
-    /// The results of the probes of the APIs to which a connection is possible, by release.
+    /// The latest result of probing each API, by release. Leaves out the APIs to which no connection is possible.
     pub endpoints: Arc<BTreeMap<ReleaseKey, EndpointProbe>>,
     /// Nova's response about its hosts; `None` before the first query.
     pub hosts: Option<Arc<HostObservation>>,
@@ -54,7 +54,7 @@ impl Observation {
         &self.health.claims
     }
 
-    /// Returns the `StorageClasses` of the cluster; `None` if the operator may not list them.
+    /// Returns the `StorageClasses` of the cluster; `None` without the permission to list them.
     pub(crate) fn storage_classes(&self) -> Option<&[Class]> {
         self.health.classes.as_deref()
     }
@@ -64,12 +64,12 @@ impl Observation {
         &self.health.affected
     }
 
-    /// Returns the nodes of the cluster by name; `None` if the operator may not list them.
+    /// Returns the nodes of the cluster by name; `None` without the permission to list them.
     pub fn nodes(&self) -> Option<&BTreeMap<String, Node>> {
         self.health.nodes.as_deref()
     }
 
-    /// Returns the nodes of the cluster by name, as a shared pointer; `None` if the operator may not list them.
+    /// Returns the nodes of the cluster by name, as a shared pointer; `None` without the permission to list them.
     pub(crate) fn shared_nodes(&self) -> Option<Arc<BTreeMap<String, Node>>> {
         self.health.nodes.clone()
     }

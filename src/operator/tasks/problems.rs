@@ -8,13 +8,15 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
-/// How long a failure must last before the list of problems contains it. A restart of the API server takes less time.
+/// How long a failure must last before the list of problems contains it. This time is longer than a restart of the API
+/// server, so that a restart is not reported as a problem.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// The time after which a problem that has not recurred leaves the list of problems.
 ///
-/// A watch that has recovered may report no event for a long time, so osdpl can't wait for a success. This time is
-/// longer than any pause between two attempts of a watch.
+/// A watch that has recovered may report no event for a long time. So osdpl removes the watch's problem without waiting
+/// for an event. A problem that still exists recurs before it expires, because this time is longer than any pause
+/// between two attempts of a watch.
 const EXPIRY: Duration = Duration::from_secs(12);
 
 /// How often the problems task removes expired problems, while there are any problems.
@@ -41,7 +43,7 @@ struct Problem {
 }
 
 impl Problems {
-    /// Reports that `activity` on `object` has failed. The caller retries, and reports every further failure.
+    /// Reports that `activity` on `object` has failed. The caller must retry, and must report every further failure.
     pub(super) fn report_failure(&self, activity: &'static str, object: &str, message: String) {
         self.record((activity, object.to_owned()), message, false, Instant::now());
     }
@@ -111,7 +113,7 @@ impl Problems {
         }
     }
 
-    /// Locks the problems. The map stays consistent even if a task panics while it holds the lock.
+    /// Locks the problems, even if a task panicked while it held the lock, because the panic leaves the map consistent.
     fn problems(&self) -> MutexGuard<'_, BTreeMap<ActivityKey, Problem>> {
         self.problems.lock().unwrap_or_else(PoisonError::into_inner)
     }

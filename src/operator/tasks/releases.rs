@@ -54,7 +54,8 @@ struct Shared {
 }
 
 impl Shared {
-    /// Locks the records, even if a watch panicked while it held the lock: that watch then lists all its records again.
+    /// Locks the records, even if a watch panicked while it held the lock. A panicked watch restarts and lists all its
+    /// records again, so the records become complete again.
     fn records(&self) -> MutexGuard<'_, Records> {
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -223,8 +224,10 @@ fn derive_state(newest: &BTreeMap<ReleaseKey, Newest>, bodies: &Bodies, owner: &
         .collect_map()
 }
 
-/// Returns the body of a record without data that may be outdated. Drops the running hook if the operation has ended
-/// since the task read the body, and the completion of the delete hooks if the body is not current.
+/// Returns the body of a record without the fields that may be outdated.
+///
+/// Drops the running hook if the operation has ended since the task read the body. Drops `delete_hooks_completed` if
+/// the task has not read the newest version of the body.
 fn without_stale_state(body: &RecordBody, meta: &RecordMeta, is_current: bool) -> RecordBody {
     let running = is_locked(meta);
     RecordBody {

@@ -159,7 +159,8 @@ impl Watched {
     }
 }
 
-/// Locks the caches of a component. The caches stay consistent even if a watch panics while it holds the lock.
+/// Locks the caches of a component, even if a watch panicked while it held the lock, because the panic leaves the
+/// caches consistent.
 fn lock(caches: &Mutex<Caches>) -> MutexGuard<'_, Caches> {
     caches.lock().unwrap_or_else(PoisonError::into_inner)
 }

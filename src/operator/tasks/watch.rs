@@ -108,7 +108,8 @@ fn report_error(watched: WatchedKind, problems: &Problems, error: &watcher::Erro
         watcher::Error::InitialListFailed(error) | watcher::Error::WatchStartFailed(error) => {
             problems.report_failure(WATCHING, kind, explain(watched, error));
         }
-        // Report a single event: the operator cannot parse one object, but the watch still delivers all other objects.
+        // The operator cannot parse one object. Report this failure only once, because the watch goes on and delivers
+        // all other objects.
         watcher::Error::WatchFailed(error @ Error::SerdeError(_)) => {
             problems.report_event(WATCHING, kind, explain(watched, error));
         }

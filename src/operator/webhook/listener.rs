@@ -115,8 +115,8 @@ impl Certificate {
     /// Replaces the certificate if its files have changed.
     ///
     /// The webhook calls this function for each connection. The function compares the contents of the files, because
-    /// the modification times of files in a mounted Secret may stay the same. The listener keeps the old certificate
-    /// while the new files are invalid, for example because only one of them is written yet.
+    /// the modification times of files in a mounted Secret may stay the same. The webhook keeps the old certificate
+    /// while the new files are invalid, for example because only one of the two files is new yet.
     fn refresh(&mut self) {
         let Ok(texts) = read_files(&self.files) else { return };
         let digest = digest(&texts);
@@ -213,7 +213,7 @@ mod tests {
             silent.push(TcpStream::connect(listener.address).await.unwrap());
         }
         let mut next = std::pin::pin!(connects(listener.address, &trusted));
-        // Without the limit of handshakes, the handshake would end as soon as the runtime has nothing else to do.
+        // Without the limit, the handshake of the next client would end during these polls.
         for _ in 0..100 {
             assert!(futures::poll!(&mut next).is_pending(), "the listener accepts more handshakes than its limit");
             tokio::task::yield_now().await;

@@ -1,5 +1,5 @@
-//! Reads the adopted credentials, and the Secrets and `ConfigMap`s of charts, because an adoption must change none of
-//! them.
+//! Checks the adopted credentials, and compares the charts' Secrets and `ConfigMap`s before and after an adoption or
+//! upgrade. An adoption must change none of these objects.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,8 @@ use super::manual_install::ManualRelease;
 use crate::cloud::NAME;
 use crate::world::World;
 
-/// The values in Secrets and `ConfigMap`s as strings. A key of this map is `NAMESPACE/NAME KEY`.
+/// The texts in Secrets and `ConfigMap`s. A key of this map is `NAMESPACE/NAME KEY`: the object, and the key in its
+/// data.
 pub type Texts = BTreeMap<String, String>;
 
 impl World {
@@ -52,8 +53,8 @@ impl World {
     }
 }
 
-/// Compares two reads of the charts' Secrets and `ConfigMap`s, and returns the lines that differ. Each result begins
-/// with the object and the key, followed by `-` and an old line or `+` and a new line.
+/// Returns the lines that differ between two results of [`World::texts`]. Each returned line begins with the object and
+/// the key, followed by `-` and an old line or by `+` and a new line.
 pub fn changed_lines(before: &Texts, after: &Texts) -> Vec<String> {
     let keys: std::collections::BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     let lines = |texts: &Texts, key: &String| -> Vec<String> {

@@ -43,8 +43,8 @@ impl World {
     async fn detach_all(&self, options: &InstallOptions, cloud: &[ManualRelease], operator: Operator) {
         let helm_list = || self.helm_prints(&["list", "--all-namespaces", "--output", "json", "--time-format", "2006"]);
         let (pods, releases) = (self.pods().await, helm_list());
-        // Stop the operator. Otherwise it would finish the deletion before `osdpl plan` can print the plan of the
-        // deletion.
+        // `osdpl detach --all` deletes the OpenStackDeployment. Stop the operator first, so that it does not finish the
+        // deletion before `osdpl plan` prints the plan of the deletion.
         assert!(operator.stop().await.success());
         self.osdpl(&["detach", "--namespace", &self.namespace, "--all"]);
         let plan = self.osdpl(&["plan"]);

@@ -20,7 +20,7 @@ const PASSWORD_SUFFIX: &str = "by-hand";
 pub struct ManualRelease {
     /// The name of the helm release, which may differ from the name of the release in the catalogue.
     pub name: String,
-    /// The name of the chart; the default is the name of the release.
+    /// The name of the chart; the default is the name of the helm release.
     chart: Option<String>,
     /// The namespace of the release; the default is the namespace of the test.
     pub namespace: Option<String>,

@@ -25,8 +25,8 @@ impl World {
         assert!(output.contains("with the real credentials"), "{output}");
         let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&folder), mode(&folder.join(format!("{release}.yaml")))), (0o700, 0o600));
-        // `install.sh` runs `helm` and `kubectl` from PATH. The test's programs have longer file names, so create
-        // links.
+        // `install.sh` runs `helm` and `kubectl` from PATH. The test's copies of these programs have longer file names,
+        // so create links with the short names.
         let programs = self.folder.path().join("programs");
         std::fs::create_dir(&programs).unwrap();
         for (name, program) in

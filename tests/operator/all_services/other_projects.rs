@@ -38,7 +38,7 @@ const CERTIFICATES: (&str, [&str; 2]) =
     ("mariadb-operator", ["mariadb-operator-webhook-ca", "mariadb-operator-webhook-cert"]);
 
 impl World {
-    /// Waits until helm has installed a release. The timeout starts again whenever a release makes progress.
+    /// Waits until helm has installed a release. The timeout starts again whenever any release makes progress.
     async fn until_installed(&self, release: &str) {
         let mut steps_before = 0;
         loop {
@@ -65,8 +65,8 @@ impl World {
         }
     }
 
-    /// Upgrades the release of osdpl's own chart with the value `rbac.services`, which grants the operator the rights
-    /// that these services need. `everywhere` also grants the operator its other rights in all namespaces.
+    /// Grants the operator the rights that these services need: upgrades the operator's chart with the value
+    /// `rbac.services`. If `everywhere` is true, the chart also grants the operator its other rights in all namespaces.
     pub(super) fn grant_rights(&self, services: &[&str], everywhere: bool) {
         let settings = [format!("rbac.services={}", json!(services)), format!("rbac.clusterWide={everywhere}")];
         self.plane().grant_more(&settings);

@@ -1,5 +1,5 @@
-//! Selects the services of the test clouds in `all_services`: all services of the catalogue, except for those that this
-//! module excludes for a stated reason.
+//! Selects the services of the test clouds in `all_services`: all services of the catalogue, except for services that
+//! this module excludes. The module states the reason for each excluded service.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -23,14 +23,14 @@ const EXCLUDED: [(&str, &str); 6] = [
     ("mariadb_cluster", "the service's chart uses an API that current releases of mariadb-operator no longer have"),
 ];
 
-/// Returns whether no chart of a service comes from OpenStack-Helm. The tests in `other_projects.rs` install such
-/// services.
+/// Whether all charts of a service come from other projects than OpenStack-Helm. `other_projects.rs` lists these
+/// services and tests the installable ones.
 fn is_foreign_project(catalog: &Catalog, service: &str) -> bool {
     let releases = &catalog.services[service].releases;
     releases.values().all(|release| catalog.lock.get(&release.chart).is_some_and(|pin| pin.repository.is_some()))
 }
 
-/// Returns whether the test clouds leave out this service, because it is in `EXCLUDED` or comes from another project.
+/// Whether the test clouds leave out this service, because it is in `EXCLUDED` or comes from another project.
 pub(super) fn is_excluded(catalog: &Catalog, service: &str) -> bool {
     EXCLUDED.iter().any(|(name, _)| *name == service) || is_foreign_project(catalog, service)
 }
@@ -64,7 +64,7 @@ fn every_service_is_included_or_excluded_with_a_reason() {
         let count = usize::from(is_desired) + usize::from(is_foreign_project) + usize::from(is_listed);
         assert_eq!(
             count, 1,
-            "{service}: in a cloud: {is_desired}, of another project: {is_foreign_project}, excluded: {is_listed}"
+            "{service} must be only one: in a cloud ({is_desired}), of another project ({is_foreign_project}) or excluded ({is_listed})"
         );
         assert_eq!(
             is_foreign_project,

@@ -1,5 +1,6 @@
-//! Collects the secrets of a test while it runs, because rotated and deleted secrets must not be visible, either. Also
-//! collects the statuses, because no overwritten status may contain a secret.
+//! Collects the secrets of a test while it runs. So the check at the end of the test also knows the secrets that the
+//! test has rotated or deleted. Also collects every version of each status, because no overwritten status may contain a
+//! secret.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -18,8 +19,9 @@ use tokio::task::JoinHandle;
 use super::statuses::Statuses;
 use crate::world::{is_of, with_timeout};
 
-/// The namespace of the marker Secret, which is the last Secret of a test. When the collector has seen the marker, it
-/// has seen all Secrets. The marker is not in the test's namespace, because the test may have deleted that namespace.
+/// The namespace of the marker: a Secret that the collector creates at the end of a test. When the collector's watch
+/// has returned the marker, it has returned all Secrets. The marker is not in the test's namespace, because the test
+/// may have deleted that namespace.
 const MARKS: &str = "default";
 
 /// The beginning of every token that the fake Keystone of a test issues. No test may make this text visible.
@@ -28,8 +30,8 @@ pub const TOKEN: &str = "gaaaa-token-of-the-fake-keystone";
 /// The default password in OpenStack-Helm's charts. The search ignores it, because many key names contain this word.
 const DEFAULT: &str = "password";
 
-/// The keys of Secrets whose values are not secret. Keys that begin with `OS_` or end with one of [`OPEN_ENDS`] are not
-/// secret, either; the only exception is `OS_PASSWORD`.
+/// The keys in Secrets whose values are public. Values are also public if their key ends with one of [`OPEN_ENDS`], or
+/// if it begins with `OS_` and is not `OS_PASSWORD`.
 const OPEN: [&str; 13] = [
     "tls.crt",
     "ca.crt",
@@ -47,7 +49,8 @@ const OPEN: [&str; 13] = [
 ];
 const OPEN_ENDS: [&str; 5] = [".pool", ".user", ".cert.pem", "-chain.cert.pem", ".fs"];
 
-/// The maximum size of a secret in bytes. The collector ignores longer values: tests fill huge Secrets with one letter.
+/// The maximum size of a secret in bytes. The collector ignores longer values, because they are not secret: some tests
+/// create huge Secrets that repeat one letter.
 const LONGEST: usize = 64 << 10;
 
 /// The secrets of a test.

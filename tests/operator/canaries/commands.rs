@@ -60,11 +60,11 @@ fn install_manually(world: &World) {
     world.helm_prints(&["install", "horizon", chart.to_str().unwrap(), "--no-hooks", "--set", &password]);
 }
 
-/// The paths of files that the commands read or write. Only the owner may read a file with a secret.
+/// The paths of files that the commands read or write. If a file contains a secret, only its owner may read it.
 struct Files {
-    /// The resource of the running cloud.
+    /// A file with the resource of the running cloud.
     same: String,
-    /// The resource with a changed spec.
+    /// A file with the same resource, but a changed spec.
     changed: String,
     /// Test cases for `osdpl test`, some of which fail.
     tests: String,

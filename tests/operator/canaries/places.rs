@@ -13,19 +13,19 @@ use super::search::{Found, Search};
 use crate::pool::SYSTEM;
 use crate::world::World;
 
-/// The kinds whose objects the search reads completely. Of other kinds, it reads only objects that osdpl wrote
-/// completely, and the metadata of all objects.
+/// The kinds whose objects the search always reads as a whole. Of objects of other kinds, the search reads the
+/// metadata. It reads the rest only if osdpl wrote the object, and never of Secrets.
 const COMPLETE: [&str; 3] = ["Event", "OpenStackDeployment", "NodeMaintenance"];
 
-/// The annotations with which tests set the log and the termination message of a pod. These may contain secrets,
-/// because tests check that the operator removes them.
+/// The annotations with which tests set the log and the termination message of a pod. Tests put secrets into these
+/// annotations, to check that the operator removes the secrets from what it reports.
 const SET_BY_TESTS: [&str; 2] = ["kwok.osdpl.dev/log", "kwok.osdpl.dev/message"];
 
-/// The files and folders of the operator and its helm processes, in a test's folder. Even their owner must not find a
-/// secret there.
+/// The files and folders in a test's folder that must contain no secret, even if only their owner can read them. They
+/// belong to the operator and its helm processes, or contain outputs of commands or statuses.
 const OF_OPERATOR: [&str; 6] = ["operator", "helm", "cache", "temporary", "commands", super::STATUSES];
 
-/// A secret, and where it is visible.
+/// The object or file in which a secret is visible, and the text that the search found there.
 pub type Leak = (String, Found);
 
 /// The two searches of a test: `all` finds every secret, and `ceph` finds the keys of Ceph's users.
@@ -91,14 +91,15 @@ impl World {
         objects.filter_map(find).collect()
     }
 
-    /// Whether the search reads objects in this namespace, or without a namespace. Events about nodes are in the
-    /// namespace `default`.
+    /// Whether the search reads objects in this namespace; `None` means cluster-scoped objects. Includes the namespace
+    /// `default`, because it contains the events about nodes.
     fn is_searched(&self, namespace: Option<&str>) -> bool {
         namespace.is_none_or(|name| [SYSTEM.0, "default"].contains(&name) || self.owns(name))
     }
 
-    /// Returns the secrets in the test's folder: in logs, command lines, environments, metrics and outputs of commands,
-    /// in caches and temporary files. Other files may contain secrets if only their owner can read them.
+    /// Returns the secrets that are visible in files of the test's folder: logs, command lines, environments, metrics,
+    /// outputs of commands, caches and temporary files. Of other files, skips those that only their owner can read:
+    /// they may contain secrets.
     pub fn leaks_in_files(&self, searches: &Searches) -> Vec<Leak> {
         let (root, mut leaks) = (self.folder.path(), Vec::new());
         visit(root, &mut |path| {
@@ -114,8 +115,8 @@ impl World {
     }
 }
 
-/// Whether the error says that a test has just deleted the CRD of the kind. The API server's response is then not
-/// always a `Status`.
+/// Whether the error says that a test has just deleted the CRD of the kind. Checks only the HTTP status code, because
+/// the response of the API server is then not always a `Status`.
 pub fn is_kind_gone(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 404)
 }

@@ -1,4 +1,5 @@
-//! Plants secrets, and checks that the search finds them. Otherwise the check at the end of each test proves nothing.
+//! Plants secrets, and checks that the search finds them. If the search missed secrets, the check at the end of each
+//! test would prove nothing.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
@@ -106,7 +107,8 @@ fn finds_secrets_in_each_place() {
         let mut nodes = Nodes::of(world);
         let operator = world.operator().pod(TEXT).start().await;
         let planted = Secrets { all: BTreeSet::from([TEXT.to_owned()]), ceph: BTreeSet::from([KEY.to_owned()]) };
-        // The names of the resource and the pod contain the text, so it is in all outputs of the operator and of helm.
+        // The resource and the operator's pod have the planted text as their names, so all outputs of the operator and
+        // of helm contain it.
         world.block_helm();
         world.apply_as(TEXT, &services(&["memcached"])).await;
         operator.check_no_core_dumps(until_helm_runs(world).await);

@@ -17,9 +17,11 @@ const PREFIX: usize = 3;
 
 /// A set of secrets to search for.
 pub struct Search {
-    /// For the first bytes of encoded secrets: each encoded secret that begins with them, and the name of its encoding.
+    /// The encoded secrets, each with the name of its encoding. The key is the [`number`] of their first [`PREFIX`]
+    /// bytes.
     forms: BTreeMap<usize, Vec<(Vec<u8>, &'static str)>>,
-    /// Whether `forms` contains the key at this index. The lookup is fast, and most parts of a text are no key.
+    /// For each number, whether it is a key of `forms`. This lookup is fast, and most parts of a text are not the
+    /// beginning of an encoded secret.
     begins: Vec<bool>,
 }
 
@@ -75,7 +77,7 @@ fn number(text: &[u8]) -> usize {
     text[..PREFIX].iter().fold(0, |number, byte| number << 8 | usize::from(*byte))
 }
 
-/// Returns the encodings of a secret, each with its name.
+/// Returns the secret in each encoding, with the name of the encoding.
 fn forms(secret: &str) -> Vec<(String, &'static str)> {
     if secret.len() < SHORTEST {
         return Vec::new();
@@ -113,7 +115,9 @@ fn percent_encoded(text: &str, keep: &str, is_upper: bool) -> String {
     text.bytes().map(encode).collect()
 }
 
-/// Returns the base64 characters that depend only on the secret, for each position of the secret in a longer text.
+/// Returns the possible forms of a secret in the base64 of a longer text. The forms differ, because base64 encodes
+/// groups of three bytes, and the secret can begin at each position of a group. The forms contain only characters that
+/// depend on no other part of the text.
 fn base64_forms(secret: &[u8]) -> Vec<String> {
     let mut forms = Vec::new();
     for before in 0..3 {

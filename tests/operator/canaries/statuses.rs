@@ -1,4 +1,5 @@
-//! Writes each version of each status into a file, because the operator overwrites the messages of earlier versions.
+//! Writes each version of each status into a file, so that the check at the end of a test can also search the messages
+//! that the operator has overwritten.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -59,7 +60,7 @@ impl Statuses {
         }
     }
 
-    /// Returns the present version of each object of the test; `None` if the test has deleted the kind.
+    /// Returns the present version of each object of the test; `None` if the test has deleted the CRD of the kind.
     async fn versions(&self, api: &Api<DynamicObject>) -> Option<Versions> {
         let objects = match api.list_metadata(&ListParams::default()).await {
             Err(error) if is_kind_gone(&error) => return None,

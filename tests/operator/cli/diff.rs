@@ -1,4 +1,4 @@
-//! Tests `osdpl diff`, which compares the running cloud with a file, as a user who may only read.
+//! Tests `osdpl diff`, which compares the running cloud with a file. The user of the command may only read objects.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Tests `osdpl plan` with a cluster, as a user who may only read.
+//! Tests `osdpl plan` with a cluster. The user of the command may only read objects.
 
 use std::path::{Path, PathBuf};
 
@@ -23,8 +23,8 @@ impl World {
         file
     }
 
-    /// Creates a ServiceAccount that may only read these resources and `OpenStackDeployment`s in the test's namespace.
-    /// Returns the path of a kubeconfig with these rights.
+    /// Creates a ServiceAccount that may read `OpenStackDeployment`s and `resources` in the test's namespace, and
+    /// nothing else. Returns the path of a kubeconfig with these rights.
     pub async fn reader(&self, name: &str, resources: &[&str]) -> PathBuf {
         let create = PostParams::default();
         let metadata = json!({"name": name, "namespace": self.namespace});

@@ -1,5 +1,6 @@
-//! osdpl has deleted a cloud and removed its finalizer, but the OpenStackDeployment still exists, because another
-//! controller has set a finalizer, too. osdpl must not delete the cloud or report its deletion a second time.
+//! osdpl has deleted a cloud and removed osdpl's finalizer from the OpenStackDeployment. The OpenStackDeployment still
+//! exists, because it also has a finalizer of another controller. osdpl must not delete the cloud or report the
+//! deletion a second time.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,11 +16,11 @@ use crate::nodes::Nodes;
 use crate::operator::Operator;
 use crate::world::{World, now, run_test, with_timeout};
 
-/// The finalizer of another controller, which does not remove it during the test.
+/// A finalizer of another controller, which does not exist here. The test itself removes the finalizer at the end.
 const FOREIGN_FINALIZER: &str = "example.org/accounts";
 
-/// Returns the text `REASON: MESSAGE` and the number of repetitions of each event in the test's namespace, by the
-/// event's name.
+/// Returns the events in the test's namespace: for the name of each event, the text `REASON: MESSAGE` and the number of
+/// repetitions.
 async fn events(world: &World) -> BTreeMap<String, (String, Option<i32>)> {
     let events = world.api::<Event>().list(&ListParams::default()).await.unwrap();
     let texts = events.items.into_iter().map(|event| {
@@ -98,7 +99,7 @@ fn finalizes_once_while_a_foreign_finalizer_remains() {
             assert_eq!(
                 started,
                 u64::from(round == 1),
-                "the first operator uninstalled one release, and the next one must uninstall none"
+                "the first operator must uninstall one release, and the second operator must uninstall none"
             );
             assert!(
                 !operator.metrics().contains(&format!("name=\"{NAME}\"")),

@@ -151,7 +151,7 @@ async fn check_refused(world: &World, operator: &Operator, webhook: &Webhook, sp
     let message = until_refused(world, remedy).await;
     let passes = passes() - before;
     println!("the operator needed {passes} passes to refuse the addition");
-    assert!(passes <= PASSES, "the operator needed {passes} passes to refuse the addition");
+    assert!(passes <= PASSES, "the operator needed too many passes to refuse the addition: {passes}");
     assert!(message.contains(&place) && message.contains("presets.bomb.yaml"), "{message}");
     let response = webhook.reviewed(world, spec).await;
     assert!([remedy, place.as_str(), "presets.bomb.yaml"].iter().all(|part| response.contains(part)), "{response}");

@@ -18,8 +18,8 @@ fn uninstall_chart(world: &World) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Installs the operator's chart again. The new ServiceAccount needs a new token, so overwrites the file with the old
-/// token.
+/// Installs the operator's chart again. The new ServiceAccount needs a new token, so the function overwrites the file
+/// that contains the old token.
 async fn reinstall_chart(world: &World) {
     install_chart(world.cluster(), &[]);
     let kubeconfig = world.cluster().kubeconfig_for(SYSTEM.0, SYSTEM.1).await.unwrap();
@@ -36,7 +36,8 @@ fn cloud_survives_the_operators_chart() {
         world.until_ready().await;
         let credentials = world.all_credentials().await;
 
-        // The operator's process still runs, but has no rights any more. It must end, because it can't renew the Lease.
+        // After the uninstall of the chart, the operator's process still runs, but has no rights. It can't renew the
+        // Lease, so it must end.
         let since = now();
         uninstall_chart(world);
         assert!(!operator.ended().await.success());

@@ -1,5 +1,5 @@
-//! A backup tool clones the namespace of a cloud, with the resource, its finalizer, its Secrets and its records. Neither
-//! the clone nor its deletion changes the cloud.
+//! A backup tool clones the namespace of a cloud: the OpenStackDeployment with its finalizer, the Secrets, the release
+//! records and other objects. Neither the clone nor the deletion of the clone changes the cloud.
 
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::StatefulSet;
@@ -103,7 +103,8 @@ fn cloned_namespace_and_its_deletion_change_nothing() {
         assert!(world.helm_runs().iter().all(|run| run.verb() == "upgrade"), "{:?}", world.helm_runs());
         assert_eq!((world.all_credentials().await, cluster_objects(world).await), (credentials, shared));
 
-        // The deletion of the real cloud must not delete the cloned objects, although the clone's resource is gone.
+        // The clone's OpenStackDeployment is deleted, but its other objects are left. The deletion of the real cloud
+        // must not delete them.
         spec["deletionPolicy"] = json!("Purge");
         world.apply(&spec).await;
         world.until_ready().await;

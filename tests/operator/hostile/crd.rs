@@ -69,7 +69,7 @@ impl Definition {
     }
 
     /// Replaces the CRD by the CRD of an older version, and waits until the API server uses the older schema. The API
-    /// server responds earlier.
+    /// server responds to the replacement before it uses the schema.
     async fn replace_by_older(&self, world: &World) {
         self.replace(older).await;
         let used = async {
@@ -153,7 +153,7 @@ fn removing_the_definition_deletes_the_cloud_in_order() {
     });
 }
 
-/// Removes the fields from the CRD's schema that an older version of osdpl did not have.
+/// Removes from the CRD's schema the fields that an older version of osdpl did not have.
 fn older(spec: &mut Value) {
     let schema = spec.pointer_mut("/versions/0/schema/openAPIV3Schema/properties").unwrap();
     for (part, field) in [("status", "ownedReleases"), ("status", "charts"), ("status", "catalog"), ("spec", "catalog")]
@@ -162,9 +162,9 @@ fn older(spec: &mut Value) {
     }
 }
 
-/// The maximum number of writes with an older CRD: a constant, plus a number for each renewal of the Lease. The
-/// operator renews the Lease every two seconds. A failed pass tries one write, and the next pass follows after three
-/// seconds.
+/// The maximum number of writes with an older CRD: a constant, and a number of writes for each renewal of the Lease.
+/// The operator renews the Lease every two seconds, so the renewals measure the time. A pass tries one write and fails,
+/// and the next pass follows after three seconds.
 const WRITES: (usize, usize) = (8, 2);
 
 /// Checks that the operator does not repeat writes in a loop: waits until it has renewed the Lease three times, and
@@ -176,7 +176,7 @@ async fn check_no_loop(world: &World, since: Timestamp) {
     }
     let (writes, renewals) = (world.writes_since(since).len(), world.renewals_since(since));
     println!("{writes} writes and {renewals} renewals of the Lease with the older CRD");
-    assert!(writes <= WRITES.0 + WRITES.1 * renewals, "{writes} writes and {renewals} renewals of the Lease");
+    assert!(writes <= WRITES.0 + WRITES.1 * renewals, "too many writes: {writes} in {renewals} renewals of the Lease");
 }
 
 #[test]
@@ -203,7 +203,7 @@ fn operator_names_an_older_definition() {
     });
 }
 
-/// Returns the names of the releases that have a record.
+/// Returns the names of the deployed releases, from helm's records.
 async fn installed(world: &World) -> Vec<String> {
     let records =
         world.api::<Secret>().list(&ListParams::default().labels("owner=helm,status=deployed")).await.unwrap();
@@ -226,7 +226,8 @@ fn deletion_with_an_older_definition_forgets_no_release() {
         let (operator, _) = start(world).await;
         definition.replace_by_older(world).await;
         let since = now();
-        // At this write, the API server removes the fields from the status that the older CRD does not have.
+        // The request for the deletion makes the API server write the resource. At this write, the API server removes
+        // from the status the fields that the older CRD does not have.
         world.delete().await;
         until_deletion_waits(world).await;
         check_no_loop(world, since).await;

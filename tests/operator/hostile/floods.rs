@@ -1,5 +1,5 @@
-//! Hundreds of large objects with osdpl's label, and release records that unpack to gigabytes: in a namespace that is
-//! not the cloud's, and in the namespace of the cloud.
+//! Tests the operator's memory with hundreds of large objects that have osdpl's label, and with release records that
+//! unpack to more than 128 MiB. The test creates these objects first in another namespace, and then in the cloud's.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -61,7 +61,8 @@ async fn drain(world: &World, namespace: &str) {
     drop(maps.delete_collection(&DeleteParams::default(), &flood).await.unwrap());
 }
 
-/// Returns data, compressed by gzip. Feeds gzip in pieces, because the data is larger than a test should hold.
+/// Compresses a text with gzip: `begin`, then `blanks` filler letters, then `end`. Writes the letters in pieces,
+/// because a test should not hold all of them in memory.
 fn gzip(begin: &str, blanks: usize, end: &str) -> Vec<u8> {
     let mut gzip = Command::new("gzip").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut input = gzip.stdin.take().unwrap();
@@ -79,7 +80,7 @@ fn gzip(begin: &str, blanks: usize, end: &str) -> Vec<u8> {
 }
 
 /// Creates a small record of the release horizon that unpacks to 128 MiB of values, manifest or hooks. `attempt` is the
-/// label `osdpl.dev/attempt` of a record that osdpl wrote.
+/// value of its label `osdpl.dev/attempt`; see [`attempt`].
 async fn create_bomb(world: &World, namespace: &str, field: &str, attempt: &str) {
     let info = json!({"first_deployed": "2026-01-01T00:00:00Z", "last_deployed": "2026-01-01T00:00:00Z", "status": "deployed"});
     let head = json!({"name": "horizon", "namespace": namespace, "version": 1, "info": info}).to_string();
@@ -171,7 +172,7 @@ fn floods_and_record_bombs_use_bounded_memory() {
         println!("the first operator had a peak of {first} KiB, the second one of {second} KiB");
         assert!(
             second < first + (32 << 10),
-            "the second operator had a peak of {second} KiB, the first of {first} KiB"
+            "the second operator must not need much more memory: {second} KiB, the first {first} KiB"
         );
         assert_eq!(world.credentials("mariadb").await, credentials);
         drain(world, &world.namespace).await;

@@ -69,7 +69,8 @@ impl<'a> Chart<'a> {
         secrets
     }
 
-    /// Checks that the hook has never run, and that the ClusterRoles of these namespaces exist.
+    /// Checks that the hook has never run, and that the ClusterRole of the forged release in each of these namespaces
+    /// exists.
     async fn check(&self, namespaces: &[&str]) {
         let created = self.world.cluster().audit(self.since).unwrap();
         let created = created.iter().filter(|entry| entry.resource == "jobs" && entry.name == INTRUDER);
@@ -158,7 +159,7 @@ fn hook_of_a_forged_record_never_runs() {
     });
 }
 
-/// Returns the metadata with which a Secret can be created again.
+/// Returns the name and the labels of a Secret, as the metadata of a new Secret.
 fn bare(secret: &Secret) -> kube::core::ObjectMeta {
     let (name, labels) = (secret.metadata.name.clone(), secret.metadata.labels.clone());
     kube::core::ObjectMeta { name, labels, ..kube::core::ObjectMeta::default() }

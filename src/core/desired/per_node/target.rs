@@ -11,9 +11,9 @@ use crate::observed::Labels;
 /// A set of nodes that a chart can select: by the values of one label, or by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodeTarget {
-    /// The set contains the nodes on which this label has one of these values.
+    /// The nodes on which this label has one of these values.
     Label(String, BTreeSet<String>),
-    /// The set contains the nodes with these names.
+    /// The nodes with these names.
     Hosts(BTreeSet<String>),
 }
 

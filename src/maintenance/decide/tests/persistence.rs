@@ -70,9 +70,5 @@ fn expiry_does_not_return_nodes_that_were_ready() {
     ready.observed.node = Some(ObservedNode { ready: true, ..ObservedNode::default() });
     let recheck = ready.step();
     assert_eq!((recheck.action, recheck.status.phase), (Some(Action::Cordon), Some(MaintenancePhase::Cordoning)));
-    assert_eq!(
-        ready.step().action,
-        Some(Action::Cordon),
-        "a later pass must not return a node that was ready to drain"
-    );
+    assert_eq!(ready.step().action, Some(Action::Cordon), "no later pass may return a node that was ready to drain");
 }

@@ -56,7 +56,9 @@ fn tokens(action: &str) -> Vec<Token> {
     found
 }
 
-/// Parses the quoted string at the start of a text, and returns it with its length. Keeps escape sequences as they are.
+/// Parses the quoted string at the start of `rest`. Returns the token, and the length of the string with its quotes.
+///
+/// The token contains escape sequences in their escaped form.
 fn text(rest: &str, quote: char) -> (Option<Token>, usize) {
     let mut is_escaped = false;
     for (position, letter) in rest.char_indices().skip(1) {

@@ -135,7 +135,7 @@ const REFUSED: [(&str, Setup, &str, &str); 19] = [
 ];
 
 fn socket(fixture: &Fixture, name: &str) {
-    // Dropping the listener leaves its socket in the folder, so the folder contains a file that the store can't read.
+    // The socket, which the store can't read, stays in the folder after its listener is dropped.
     drop(std::os::unix::net::UnixListener::bind(fixture.path(name)).unwrap());
 }
 

@@ -1,4 +1,4 @@
-//! Tests of valid archives: which differences between archives affect the digest, and what the store reads from a
+//! Tests of valid archives: which differences between archives change the digest, and what the store reads from a
 //! chart.
 
 use tar::EntryType;

@@ -1,4 +1,4 @@
-//! Tests of locks and sources: their errors, and whether osdpl writes and reads their text without loss.
+//! Tests of locks and sources: the errors about invalid ones, and how osdpl parses and writes valid ones.
 
 use crate::charts::{InvalidSource, Lock, LockEntry, Source};
 

@@ -155,8 +155,8 @@ fn names_every_immutable_object() {
     assert_eq!(classify(IMMUTABLE_4), Failure::Immutable(jobs.to_vec()));
 }
 
-/// The API server also writes `Forbidden` if a change of an immutable field is refused. Such an error does not mean
-/// that a permission is missing.
+/// The API server writes `Forbidden` for a missing permission, but also for a change of an immutable field. A message
+/// about an immutable field must not count as a missing permission.
 #[test]
 fn an_immutable_stateful_set_is_not_forbidden() {
     let text = "Error: UPGRADE FAILED: cannot patch \"mariadb-server\" with kind StatefulSet: StatefulSet.apps \"mariadb-server\" is \

@@ -5,15 +5,15 @@
 const FIRST: usize = 320;
 const LAST: usize = 200;
 
-/// The maximum length of an invalid value that [`condense`] keeps. A longer value is a dump, such as a pod template.
+/// The maximum length of a dumped object that [`condense`] keeps. A longer dump, such as a pod template, becomes `…`.
 const SHORT_VALUE: usize = 60;
 
 /// The text that replaces a removed part of helm's message.
 const GAP: &str = "…";
 
-/// Condenses helm's error to one line of at most about 520 bytes, without dumped objects.
+/// Condenses helm's error to one line of at most about 520 bytes, without dumps of objects.
 ///
-/// The line contains the object, the failure and the reason. Secrets must already be removed from the text.
+/// The line contains the object, the failure and the reason. The caller must already have removed secrets from `text`.
 pub(crate) fn condense(text: &str) -> String {
     let error_text = error_text(text);
     let mut line = String::new();
@@ -30,8 +30,8 @@ pub(crate) fn condense(text: &str) -> String {
     shorten(prefixes.iter().fold(line.as_str(), |line, prefix| line.strip_prefix(prefix).unwrap_or(line)))
 }
 
-/// Removes the bullet of a line. Also removes the count of errors that Go writes before a list of errors, such as `2
-/// errors occurred:`.
+/// Removes a bullet at the beginning of a line, and a count of errors at its end, such as `2 errors occurred:`. Go
+/// writes the count before a list of errors.
 fn trim_line(line: &str) -> &str {
     let line = line.trim().trim_start_matches("* ");
     let counted = line.strip_suffix(" error occurred:").or_else(|| line.strip_suffix(" errors occurred:"));
@@ -48,10 +48,9 @@ fn shorten(line: &str) -> String {
     format!("{} {GAP} {}", line[..first].trim_end(), line[last..].trim_start())
 }
 
-/// Returns the part of helm's stderr that contains the error, without preceding warnings and without dumped objects.
+/// Returns the error in helm's stderr, without the warnings before the error and without dumps of objects.
 ///
-/// helm 4 logs each failed upgrade twice, as a warning and as an error. The function returns the last of these
-/// messages.
+/// helm 4 logs a failed upgrade twice: first as a warning, then as an error. The function returns only the error.
 pub(super) fn error_text(text: &str) -> String {
     let start = ["Error: ", "panic: ", "fatal error: "].iter().find_map(|prefix| line_start(text, prefix));
     let error = start.map_or_else(|| last_lines(text), |start| &text[start..]);
@@ -69,7 +68,7 @@ fn last_lines(text: &str) -> &str {
     &text[start..]
 }
 
-/// Replaces each long value after `Invalid value: ` with `…`. The API server can dump a whole object there.
+/// Replaces each long dump of an object with `…`. The API server can write such a dump after `Invalid value: `.
 fn without_dumps(text: &str) -> String {
     const INTRODUCTION: &str = "Invalid value: ";
     let mut kept = String::new();
@@ -84,9 +83,9 @@ fn without_dumps(text: &str) -> String {
     kept + rest
 }
 
-/// Returns the length of a dumped value at the start of a text; 0 if the text starts with another value.
+/// Returns the length of the dumped object at the start of a text; 0 if the text does not start with a dump.
 ///
-/// A dumped value is JSON, or Go's `core.PodTemplateSpec{…}`.
+/// A dump is JSON, or Go's notation, such as `core.PodTemplateSpec{…}`.
 fn dump_length(text: &str) -> usize {
     let opening = text.find(|letter: char| !(letter.is_ascii_alphanumeric() || "._&*[]".contains(letter)));
     if opening.is_none_or(|position| !text[position..].starts_with('{')) {
@@ -101,8 +100,8 @@ fn dump_length(text: &str) -> usize {
             '{' if !quoted => depth += 1,
             '}' if !quoted => {
                 depth = depth.saturating_sub(1);
-                // The depth is wrong if the middle of the dump was cut out. So also check for `: `, which follows only
-                // the last brace of the dump.
+                // The depth is wrong if the operator has dropped the middle of helm's long stderr, and with it braces.
+                // So also check for `: `, which follows only the last brace of the dump.
                 if depth == 0 && text[position + 1..].starts_with(": ") {
                     return position + 1;
                 }
@@ -110,7 +109,7 @@ fn dump_length(text: &str) -> usize {
             _ => {}
         }
     }
-    // The braces do not match, because a part of the dump was cut out. Look for the reason after the last brace.
+    // The braces do not match, because the operator has dropped a part of the dump. The dump ends at the last `}: `.
     text.rfind("}: ").map_or(text.len(), |position| position + 1)
 }
 

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use super::super::Error;
 
-/// Returns an identifier of this machine, its boot and the pid namespace.
+/// Returns an identifier of the scope in which process ids are unique: this machine, its boot and the pid namespace.
 ///
-/// Process ids are unique only within this scope, so the identity of a process needs both.
+/// Only this identifier and a process id together identify a process.
 pub(super) fn host(proc: &Path) -> Result<String, Error> {
     let read = |path: std::path::PathBuf| {
         std::fs::read_to_string(&path).map_err(|why| Error::Proc { path: path.clone(), why })
@@ -40,7 +40,7 @@ pub(super) fn started(proc: &Path, pid: u32) -> Result<Option<u64>, Error> {
 
 /// Whether the error of a read in `/proc` means that the process has ended.
 ///
-/// If a process ends while the operator reads its files, the read fails with ESRCH.
+/// The read fails with ENOENT if the process ended before the read, and with ESRCH if the process ends during the read.
 fn is_gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error())
 }

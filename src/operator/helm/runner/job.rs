@@ -17,8 +17,7 @@ pub struct Config {
     /// The maximum number of concurrent helm processes. The number can be high, because helm mostly waits for hooks.
     /// Each process takes up to 150 MB while it renders a chart.
     pub slots: usize,
-    /// The number of processors. Plans limit the number of helm processes that render a chart at the same time to this
-    /// number.
+    /// The number of processors. A plan lets at most this number of helm processes render charts at the same time.
     pub cores: usize,
     /// The time that a helm process has to end after SIGTERM, before it gets SIGKILL.
     pub grace: Duration,
@@ -41,9 +40,9 @@ pub struct Job {
     pub release: ReleaseKey,
     /// The operation that helm executes: an upgrade or an uninstall.
     pub operation: Operation,
-    /// The revision that an upgrade makes (the newest + 1). For an uninstall, the newest revision to remove.
+    /// The revision that an upgrade makes: the newest revision + 1. For an uninstall, the release's newest revision.
     pub revision: u32,
-    /// The timeout of the whole run. helm itself only limits the time of each hook.
+    /// The timeout of the whole run of helm. helm's own timeout limits only each hook.
     pub deadline: Duration,
     /// The scrubber that removes secrets from helm's messages.
     pub scrubber: Arc<Scrubber>,
@@ -58,7 +57,7 @@ pub enum JobRejection {
     Full,
     /// The operator shuts down.
     Closing,
-    /// The values cannot be written as JSON. This never happens for a value tree.
+    /// The values cannot be written as JSON. This never happens, because the values consist of JSON.
     Values,
 }
 
@@ -66,7 +65,7 @@ impl fmt::Display for JobRejection {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::Busy => "helm is already running for this release",
-            Self::Full => "all helm slots are in use; the release starts as soon as one is free",
+            Self::Full => "all helm slots are in use; helm starts for this release as soon as a slot is free",
             Self::Closing => "the operator is shutting down",
             Self::Values => "the values cannot be written as JSON",
         })

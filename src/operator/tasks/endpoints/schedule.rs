@@ -47,7 +47,7 @@ struct Probed {
 /// The endpoint types in Keystone's service catalogue, from the last time that the task requested it.
 struct Catalogue {
     types: Types,
-    /// The releases whose APIs had to be in the service catalogue when the task requested it.
+    /// The releases whose APIs had to be in the service catalogue when the task requested the catalogue.
     registered: BTreeSet<ReleaseKey>,
     until: Instant,
 }
@@ -56,7 +56,7 @@ struct Catalogue {
 pub(super) struct DueProbe {
     pub(super) key: ReleaseKey,
     pub(super) target: Arc<Target>,
-    /// Whether a probe of Keystone also requests Keystone's service catalogue.
+    /// Whether the probe also requests Keystone's service catalogue, if the probed API is Keystone.
     pub(super) catalogue: bool,
 }
 

@@ -35,7 +35,7 @@ impl Subject {
     }
 }
 
-/// The kind of volume claims in the field `involvedObject.kind` of an event.
+/// The value of `involvedObject.kind` in events about volume claims.
 pub(super) const CLAIM: &str = "PersistentVolumeClaim";
 
 /// The message of the latest event that explains why an object waits, without secrets.

@@ -16,14 +16,14 @@ use super::events::{self, EventMessage, Subject};
 use osdpl_core::health::pod::FailedContainer;
 use osdpl_core::scrub::Scrubber;
 
-/// The maximum number of lines at the end of a log that the operator fetches. Python's traceback may have many lines.
+/// The maximum number of lines at the end of a log that the operator fetches. A traceback of Python may be that long.
 const FETCHED_LINES: usize = 100;
 
 /// The maximum number of bytes of a log that the operator keeps.
 const BYTES: usize = 512;
 
-/// The maximum number of bytes of a log that the operator fetches. It exceeds [`BYTES`], because the scrubber would not
-/// recognize a cut secret.
+/// The maximum number of bytes of a log that the operator fetches. The operator removes secrets before it shortens the
+/// log to [`BYTES`], because the scrubber would not recognize a cut secret.
 const FETCHED_BYTES: i64 = 32 * 1024;
 
 /// The timeout of the kubelet's response. It is short, because logs are optional and the first assessment waits for
@@ -84,8 +84,10 @@ impl Logs {
     }
 }
 
-/// Reads the end of a log. If the lines have more than [`FETCHED_BYTES`], the kubelet leaves out the last lines, so the
-/// function then reads fewer lines.
+/// Reads the last [`FETCHED_LINES`] lines of a log.
+///
+/// If these lines exceed [`FETCHED_BYTES`], the kubelet leaves out the end of the log. Then the function reads only the
+/// last [`LINES`] lines.
 async fn read(api: &Api<Pod>, pod: &str, failing: &FailedContainer) -> kube::Result<String> {
     let parameters = |lines: usize| LogParams {
         container: Some(failing.container.clone()),

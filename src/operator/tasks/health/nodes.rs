@@ -32,7 +32,7 @@ impl NodeTimes {
         if since.is_some() { Readiness::Missing(since) } else { readiness }
     }
 
-    /// Forgets the nodes that no longer exist once they outnumber the existing nodes, which limits the memory.
+    /// Limits the memory: forgets the deleted nodes as soon as there are more deleted nodes than existing nodes.
     pub(super) fn forget_others<'a>(&mut self, existing: impl Iterator<Item = &'a str>) {
         let existing: BTreeSet<&str> = existing.collect_set();
         if self.0.len() > 2 * existing.len() {

@@ -32,7 +32,7 @@ use osdpl_core::health::pod::{OwnerKind, UnreadyPod};
 use osdpl_core::health::{cron, job};
 use osdpl_core::observed::{Cause, Claim, Class, Issue, Node, ObservedCronJob, ObservedJob, ReleaseKey, Run, Workload};
 
-/// The maximum number of missing nodes that osdpl reports for one workload, in addition to the first missing node.
+/// The maximum number of missing nodes that osdpl reports for one workload, not counting the first missing node.
 const MAX_LOST_NODES: usize = 20;
 
 /// Whether a watch's update changed the store.
@@ -52,9 +52,9 @@ pub(in crate::tasks) struct Health {
     pub(in crate::tasks) claims: Vec<Claim>,
     pub(in crate::tasks) affected: Vec<AffectedObject>,
     pub(in crate::tasks) causes: Vec<Cause>,
-    /// The StorageClasses; `None` if the operator may not list them.
+    /// The StorageClasses; `None` without the permission to list them.
     pub(in crate::tasks) classes: Option<Vec<Class>>,
-    /// The nodes by name; `None` if the operator may not list them.
+    /// The nodes by name; `None` without the permission to list them.
     pub(in crate::tasks) nodes: Option<Arc<BTreeMap<String, Node>>>,
 }
 
@@ -68,7 +68,7 @@ pub(super) struct Overview {
     pub(super) wanted: Vec<Wanted>,
 }
 
-/// A Job that is part of a release's revision, or a run that a `CronJob` started.
+/// A Job: either part of a release's revision ([`Batch::Job`]), or started by a `CronJob` ([`Batch::Run`]).
 #[derive(Debug, PartialEq)]
 pub(super) enum Batch {
     Job(ObservedJob),
@@ -281,7 +281,7 @@ fn lost_node_chains(input: &Input<'_>) -> Vec<AffectedObject> {
     input.workloads.iter().copied().filter(|workload| workload.lost_nodes.len() > 1).flat_map(|w| of(&w)).collect()
 }
 
-/// Replaces the message of each workload and Job that waits for another object by the chain of causes.
+/// Finds the workloads and Jobs that wait for another object, and replaces their messages with the chains of causes.
 ///
 /// osdpl does not report a waiting object as stuck. The only exception is a Job that waits for a stuck object of its
 /// own release, because helm would wait for this Job until the timeout.

@@ -22,7 +22,7 @@ use osdpl_core::scrub::Scrubber;
 /// The name of the activity under which [`Problems`] lists failed fetches.
 const READING: &str = "reading release records";
 
-/// The maximum size of all bodies in memory, in bytes. The bodies of a cloud with all services need a small part of it.
+/// The maximum size of all bodies in memory, in bytes. The bodies of a cloud with all services need much less.
 const CAPACITY: usize = 64 << 20;
 
 /// The body of a release's newest record, and the state of the request that fetches it.
@@ -189,7 +189,7 @@ impl Bodies {
     }
 }
 
-/// Returns why the task does not keep the body of a record that it has read.
+/// Returns the message for a body that the task does not keep, because all bodies together would exceed [`CAPACITY`].
 fn no_room() -> String {
     format!(
         "the release records in the namespaces of the cloud need more than {} MiB of the operator's memory, so the \
@@ -201,8 +201,8 @@ fn no_room() -> String {
 
 /// Whether osdpl uses the body of a record.
 ///
-/// osdpl does not use the bodies of releases that it does not manage. It also does not follow an install, upgrade or
-/// rollback that someone else runs on a release of osdpl.
+/// osdpl does not use the bodies of releases that it does not manage. If someone else runs an install, upgrade or
+/// rollback on a release of osdpl, osdpl does not use the body before this operation has ended.
 fn is_wanted(meta: &RecordMeta) -> bool {
     match meta.origin {
         RevisionOrigin::Ours(_) => true,

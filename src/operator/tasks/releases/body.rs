@@ -11,7 +11,7 @@ use osdpl_core::scrub::Scrubber;
 use osdpl_values::CollectSorted;
 
 /// The maximum length in bytes of a release's description. helm writes one sentence or an error. Anyone who may write
-/// the record can store a longer text, which would take seconds to search for secrets.
+/// the record can store a longer text, in which the search for secrets would take seconds.
 const DESCRIPTION_LIMIT: usize = 16 << 10;
 
 /// An object's namespace and name.
@@ -108,8 +108,8 @@ fn is_kept(hook: &Hook, record: &Record) -> bool {
     relevant && ran && !removed
 }
 
-/// Returns the namespace and name of a hook. The namespace may differ from that of the release, if the manifest sets
-/// it.
+/// Returns the namespace and name of a hook. The namespace differs from the release's namespace if the hook's manifest
+/// sets another one.
 fn object_name(hook: &Hook, namespace: &str, objects: &Objects) -> Name {
     let named = objects.hook_jobs.iter().find(|(_, name)| *name == hook.name);
     named.cloned().unwrap_or_else(|| (namespace.to_owned(), hook.name.clone()))
@@ -134,7 +134,7 @@ fn current_hook(record: &Record) -> Option<ObservedHook> {
     })
 }
 
-/// Returns helm's name for the event of the record's operation that runs the hook, such as `post-upgrade`.
+/// Returns helm's name for the event at which the record's operation runs the hook, such as `post-upgrade`.
 fn event_name(hook: &Hook, record: &Record) -> &'static str {
     let all = [
         (Event::PreInstall, "pre-install"),
@@ -151,8 +151,8 @@ fn event_name(hook: &Hook, record: &Record) -> &'static str {
         Status::PendingInstall => "-install",
         Status::PendingRollback => "-rollback",
         Status::Uninstalling => "-delete",
-        // helm does not record which operation failed. An upgrade keeps the time of the first install, so equal times
-        // mean that an install failed.
+        // helm does not record which operation failed. An upgrade changes `last_deployed`, but not
+        // `first_deployed`, so equal times mean that an install failed.
         Status::Failed if record.first_deployed == record.last_deployed => "-install",
         Status::PendingUpgrade | Status::Failed => "-upgrade",
         Status::Unknown | Status::Deployed | Status::Uninstalled | Status::Superseded => "",
@@ -171,11 +171,12 @@ fn pre_install_satisfied(record: &Record) -> bool {
     before.all(|hook| hook.phase() == Phase::Succeeded || (later && !hook.completes()))
 }
 
-/// Whether the unfinished uninstall of this record has completed all its hooks.
+/// Whether all delete hooks of the record's unfinished uninstall have completed.
 ///
-/// helm stores the record once more after the pre-delete hooks and before it deletes the first object, see `Run` in
+/// The record shows whether the pre-delete hooks have succeeded, because helm stores the record after these hooks and
+/// before it deletes the first object: see `Run` in
 /// [`pkg/action/uninstall.go`](https://github.com/helm/helm/blob/main/pkg/action/uninstall.go). If the chart has
-/// post-delete hooks, the result is false, because helm does not store when these complete.
+/// post-delete hooks, the result is false, because helm does not store that a post-delete hook has completed.
 fn delete_hooks_completed(record: &Record) -> bool {
     let mut before = record.hooks.iter().filter(|hook| hook.runs_at(Event::PreDelete)).peekable();
     let has_later = record.hooks.iter().any(|hook| hook.runs_at(Event::PostDelete));

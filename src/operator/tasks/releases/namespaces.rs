@@ -1,5 +1,5 @@
-//! Finds the namespaces in which the releases task reads the bodies of records before the first plan names these
-//! namespaces.
+//! Finds the namespaces of the cloud before the first plan names them. The releases task reads the bodies of records
+//! only in these namespaces.
 
 use std::collections::BTreeSet;
 
@@ -18,15 +18,15 @@ use osdpl_core::observed::ReleaseKey;
 /// The name of the activity under which [`Problems`] lists failed attempts.
 const LISTING: &str = "listing";
 
-/// Returns the namespaces that the operator watches. If it watches all namespaces, returns those that the stored
-/// resources name.
+/// Returns the namespaces that the operator watches. If it watches all namespaces, the function returns the namespaces
+/// that the stored `OpenStackDeployments` name.
 ///
-/// Repeats a failed request, except if the CRD of the resources does not exist or the API server forbids the request.
+/// Repeats a failed request. Returns no namespaces if the CRD does not exist or the API server forbids the request.
 pub(super) async fn initial(client: &Client, scope: Scope, problems: &Problems) -> BTreeSet<String> {
     if let Scope::Namespaces(namespaces) = scope {
         return namespaces.into_iter().collect_set();
     }
-    // Read the resources as dynamic objects, because a resource may not match this version's CRD.
+    // Read the `OpenStackDeployments` as dynamic objects, because a stored one may violate this version's CRD.
     let resource = ApiResource::erase::<OpenStackDeployment>(&());
     let all: Api<Stored<DynamicObject>> = Api::all_with(client.clone(), &resource);
     loop {

@@ -8,8 +8,7 @@ use osdpl_values::CollectSorted;
 
 use osdpl_core::observed::{DaemonPod, PodState};
 
-/// When this process first saw each pod in its present state, by the uid of the pod. The flag is `true` for a ready
-/// pod.
+/// Whether each pod is ready, and when this process first saw the pod in this state, by the uid of the pod.
 #[derive(Default)]
 pub(super) struct PodTimes(BTreeMap<String, (bool, Timestamp)>);
 
@@ -29,7 +28,7 @@ impl PodTimes {
         pod
     }
 
-    /// Forgets the pods that no longer exist once they outnumber the existing pods, which limits the memory.
+    /// Limits the memory: forgets the deleted pods as soon as there are more deleted pods than existing pods.
     pub(super) fn forget_others<'a>(&mut self, existing: impl Iterator<Item = &'a DaemonPod>) {
         let existing: BTreeSet<&str> = existing.map(|pod| pod.uid.as_str()).collect_set();
         if self.0.len() > 2 * existing.len() {

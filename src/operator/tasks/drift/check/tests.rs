@@ -57,7 +57,7 @@ fn id() -> ObjectId {
     ObjectId { kind: find_kind("v1", "Service").unwrap(), namespace: "openstack".into(), name: "store".into() }
 }
 
-/// Returns a release with one Service, for which the watch on records reports that `revision` is deployed.
+/// Returns the state of a release with one Service. According to the watch on records, `revision` is deployed.
 fn deployed(revision: i64) -> ObservedRelease {
     let left = Arc::new([(id(), ExpectedFields::default())].into());
     ObservedRelease {
@@ -77,7 +77,7 @@ async fn found(checks: &mut Checks, release: &ObservedRelease) -> Vec<String> {
         checks.store_result(result);
     }
     let (found, results) = checks.found(&[(&key, release)], &suspects, 4);
-    assert!(results.is_empty(), "without a new suspicion, the object is not checked again");
+    assert!(results.is_empty(), "while the suspicion stays the same, the object is not checked again");
     found[&key].objects.iter().map(ToString::to_string).collect()
 }
 

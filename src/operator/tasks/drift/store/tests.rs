@@ -48,7 +48,7 @@ fn waits_until_every_readable_kind_is_listed() {
     assert_eq!(
         all(vec![Update::Failed]),
         Some(Vec::new()),
-        "the store has no suspects of a kind that the operator may not read"
+        "an object does not look changed while the API server has not listed its kind"
     );
 }
 

@@ -20,7 +20,7 @@ const CHAIN: [&str; 2] = [
 /// The part of a log that explains a failure.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Excerpt {
-    /// The first and the last exception of the last chain of exceptions, or its only exception.
+    /// The first and the last exception of the log's last chain of exceptions; one exception if the chain has only one.
     Exceptions(Vec<String>),
     /// The last lines.
     Lines(Vec<String>),

@@ -10,8 +10,7 @@ use osdpl_core::health::{has_no_nodes, no_nodes};
 use osdpl_core::observed::{Issue, ObservedJob, Workload};
 use osdpl_values::CollectSorted;
 
-/// Returns a copy of the workload. The field `trouble` of the copy says why the workload is not complete, derived from
-/// the state of its pods.
+/// Returns a copy of the workload whose field `trouble` says why the workload is not complete, according to its pods.
 ///
 /// If the workload is complete, a pod that is new or is being deleted is no trouble.
 pub(super) fn explain_workload(workload: &Workload, pods: &[&UnreadyPod], facts: &Facts<'_>) -> Workload {
@@ -52,8 +51,7 @@ fn lost(pods: &[&UnreadyPod], facts: &Facts<'_>) -> Vec<String> {
     nodes.into_iter().map(str::to_owned).collect()
 }
 
-/// Returns a copy of the Job. The field `trouble` of the copy says why the Job is not complete, derived from the state
-/// of its pods.
+/// Returns a copy of the Job whose field `trouble` says why the Job is not complete, according to its pods.
 pub(super) fn explain_job(job: &ObservedJob, pods: &[&UnreadyPod], facts: &Facts<'_>) -> ObservedJob {
     let mut job = job.clone();
     if job.complete {

@@ -29,8 +29,8 @@ pub(super) fn is_due(rounds: u32, in_flight: bool, found: bool) -> bool {
     !in_flight && rounds > 1 && (found || (rounds - 1).is_power_of_two())
 }
 
-/// Whether the health task may have to check the mounts of a pod, because Kubernetes has not created its containers
-/// yet.
+/// Whether the health task may have to check mounts: a pod mounts objects, and Kubernetes has not created the pod's
+/// containers yet.
 pub(super) fn has_mounts(pods: &Pods<'_>) -> bool {
     pods.values().any(|pods| pods.first().is_some_and(|pod| !pod.requirements.mounts.is_empty()))
 }
