@@ -1,7 +1,7 @@
 //! Decides the next step of each release. If a release must wait, its step contains the reason.
 //!
-//! Pure module (no I/O). [`plan()`] classifies each release into one [`State`] and maps each state to one step. It
-//! remembers nothing between reconcile passes, because helm's release records contain the history.
+//! Pure module (no I/O). [`plan()`] classifies each release into one [`State`], and maps each state to one step. The
+//! module stores nothing between reconcile passes: helm's release records contain the history of each release.
 
 mod adopt;
 mod approval;
@@ -29,57 +29,62 @@ use crate::desired::{Desired, Provider};
 use crate::observed::{Observed, ReleaseKey};
 use osdpl_values::{CollectSorted, digest};
 
-/// The rules for this pass, from the spec and the annotations of the resource, such as an approved target hash.
+/// The rules that decide which changes osdpl may make in this pass. They come from the spec, the annotations and the
+/// status of the resource.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
     /// Which changes wait for a person's approval.
     pub approval: Approval,
-    /// The target hash that a person approved.
+    /// The target hash ([`Plan::hash`]) that a person approved with an annotation.
     pub approved: Option<String>,
-    /// The target hash that a person approved earlier, from the status. osdpl uses it only with [`Approval::Always`].
+    /// The target hash that a person approved in an earlier pass, as the status stores it. osdpl uses this field only
+    /// with [`Approval::Always`].
     pub approved_target: Option<String>,
-    /// The digest of the approved settings of objects outside of releases ([`Desired::object_digest`]), from the status.
-    /// osdpl uses it only with [`Approval::Always`].
+    /// The digest ([`Desired::object_digest`]) of the approved settings for objects outside of releases, as the status
+    /// stores it. osdpl uses this field only with [`Approval::Always`].
     pub approved_objects: Option<String>,
     /// The names of existing releases that osdpl may adopt; `all` stands for every release.
     pub adopt: BTreeSet<String>,
-    /// The names of releases whose repair a person requested. In a repair, osdpl overwrites revisions and object
-    /// changes that other tools made. `all` stands for every release that needs a repair.
+    /// The names of releases whose repair a person requested; `all` stands for every release that needs a repair. A
+    /// repair is a helm upgrade that overwrites what other tools changed: a newer revision, or objects of the release.
     pub repair: BTreeSet<String>,
-    /// The names of releases that osdpl uninstalls without hooks; `all` stands for every release.
+    /// The names of releases whose uninstall runs no hooks; `all` stands for every release.
     pub skip_hooks: BTreeSet<String>,
     /// Whether the whole cloud is paused.
     pub paused: bool,
     /// The names of paused releases, including releases that are no longer desired.
     pub paused_releases: BTreeSet<String>,
-    /// Whether the OpenStackDeployment is being deleted. If so, uninstalls need no approval.
+    /// Whether the OpenStackDeployment is being deleted. If so, uninstalls of the cloud's releases need no approval.
     pub deleting: bool,
-    /// The names of the additions to the catalogue whose content has changed since the spec or a person approved it.
-    /// Until a person approves the new content, osdpl applies no new inputs.
+    /// The names of the additions to the catalogue with new content that neither the spec nor a person has approved.
+    /// Until a person approves the new content, osdpl installs and upgrades no release with new inputs.
     pub changed_additions: BTreeSet<String>,
 }
 
 impl Policy {
-    /// Whether a change that needs approval may start. This is the case if a person approved `hash`, the target hash of
-    /// the plan, or if the spec requires no approval.
+    /// Whether a change that needs approval may start: a person approved `hash`, the target hash of the plan, or the
+    /// spec requires no approval.
     pub fn approves(&self, hash: &str) -> bool {
         self.approval == Approval::Automatic || self.approved.as_deref() == Some(hash) || self.is_approved_earlier(hash)
     }
 
-    /// Whether a change that the spec requested may start. This is the case if a person approved `hash`, or if the spec
-    /// does not set `approval: Always`.
+    /// Whether a change that the spec requested may start: a person approved `hash`, the target hash of the plan, or
+    /// the spec does not set `approval: Always`.
     pub fn approves_spec_change(&self, hash: &str) -> bool {
         self.approval != Approval::Always || self.approves(hash)
     }
 
-    /// Whether osdpl may change objects outside of releases to their state in `desired`, such as labels of nodes. `hash`
-    /// is the target hash. While changes of releases wait, the approved settings of objects stay in force, so that, for
-    /// example, a new node of a role gets its labels.
+    /// Whether osdpl may change objects outside of releases, such as labels of nodes, to their state in `desired`.
+    /// `hash` is the target hash.
+    ///
+    /// Settings of such objects stay approved while changes of releases wait for approval. So, for example, a new node
+    /// of a role gets its labels.
     pub fn approves_objects(&self, desired: &Desired, hash: &str) -> bool {
         self.approves_spec_change(hash) || self.approved_objects.as_deref() == Some(&desired.object_digest())
     }
 
-    /// Whether a person approved the hash earlier, with an annotation that osdpl has removed since.
+    /// Whether the status contains an approval of the hash. A person gave this approval with an annotation, which osdpl
+    /// has removed since.
     fn is_approved_earlier(&self, hash: &str) -> bool {
         self.approval == Approval::Always && self.approved_target.as_deref() == Some(hash)
     }
@@ -90,18 +95,19 @@ impl Policy {
     }
 }
 
-/// The step of every release, with the target hash that an approval must name.
+/// The next step of every release, and the target hash that a person must approve if a step waits for approval.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
     /// The decision about each release. The key is the release's name in the catalogue, or helm's name if the catalogue
-    /// does not have the release. If a desired release already has this name, the key is `namespace/name`.
+    /// does not have the release. A release that is no longer desired has the key `namespace/name` if a desired release
+    /// has the same name.
     pub decisions: BTreeMap<String, Decision>,
     /// The target hash, which identifies the desired inputs of all releases. An approval of this hash applies to every
     /// step until all releases have these inputs.
     pub hash: String,
-    /// Whether a person approved the target hash, in this pass or earlier.
+    /// Whether a person approved the target hash, in this pass or in an earlier one.
     pub approved: bool,
-    /// When the operator must start the next pass, if a release waits for a certain time.
+    /// The time at which the operator must start the next pass; `None` if no release waits for a time.
     pub requeue_at: Option<Timestamp>,
 }
 
@@ -114,8 +120,8 @@ impl Plan {
         })
     }
 
-    /// Whether osdpl has no helm run left to start: every release is in sync, and releases that are not ready yet only
-    /// wait for their workloads and Jobs.
+    /// Whether osdpl has no helm run left to start. Every release then has the desired inputs, but may still wait until
+    /// its workloads and Jobs are ready.
     pub fn is_idle(&self) -> bool {
         self.decisions.values().all(|decision| matches!(decision.step, Step::Ready | Step::Settling(_)))
     }
@@ -126,7 +132,8 @@ impl Plan {
     }
 }
 
-/// Decides the next step of every release that is desired, or that osdpl manages although it is no longer desired.
+/// Decides the next step of every desired release, and of every release that osdpl manages although it is no longer
+/// desired.
 pub fn plan(desired: &Desired, observed: &Observed, catalog: &Catalog, policy: &Policy, now: Timestamp) -> Plan {
     let hash = hash(desired, observed, catalog);
     let context = Context { desired, observed, catalog, policy, now, hash: &hash };
@@ -152,19 +159,23 @@ pub fn plan(desired: &Desired, observed: &Observed, catalog: &Catalog, policy: &
     Plan { decisions, hash, approved, requeue_at }
 }
 
-/// Returns the target hash. It is a digest of the desired inputs of all releases (which include the content of the
-/// charts), of the releases to remove, of the labels to remove from nodes, of the additions to the catalogue, and of
-/// the parts of the spec on which objects outside of releases depend.
+/// Returns the target hash. It is a digest of:
 ///
-/// The hash stays the same while osdpl carries out the plan: [`owned`] keeps the removed releases until the last one is
-/// uninstalled, and the status keeps the removed labels until the last node has lost them.
+/// * the desired inputs of all releases, which include the content of the charts
+/// * the releases to remove, and the labels to remove from nodes
+/// * the additions to the catalogue
+/// * the parts of the spec on which objects outside of releases depend
+///
+/// The hash stays the same while osdpl carries out the plan. For this, the status lists all releases to remove until
+/// the last one is uninstalled (see [`owned`]), and all labels to remove until the last node has lost them.
 fn hash(desired: &Desired, observed: &Observed, catalog: &Catalog) -> String {
     let wanted: BTreeSet<&ReleaseKey> = desired.releases.values().map(|release| &release.key).collect_set();
     let ours = observed.releases.iter().filter(|(_, record)| record.is_ours()).map(|(key, _)| key);
     let removed: BTreeSet<&ReleaseKey> = ours.chain(&observed.owned).filter(|key| !wanted.contains(*key)).collect_set();
     let inputs = desired.releases.values().map(|release| format!("{} {}", release.key, release.approved_inputs()));
     let losses = observed.label_losses.iter().map(|(node, labels)| format!("{node} loses {labels}"));
-    // Include the additions themselves, because they affect more than the inputs, such as the order of releases.
+    // Include the digests of the additions, because an addition affects more than the inputs of releases. For example,
+    // it affects the order of the releases.
     let additions = catalog.additions.iter().map(|(name, digest)| format!("addition {name} {digest}"));
     let removed = removed.iter().map(|key| format!("{key} removed"));
     let objects = desired.object_settings.iter().cloned();
@@ -176,12 +187,11 @@ fn hash(desired: &Desired, observed: &Observed, catalog: &Catalog) -> String {
 
 /// Returns the releases that the next status lists as releases of the cloud.
 ///
-/// These are the releases that the previous status lists, and the releases for which osdpl now starts helm, or which it
-/// adopts. A desired release for which osdpl has never started helm is not among them: if it has a record, somebody else
-/// wrote that record.
+/// These are the releases in the previous status, and the releases that osdpl now adopts or starts helm for. No other
+/// desired release is in the list, even if it has a record: somebody else wrote that record.
 ///
-/// A release that osdpl no longer manages stays in the result until osdpl has removed its labels. The releases to remove
-/// stay until the last one is removed.
+/// An unmanaged release (`managed: false`) stays in the list until osdpl has removed its labels from the release's
+/// records. All releases to remove stay in the list until the last of them is removed.
 pub fn owned(desired: &Desired, observed: &Observed, plan: &Plan) -> BTreeSet<ReleaseKey> {
     let wanted: BTreeMap<&ReleaseKey, bool> =
         desired.releases.values().map(|release| (&release.key, release.managed)).collect_map();
@@ -213,7 +223,7 @@ struct Context<'a> {
 
 impl Context<'_> {
     /// Returns the releases that osdpl manages, with their names in the catalogue. osdpl manages a release if it made
-    /// one of its revisions, or runs helm for it now.
+    /// one of the release's revisions, or runs helm for the release now.
     fn ours(&self) -> impl Iterator<Item = (&ReleaseKey, String)> {
         let recorded = self.observed.releases.iter().filter(|(_, record)| record.is_ours());
         let recorded = recorded.map(|(key, record)| (key, record.release.clone().unwrap_or_else(|| key.name.clone())));
@@ -232,7 +242,7 @@ impl Context<'_> {
         self.policy.approves_spec_change(self.hash)
     }
 
-    /// Whether a person approved the target hash of this plan.
+    /// Whether the resource has an annotation with which a person approved the target hash of this plan.
     fn is_approved(&self) -> bool {
         self.policy.approved.as_deref() == Some(self.hash)
     }
@@ -271,8 +281,8 @@ impl Context<'_> {
     /// still have these needs.
     ///
     /// The function ignores a need that an external service will meet in place of `name`. osdpl publishes that service
-    /// only after it has uninstalled `name`, and the upgrade of `other` waits for the service. If the uninstall also
-    /// waited for `other`, neither could start.
+    /// only after it has uninstalled `name`, and the upgrade of `other` waits for the service. If the uninstall of
+    /// `name` waited for `other`, neither could start.
     fn depends_on(&self, key: &ReleaseKey, other: &str, name: &str, provided: &BTreeSet<&Component>) -> bool {
         let wanted = self.desired.releases.get(other).filter(|wanted| wanted.key == *key);
         let is_release = |provider: &Provider| *provider == Provider::Release(name.to_owned());

@@ -8,9 +8,9 @@
 //!
 //! ```text
 //! attempt   the identity of a helm run              record    the Rust types of the payload
-//! meta      the metadata of a record                decode    payload bytes → Record, hooks, objects
-//! status    the nine states of helm                 rewrite   unlock a record whose helm run is dead
-//! cleanup   clean up after failed revisions         recovery  the steps to recover from a dead helm run
+//! meta      the metadata of a record                decode    the payload bytes → Record, hooks, objects
+//! status    the nine states of helm                 rewrite   the unlock of a record whose helm run is dead
+//! cleanup   the cleanup after failed revisions      recovery  the steps to recover from a dead helm run
 //! source    the values and chart of a revision      verb      the verbs of helm
 //! chart_identity   the requested and the installed chart of a revision
 //! ```
@@ -53,8 +53,8 @@ pub use verb::Verb;
 /// Label on a record: the digest of all inputs of the revision (≤ 63 characters).
 pub const INPUTS_LABEL: &str = "osdpl.dev/inputs";
 
-/// The value of [`INPUTS_LABEL`] and [`CATALOG_LABEL`] on a record that osdpl adopted although it does not match the
-/// desired state. The inputs of that revision are unknown.
+/// The value of [`INPUTS_LABEL`] and [`CATALOG_LABEL`] on the record of a revision that osdpl adopted although the
+/// revision does not match the desired state. The inputs of such a revision are unknown.
 pub const ADOPTED: &str = "adopted";
 
 /// Label on a record: the digest of those inputs that come from the catalogue and not from the spec.
@@ -66,34 +66,35 @@ pub const CATALOG_LABEL: &str = "osdpl.dev/catalog";
 /// versions lack the label.
 pub const RELEASE_LABEL: &str = "osdpl.dev/release";
 
-/// Label on a record: the [`Attempt`] that made the revision, which is one run of helm by osdpl.
+/// Label on a record: the [`Attempt`] (one run of helm by osdpl) that made the revision.
 pub const ATTEMPT_LABEL: &str = "osdpl.dev/attempt";
 
 /// Label on a record: the digest of the images of the release's pods and Jobs.
 pub const IMAGES_LABEL: &str = "osdpl.dev/images";
 
 /// Label on a record: the digest of the settings that running instances depend on, such as a Ceph key. The value is
-/// `none` if the release has no such settings now. If a release can never have such settings, its records lack the
+/// `none` if the release has no such settings now. Records of a release that can never have such settings lack the
 /// label.
 ///
-/// osdpl must write `none`, because helm copies a label from the previous revision if an upgrade does not set it.
+/// osdpl must write `none` explicitly, because helm copies a label from the previous revision if an upgrade does not
+/// set it.
 pub const INSTANCES_LABEL: &str = "osdpl.dev/instances";
 
 /// The value of [`INSTANCES_LABEL`] if the release has no setting that running instances depend on.
 pub(crate) const NO_INSTANCES: &str = "none";
 
-/// Label on a record: the digest of the split of the release's `DaemonSets`, or [`NO_SPLIT`].
+/// Label on a record: a digest that describes how the chart splits the release's `DaemonSets`, or [`NO_SPLIT`].
 ///
-/// If some nodes have values of their own, the chart renders several `DaemonSets` instead of one. This division is
-/// called the split. Only records of releases with such `DaemonSets` have the label.
+/// If some nodes have values of their own, the chart splits a `DaemonSet`: it renders several `DaemonSets` instead of
+/// one. If a release has no `DaemonSet` that the chart can split, its records lack the label.
 pub const SPLIT_LABEL: &str = "osdpl.dev/split";
 
-/// Label on a record: the [`ChartIdentity`] of the revision, which shows later whether the content of the chart has
-/// changed. Records of older osdpl versions lack the label.
+/// Label on a record: the [`ChartIdentity`] of the revision. With this label, osdpl later detects whether the content
+/// of the chart has changed. Records of older osdpl versions lack the label.
 pub const CHART_LABEL: &str = "osdpl.dev/chart";
 
-/// The value of [`SPLIT_LABEL`] if the chart splits no `DaemonSet`. If an old record lacks the label, osdpl assumes
-/// this value.
+/// The value of [`SPLIT_LABEL`] if the chart splits no `DaemonSet`. osdpl also assumes this value for an old record
+/// that lacks the label.
 pub(crate) const NO_SPLIT: &str = "none";
 
 /// Label on the record of a failed revision. It says that osdpl has removed the objects that the revision left behind.

@@ -36,8 +36,9 @@ pub use preview::preview_restarts;
 pub use state::State;
 pub use strategy::{Strategy, strategies_to_set};
 
-/// How long osdpl keeps a person's approval after helm created the newest record. Within this time, the watch on
-/// `DaemonSets` must report the changed pod template, to which the approval then applies.
+/// How long osdpl keeps a person's approval of an upgrade after helm created the newest record. Within this time, the
+/// watch on `DaemonSets` must report the changed pod template, so that the approval applies to this template. Otherwise
+/// the approval expires.
 const APPROVAL_GRACE: SignedDuration = SignedDuration::from_mins(5);
 
 /// The maximum number of nodes that the status of a rollout lists.
@@ -56,11 +57,11 @@ pub struct Input<'a> {
     pub catalog: &'a Catalog,
     /// The plan of this pass, with the step of each release.
     pub plan: &'a Plan,
-    /// The rules for this pass, from the spec and the annotations, such as an approved target hash.
+    /// The rules that decide which changes osdpl may make in this pass.
     pub policy: &'a Policy,
     /// The settings of rollouts in the spec, such as the batch size.
     pub settings: &'a Rollout,
-    /// The data plane pods that the operator watches, by the component that their `DaemonSets` run.
+    /// The pods of the data plane that the operator watches, by the component and namespace of their `DaemonSets`.
     pub rolling: &'a BTreeMap<DaemonSetGroup, RolloutPods>,
     /// The nodes of the cluster, by name; `None` if the operator cannot read them.
     pub nodes: Option<&'a BTreeMap<String, Node>>,
@@ -94,11 +95,11 @@ pub struct NextRollouts {
     pub evict: Vec<Eviction>,
     /// The component whose pods osdpl evicts now, a key of [`NextRollouts::rollouts`].
     pub component: Option<String>,
-    /// The `DaemonSets` whose pods the operator must watch, because the next decision needs these pods.
+    /// The `DaemonSets` whose pods the operator must watch for the next decision.
     pub watch: BTreeSet<DaemonSetGroup>,
-    /// When the operator must start the next pass, if the next decision depends only on time.
+    /// The time at which the operator must start the next pass; `None` if no rollout waits for a time.
     pub requeue_at: Option<Timestamp>,
-    /// Whether the operator must still read some of the pods. If so, the operator must not remove the approval
+    /// Whether the decision needs pods that the operator has not read yet. If so, the operator must keep the approval
     /// annotation, because the approval may apply to a rollout of these pods.
     pub is_incomplete: bool,
 }
@@ -131,8 +132,8 @@ pub fn decide(input: &Input<'_>) -> NextRollouts {
 
 /// Returns the rollouts that are approved but can't start yet, because helm has not changed the pod templates yet.
 ///
-/// osdpl knows the new revision of a pod template only after helm has upgraded the release. Until then, the status
-/// stores the digest of the approved inputs instead.
+/// Before helm has upgraded the release, osdpl does not know the new revision of a pod template. So the status stores
+/// the digest of the approved inputs in place of this revision.
 fn pending_approvals(input: &Input<'_>) -> Rollouts {
     let agreed = input.policy.approved.as_deref() == Some(input.plan.hash.as_str());
     let changing = |name: &String, release: &DesiredRelease| {
@@ -165,8 +166,8 @@ fn has_expired(input: &Input<'_>, name: &str, release: &DesiredRelease) -> bool 
     settled && since.is_some_and(|since| input.now.duration_since(since) > APPROVAL_GRACE)
 }
 
-/// Whether the status `stored` in the resource already contains all approvals that `now` contains. Only then may the
-/// operator remove the approval annotation.
+/// Whether the status `stored` in the resource already contains all approvals in `now`. The operator may remove the
+/// approval annotation only if it does.
 pub fn are_approvals_stored(now: &Rollouts, stored: &Rollouts) -> bool {
     let approval =
         |status: &RolloutStatus| (status.approved.then(|| status.revision.clone()), status.approved_inputs.clone());
@@ -179,8 +180,8 @@ pub fn awaiting_approval(rollouts: &Rollouts) -> impl Iterator<Item = (&String, 
     rollouts.iter().filter(|(_, status)| status.phase == RolloutPhase::AwaitingApproval)
 }
 
-/// Returns the `DaemonSets` of each rollout that is replacing a batch of pods now. The values are the batch sizes: the
-/// maximum number of nodes that may lack a ready pod.
+/// Returns the batch size of each rollout that is replacing a batch of pods now, by the `DaemonSets` of the rollout.
+/// The batch size is the maximum number of nodes that may lack a ready pod.
 pub fn rolling_batches(rollouts: &Rollouts, desired: &Desired) -> BTreeMap<DaemonSetGroup, i32> {
     let rolling = rollouts.iter().filter(|(_, status)| status.phase == RolloutPhase::Rolling);
     let of = |(name, status): (&String, &RolloutStatus)| {

@@ -1,8 +1,9 @@
 //! Removes secrets from texts that other programs write, such as helm's stderr and the logs of failing Jobs.
 //!
-//! The scrubber finds secrets in two ways. It finds known secrets by their *value*, in each encoding in which scripts
-//! and API errors print them, also line by line. It finds unknown secrets by their own *shape*, or by the shape of the
-//! text around them, such as `scheme://user:password@host` or `password=…`.
+//! The scrubber finds secrets in two ways. It searches for the *values* of the secrets that osdpl knows, in each
+//! encoding in which scripts and API errors print them. It also searches for single lines of these values. The scrubber
+//! finds all other secrets by their *shape*, or by the shape of the text around them, such as
+//! `scheme://user:password@host` or `password=…`.
 
 mod assigned;
 mod detect;
@@ -26,7 +27,8 @@ use shapes::ends_a_url;
 /// The text that replaces a secret.
 pub const REDACTED: &str = "[redacted]";
 
-/// The minimum length in bytes of secrets to search for. A shorter secret would also match parts of ordinary words.
+/// The minimum length in bytes of a secret that the scrubber searches for. A shorter secret would also match parts of
+/// ordinary words.
 pub(crate) const MIN_SECRET_LENGTH: usize = 4;
 
 /// The minimum length in bytes of secrets to search for inside larger base64 texts.
@@ -36,11 +38,11 @@ pub(crate) const MIN_SECRET_LENGTH: usize = 4;
 /// also occur in ordinary texts.
 const SHORTEST_INSIDE_BASE64: usize = 8;
 
-/// The minimum length in bytes of texts in two searches: for single lines of a secret, and for a secret across line
-/// breaks. Shorter texts also occur as ordinary words.
+/// The minimum length in bytes of a match in two searches: for single lines of a secret, and for a secret that is
+/// printed with line breaks in it. A shorter match may be an ordinary word.
 const SHORTEST_LINE: usize = 20;
 
-/// Removes known secrets, and texts that have the shape of a secret, from texts.
+/// Removes secrets from texts: the secrets that it knows, and texts that have the shape of a secret.
 #[derive(Clone, Default)]
 pub struct Scrubber {
     /// The texts to search for: every encoding of every secret, longest first.
@@ -64,15 +66,15 @@ impl Scrubber {
         for secret in secrets {
             let secret = secret.as_ref();
             all.extend(forms(secret));
-            // A secret from a file may end with a newline, but programs usually print the secret without it. So search
-            // for both.
+            // A secret from a file may end with a newline, but programs usually print the secret without the newline.
+            // So search for the secret with and without it.
             all.extend(forms(secret.trim()));
         }
         Self::from_forms(all)
     }
 
-    /// Creates a scrubber for these forms of secrets. Unlike [`Scrubber::new`], the function is not generic: so the
-    /// program contains its code only once.
+    /// Creates a scrubber that searches for these forms of secrets. Unlike [`Scrubber::new`], the function is not
+    /// generic, so the compiler generates its code only once.
     fn from_forms(all: BTreeSet<String>) -> Self {
         let mut forms: Vec<String> = all.into_iter().filter(|form| form.len() >= MIN_SECRET_LENGTH).collect();
         forms.sort_by(|left, right| right.len().cmp(&left.len()).then_with(|| left.cmp(right)));
@@ -92,13 +94,13 @@ impl Scrubber {
         replace(text, found)
     }
 
-    /// Finds known secrets that the text prints in several lines.
+    /// Finds known secrets that are printed in several lines of the text.
     fn across_lines(&self, text: &str) -> Vec<(usize, usize)> {
         if !text.contains(['\n', '\\']) {
             return Vec::new();
         }
         let (joined, removed) = join_lines(text);
-        // Returns the offset in `text` of a byte of `joined`.
+        // Converts the offset of a byte in `joined` to its offset in `text`.
         let offset = |at: usize| {
             let before = removed.partition_point(|(start, _)| *start <= at);
             at + before.checked_sub(1).map_or(0, |last| removed[last].1)
@@ -113,27 +115,28 @@ impl Scrubber {
 
     /// Finds lines of known secrets: a log may print each line of a key with a prefix, or only some of the lines.
     fn parts(&self, text: &str) -> impl Iterator<Item = (usize, usize)> {
-        // `forms` begins with the longest texts, so the search ends at the first text that is not longer than the line.
+        // Only a longer form can contain the line. `forms` begins with the longest ones, so the search ends at the
+        // first form that is not longer than the line.
         let is_known = move |line: &str| {
             self.forms.iter().take_while(|form| form.len() > line.len()).any(|form| form.contains(line))
         };
         key_lines(text).filter(move |(_, line)| is_known(line)).map(|(start, line)| (start, start + line.len()))
     }
 
-    /// Scrubs a text whose end was cut off. If the cut went through a secret, the function also removes the part of the
-    /// secret that is left.
+    /// Scrubs a text whose end was cut off. If the cut went through a secret, the function also removes the beginning
+    /// of this secret, which is still in the text.
     pub fn scrub_beginning(&self, text: &str) -> String {
         let cut = self.forms.iter().filter_map(|form| overlap(text, form)).max().unwrap_or(0);
         let rest = &text[..text.len() - cut];
-        // Remove a URL at the end of the text: if it contains a password, the `@` that ends the password may have been
-        // cut off.
+        // Remove a URL at the end of the text. It may contain a password that no search finds, because the `@` after
+        // the password may have been cut off.
         let last_word = rest.rsplit(ends_a_url).next().unwrap_or(rest);
         let kept = if last_word.contains("://") { &rest[..rest.len() - last_word.len()] } else { rest };
         self.scrub(kept)
     }
 
-    /// Scrubs a text whose beginning was cut off. If the cut went through a secret, the function also removes the part
-    /// of the secret that is left.
+    /// Scrubs a text whose beginning was cut off. If the cut went through a secret, the function also removes the end
+    /// of this secret, which is still in the text.
     pub fn scrub_end(&self, text: &str) -> String {
         let cut = self.forms.iter().filter_map(|form| overlap(form, text)).max().unwrap_or(0);
         let rest = &text[cut..];
@@ -144,8 +147,9 @@ impl Scrubber {
     }
 }
 
-/// Removes the line breaks of a text, also those that are escaped as in JSON, and the blanks around them. For each
-/// removal, returns the offset in the result, and the number of bytes that the function has removed up to there.
+/// Joins the lines of a text: removes the line breaks, also line breaks that are escaped as in JSON, and the blanks at
+/// both ends of each line. For each line, returns the offset of the line in the result, and the number of bytes that
+/// the function has removed before the line.
 fn join_lines(text: &str) -> (String, Vec<(usize, usize)>) {
     let (mut joined, mut removed) = (String::with_capacity(text.len()), Vec::new());
     let mut done = 0;
@@ -159,10 +163,11 @@ fn join_lines(text: &str) -> (String, Vec<(usize, usize)>) {
     (joined, removed)
 }
 
-/// Returns the end of the line break that begins at `at` with a newline or a backslash; `None` if none begins there.
+/// Returns the end of the line break that begins at `at` with a newline or a backslash; `None` if no line break begins
+/// there.
 fn end_of_break(text: &str, at: usize) -> Option<usize> {
     let rest = &text[at..];
-    // Look at a run of backslashes only once.
+    // Check a run of backslashes only once, at its first backslash.
     if rest.starts_with('\\') && text[..at].ends_with('\\') {
         return None;
     }
@@ -179,7 +184,8 @@ fn key_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
         has(word, |letter| letter.is_ascii_uppercase()) && has(word, |letter| letter.is_ascii_lowercase())
     };
     let offset = move |word: &str| word.as_ptr().addr() - text.as_ptr().addr();
-    // The first letter of a word may be the `n` or `r` of an escaped line break, which is no part of the word.
+    // The first letter of a word may be the `n` or `r` of an escaped line break. Such a letter does not belong to the
+    // word.
     let is_escaped = move |word: &str| text[..offset(word)].ends_with('\\') && word.starts_with(['n', 'r']);
     let words = text.split(ends).map(move |word| if is_escaped(word) { &word[1..] } else { word });
     let words = words.filter(move |word| word.len() >= SHORTEST_LINE && is_key(word));
@@ -221,10 +227,11 @@ fn forms(secret: &str) -> Vec<String> {
     all
 }
 
-/// Returns the base64 characters that appear in the encoding of any larger text that contains the secret.
+/// Returns the base64 characters by which the scrubber finds the secret in the base64 of a larger text.
 ///
-/// Base64 encodes three bytes as four characters, so a secret has one of three encodings, depending on its position.
-/// The result contains all three, without the characters that also depend on bytes before or after the secret.
+/// Base64 encodes three bytes as four characters, so a secret has one of three encodings, depending on its position in
+/// the larger text. The result contains all three, without the characters that also depend on bytes before or after the
+/// secret.
 fn inside_base64(secret: &str) -> Vec<String> {
     let mut all = Vec::new();
     for offset in 0..3_usize {
@@ -250,7 +257,8 @@ fn percent_encoded(secret: &str, lower: bool) -> String {
 }
 
 /// Returns a secret as three kinds of programs escape it in JSON, without the quotes: with only the escapes that JSON
-/// requires; also with the letters that Go escapes for HTML; also with the letters that are not ASCII, as in Python.
+/// requires; with further escapes for HTML, as in Go; with further escapes for letters that are not ASCII, as in
+/// Python.
 fn escaped(secret: &str) -> [String; 3] {
     let quoted = serde_json::Value::from(secret).to_string();
     let json = &quoted[1..quoted.len() - 1];

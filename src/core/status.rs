@@ -61,25 +61,25 @@ pub struct Report<'a> {
     pub ceph: Option<&'a DeclaredCeph>,
     /// The status of each node role, by role name: its labels and nodes.
     pub roles: &'a BTreeMap<String, RoleStatus>,
-    /// The removal of labels from nodes; `None` if the pass did not decide about it, so that the status keeps the
-    /// previous removal.
+    /// The removal of labels from nodes; `None` if the pass did not decide about it. The status then keeps the previous
+    /// removal.
     pub label_removal: Option<&'a LabelRemoval>,
-    /// The actions on objects outside of releases that wait for approval; each text describes one action.
+    /// The actions that wait for approval and that change objects outside of releases; each text describes one action.
     pub awaiting_objects: &'a [String],
     /// The status of each rollout of the data plane, by component.
     pub rollouts: &'a rollout::Rollouts,
-    /// The releases that belong to the cloud; `None` if the pass did not determine them, so that the status keeps the
+    /// The releases that belong to the cloud; `None` if the pass did not determine them. The status then keeps the
     /// previous list.
     pub owned: Option<&'a BTreeSet<ReleaseKey>>,
     /// The digest of the approved content of each addition to the catalogue; `None` if the pass did not determine the
-    /// digests, so that the status keeps the previous ones.
+    /// digests. The status then keeps the previous digests.
     pub additions: Option<&'a BTreeMap<String, String>>,
-    /// The digests of the charts from repositories, by `chart@version`; `None` if the pass did not determine them, so
-    /// that the status keeps the previous digests.
+    /// The digests of the charts from repositories, by `chart@version`; `None` if the pass did not determine them. The
+    /// status then keeps the previous digests.
     pub charts: Option<&'a BTreeMap<String, String>>,
     /// Why osdpl ignores the resource; `None` if osdpl does not ignore it.
     pub ignored: Option<Ignored>,
-    /// The work that remains after the uninstall of all releases, before the resource can be deleted; `None` if the
+    /// The work that remains after all releases are uninstalled and before the resource can be deleted; `None` if the
     /// resource is not being deleted.
     pub deleting: Option<String>,
 }
@@ -87,7 +87,8 @@ pub struct Report<'a> {
 /// Why osdpl ignores an `OpenStackDeployment`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ignored {
-    /// Another `OpenStackDeployment` is older, and osdpl manages only the oldest one. Contains its namespace and name.
+    /// Another `OpenStackDeployment` is older, and osdpl manages only the oldest one. Contains the namespace and name
+    /// of the older one.
     Older(String),
     /// The operator has no rights in the namespace of the resource. Contains the message for the status.
     Outside(String),
@@ -132,8 +133,8 @@ impl<'a> Report<'a> {
     }
 }
 
-/// Returns what a person approved: `now` if a person approved this target, otherwise the earlier approval. Only
-/// `approval: Always` needs it.
+/// Returns the value that the status stores for an approval: `now` if a person approved the target hash of this pass,
+/// else `before`, the value in the previous status. The status stores approvals only with `approval: Always`.
 fn approved(report: &Report<'_>, before: Option<&String>, now: impl Fn() -> String) -> Option<String> {
     match report.spec.approval {
         Some(Approval::Always) if report.plan.approved => Some(now()),
@@ -193,8 +194,7 @@ pub fn report(
     (status, events)
 }
 
-/// Shortens the message at the end of a word, because `kubectl get` shows it in a column. The conditions contain the
-/// full text.
+/// Shortens the message for a column of `kubectl get`, at the end of a word. The conditions contain the full message.
 fn shortened(message: &str) -> String {
     const LIMIT: usize = 200;
     let Some((limit, _)) = message.char_indices().nth(LIMIT) else { return message.to_owned() };

@@ -182,7 +182,11 @@ impl Default for Metrics {
             seconds.clone(),
         );
         let maintenance_failures = Counter::default();
-        registry.register("maintenance_failures", "Failed steps and passes of node maintenances", maintenance_failures.clone());
+        registry.register(
+            "maintenance_failures",
+            "Failed steps and passes of node maintenances",
+            maintenance_failures.clone(),
+        );
         registry.register("releases_ready", "Releases that are in sync and ready", ready_releases.clone());
         registry.register("releases_wanted", "Releases that are desired or still exist", wanted_releases.clone());
         let clouds = Arc::<Clouds>::default();

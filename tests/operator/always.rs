@@ -1,5 +1,5 @@
-//! With `approval: Always`, every change of the spec waits until a person approves it. This includes changes of objects
-//! that belong to no release, such as labels of nodes.
+//! With `approval: Always`, the operator applies no change of the spec until a person approves the change. This rule
+//! also holds for objects that belong to no release, such as labels of nodes.
 
 use k8s_openapi::api::core::v1::{Endpoints, Service};
 use kube::ResourceExt;
@@ -13,7 +13,7 @@ use crate::nodes::{COMPUTE, Nodes, SWITCH};
 use crate::rook::{Rook, on_ceph};
 use crate::world::{World, run_test};
 
-/// Returns the spec of a cloud with these services in which every change needs approval.
+/// Returns a spec with `approval: Always` and these services.
 fn always(names: &[&str]) -> Value {
     let mut spec = services(names);
     spec["approval"] = json!("Always");
@@ -42,8 +42,8 @@ fn always_holds_back_each_new_target() {
         world.apply(&with_values(spec.clone(), "memcached", memory(300))).await;
         let cloud = world.until_reason(reason::APPROVAL).await;
         assert_eq!(cloud.child("memcached").changes, ["conf.memcached.memory"]);
-        // A person repeats the approval of the first target, whose hash is still in the status. This approval must not
-        // apply to another target.
+        // Approve the first target a second time, while the status still contains its hash. This approval must not
+        // apply to any other target.
         world.annotate(APPROVE, json!(first)).await;
         world.apply(&with_values(spec.clone(), "memcached", memory(301))).await;
         let cloud = world.until_reason(reason::APPROVAL).await;
@@ -73,8 +73,8 @@ fn approved_install_continues_after_a_crash() {
     });
 }
 
-/// Waits until a message with `text` says that changes of objects, but of no release, wait for approval. Returns the
-/// resource.
+/// Waits until only changes of objects outside of releases wait for approval, and the message contains `text`. Returns
+/// the OpenStackDeployment.
 async fn until_objects_wait(world: &World, text: &str) -> OpenStackDeployment {
     let waits = |cloud: &OpenStackDeployment| {
         let message = cloud.condition(condition::READY).filter(|ready| ready.status == "True")?.message;
@@ -117,8 +117,8 @@ fn always_holds_back_labels_and_external_services() {
         assert_eq!(published_address(world).await, "192.0.2.7");
         let runs = world.helm_runs().len();
 
-        // A new node does not change the spec. So the operator labels it without a new approval, also while another
-        // change waits for approval.
+        // The approved spec already names the node `late`. So the operator labels this new node without another
+        // approval, even while another change waits for approval.
         let change = json!({"conf": {"database": {"my_cnf": "[mysqld]"}}});
         world.apply(&with_values(spec.clone(), "mariadb", change)).await;
         world.until_reason(reason::APPROVAL).await;

@@ -1,5 +1,5 @@
-//! If a change does not come from the spec, for example if it comes from a newer catalogue, the operator waits for
-//! approval.
+//! Tests changes that do not come from the spec, such as changes by a newer catalogue. The operator applies them only
+//! after approval.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use crate::world::{World, run_test};
 
 pub const SMALL: [&str; 2] = ["mariadb", "memcached"];
 
-/// Returns the folder of a newer catalogue, which is a copy of the shipped catalogue with one more value for memcached.
+/// Creates a newer catalogue: a copy of the shipped catalogue with one more value for memcached. Returns its folder.
 pub fn newer_catalogue(world: &World) -> PathBuf {
     let folder = world.folder.path().join("catalogue");
     for part in ["values", "presets"] {

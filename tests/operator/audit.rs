@@ -16,7 +16,7 @@ use crate::cloud::{NAME, StatusAccess, services, with_values};
 use crate::nodes::Nodes;
 use crate::world::{World, now, run_test, with_timeout};
 
-/// An object, as its kind in lower-case plural (`secrets`), its namespace and its name.
+/// The identity of an object: its kind in lower-case plural (`secrets`), its namespace and its name.
 type Object = (String, String, String);
 
 /// The kind of objects that these tests ignore, because plans do not list events.
@@ -33,7 +33,7 @@ impl World {
         own.map(|entry| (entry.resource, entry.namespace, entry.name)).collect()
     }
 
-    /// Returns the objects that the plans after `since` list, from the operator's log.
+    /// Returns the objects in the plans that the operator has logged after `since`.
     fn planned_since(&self, since: Timestamp) -> BTreeSet<Object> {
         let log = self.operator_log();
         let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());

@@ -17,17 +17,17 @@ use collect::Secrets;
 use places::{Leak, Searches};
 use search::Search;
 
-/// The file in a test's folder that contains every version of every status.
+/// The name of a file in the test's folder. The file contains every version of every status.
 pub const STATUSES: &str = "statuses.log";
 
 impl World {
-    /// Checks that no secret that existed during the test is visible. Every test ends with this check.
+    /// Checks that no object and no file shows a secret that existed during the test. Every test ends with this check.
     pub async fn check_no_leaked_secrets(&self) {
         let leaks = self.leaks_of(&self.collector.collected().await).await;
         assert!(leaks.is_empty(), "no secret may be visible: {leaks:#?}");
     }
 
-    /// Returns the places in which these secrets are visible.
+    /// Returns the places in objects and files that show one of these secrets.
     async fn leaks_of(&self, secrets: &Secrets) -> Vec<Leak> {
         let searches = Searches { all: Search::new(&secrets.all), ceph: Search::new(&secrets.ceph) };
         let mut leaks = self.leaks_in_objects(&searches).await;
@@ -35,7 +35,7 @@ impl World {
         leaks
     }
 
-    /// Keeps the output of a command, so that the check at the end of the test can search it.
+    /// Appends the output of a command to a file, which the check at the end of the test searches for secrets.
     pub fn record_output(&self, arguments: &[&str], output: &Output) {
         let path = self.folder.path().join("commands.log");
         let mut file = OpenOptions::new().create(true).append(true).open(path).unwrap();

@@ -83,7 +83,7 @@ fn names_the_missing_image_of_a_database() {
         assert!(root.starts_with("mariadb-server-0: ImagePullBackOff "), "{root}");
         assert_eq!(reason, format!("waits for mariadb/server: {root}"));
         let causes = cloud.status().causes;
-        assert_eq!(causes.len(), 1, "the status must report the root cause once: {causes:?}");
+        assert_eq!(causes.len(), 1, "the status must report the root cause only once: {causes:?}");
         assert_eq!(causes[0].message, format!("mariadb/server: {root}"));
         assert_eq!(causes[0].affected, ["keystone/api"]);
         let namespace = &world.namespace;
@@ -105,7 +105,7 @@ fn names_the_missing_image_of_a_database() {
 }
 
 impl World {
-    /// Returns the exit code and the output of `osdpl why`.
+    /// Returns the exit code and the output of `osdpl why WHAT`. If `what` is empty, runs `osdpl why`.
     fn why(&self, what: &str) -> (i32, String) {
         let arguments = if what.is_empty() { vec!["why"] } else { vec!["why", what] };
         let output = self.run(&arguments);

@@ -1,5 +1,5 @@
-//! Tests an external Ceph cluster, which a Secret describes. osdpl writes `ceph.conf` and the key of each chart. After
-//! a change of the Secret, osdpl upgrades only the releases that use the changed keys.
+//! Tests an external Ceph cluster, which a Secret describes. From this Secret, osdpl writes `ceph.conf` and the Ceph
+//! key for each chart. After a change of the Secret, osdpl upgrades only the releases that use the changed keys.
 
 mod foreign_objects;
 mod helpers;
@@ -17,7 +17,7 @@ use crate::world::run_test;
 
 pub const SECRET: &str = "external-ceph";
 const FSID: &str = "6d2a1b7e-0c8f-4a53-9d61-1f6f0f1d2c3b";
-/// Glance's key, in the format of `ceph auth print-key`. This key and the keys below belong to no real Ceph.
+/// Glance's key, in the format of `ceph auth print-key`. This key and the keys below belong to no real Ceph cluster.
 const GLANCE: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamgQ==";
 const CINDER: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamgg==";
 const BACKUP: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamgw==";
@@ -107,8 +107,8 @@ fn invalid_ceph_secret_blocks_only_its_consumers() {
             assert!(child.status == "absent" && child.message.contains(&error), "{child:?}");
         }
 
-        // Remove Glance's invalid key from the Secret. The rest of the Secret, the settings for Cinder, is valid and
-        // complete.
+        // Remove Glance's key and pool from the Secret. Cinder's settings in the Secret are valid and complete, so the
+        // operator must install cinder.
         world.describe_ceph(json!({"glance.key": null, "glance.pool": null})).await;
         let cloud = world
             .until("cinder is installed and ready", |cloud| cloud.child("cinder").ready.then(|| cloud.clone()))
@@ -145,8 +145,8 @@ fn changed_ceph_upgrades_only_its_consumers_once() {
         assert_ne!(world.ceph_annotation("glance-api").await, before);
         assert_eq!(world.upgraded_since(runs), ["glance"]);
 
-        // The Secret names a second monitor that is not an address. So the operator refuses the whole Secret and keeps
-        // the previous settings.
+        // The second monitor in `mon_host` is a name instead of an address. So the operator refuses the whole Secret
+        // and keeps the previous settings.
         world.describe_ceph(json!({"glance.key": NEWER, "mon_host": "10.0.0.9:6789,mon-b"})).await;
         let malformed = |cloud: &OpenStackDeployment| (ceph(cloud).0 == "False SecretInvalid").then_some(());
         world.until("the operator refuses the monitor's address", malformed).await;
@@ -163,8 +163,8 @@ fn changed_ceph_upgrades_only_its_consumers_once() {
     });
 }
 
-/// Returns a spec with libvirt and memcached. Helm deploys libvirt, but libvirt's pods wait forever, because there is
-/// no Neutron agent.
+/// Returns a spec with libvirt and memcached, but without Neutron. Helm deploys libvirt, but libvirt's pods wait
+/// forever for a Neutron agent.
 fn libvirt() -> Value {
     let mut spec = services(&["libvirt", "memcached"]);
     spec["services"]["neutron"] = json!({"enabled": false});
@@ -218,7 +218,8 @@ fn keeps_foreign_objects_and_deletes_own_ones() {
         let mut foreign: ConfigMap =
             serde_json::from_value(json!({"metadata": {"name": "ceph-etc"}, "data": {"ceph.conf": "mine"}})).unwrap();
         foreign = world.api().create(&PostParams::default(), &foreign).await.unwrap();
-        // Use a Secret as Mirantis' operator writes it: it has other keys, and a separate Ceph user for Nova.
+        // Use a Secret in the format of Mirantis' operator. This format has other keys than osdpl's format, and a
+        // separate Ceph user for Nova.
         let secret = json!({
             "metadata": {"name": SECRET},
             "stringData": {

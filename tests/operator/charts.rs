@@ -27,7 +27,7 @@ fn edit(chart: &Path, number: u32) {
     std::fs::write(chart.join("templates/edited.yaml"), object).unwrap();
 }
 
-/// Creates a chart archive in the operator's cache that nobody has used for two hours, and returns its path.
+/// Adds a chart archive to the operator's cache. The time of its last use is two hours ago. Returns its path.
 fn old_archive(world: &World) -> PathBuf {
     let path = world.cache().join("charts/archives/memcached-2026.0.1-0123456789ab.tgz");
     let file = std::fs::File::create(&path).unwrap();
@@ -35,7 +35,7 @@ fn old_archive(world: &World) -> PathBuf {
     path
 }
 
-/// Changes an annotation of the OpenStackDeployment, which triggers a reconcile pass.
+/// Triggers a reconcile pass through a change of an annotation of the OpenStackDeployment.
 async fn trigger_reconcile(world: &World, text: &str) {
     world.annotate("test/trigger", json!(text)).await;
 }
@@ -125,8 +125,8 @@ fn edited_chart_of_a_requested_version_needs_approval() {
         let hash = cloud.status().approval.unwrap();
         assert!(world.osdpl(&["plan"]).ends_with(&format!(" {hash}\n")));
 
-        // A change of other fields of the spec must not approve the edited chart. Another version of the chart in the
-        // spec needs no approval.
+        // A change of another field of the spec must not approve the edited chart. When the user then requests another
+        // version of the chart in the spec, the operator must upgrade without approval.
         world.apply(&with_values(spec.clone(), "memcached", json!({"conf": {"memcached": {"memory": 300}}}))).await;
         world.until_reason(reason::APPROVAL).await;
         let file = charts.join("memcached/Chart.yaml");
@@ -141,9 +141,9 @@ fn edited_chart_of_a_requested_version_needs_approval() {
 #[test]
 fn watches_the_cloud_while_charts_are_unavailable() {
     run_test("no-charts", async |world| {
-        // The operator notices that a pod became unready only if this happened in a later second than the pod's start,
-        // because Kubernetes' timestamps have whole seconds. So delay the pod of mariadb. The test makes memcached fail
-        // when the cloud is Ready, which is then in a later second than the start of memcached's pod.
+        // Kubernetes' timestamps have whole seconds. So the operator notices that a pod became unready only if this
+        // happens in a later second than the pod's start. Delay mariadb's pod, so that the cloud becomes Ready at least
+        // one second after the start of memcached's pod. Only then the test makes memcached's pod unready.
         let slow =
             Rule { behaviour: None, delay: Some("2s".into()), ..Rule::new(&world.namespace, "mariadb-server", "") };
         world.cluster().behaviour("slow", &slow).await.unwrap();

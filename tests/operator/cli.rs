@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::cloud::{NAME, StatusAccess, services};
 use crate::world::{World, run_test};
 
-/// The options with which a user asks for credentials. The check for visible secrets ignores the output of a command
+/// The options that make a command print credentials. The check for visible secrets ignores the output of a command
 /// with such an option.
 const SHOWS_CREDENTIALS: [&str; 3] = ["--credentials", "--show-secrets", "--password"];
 
@@ -112,7 +112,8 @@ fn render_matches_helm_values_except_secrets() {
     });
 }
 
-/// Sets each value that `rendered` redacts to null in both trees, so that a test can compare the rest.
+/// Replaces each value that is redacted in `rendered` by null, both in `rendered` and in `values`. Then a test can
+/// compare all other values.
 fn clear_redacted(values: &mut serde_json::Value, rendered: &mut serde_json::Value) {
     if *rendered == "<redacted>" {
         assert!(

@@ -25,7 +25,7 @@ pub fn services(names: &[&str]) -> Value {
     json!({"openstackRelease": "2026.1", "services": services})
 }
 
-/// Returns `spec` with `values` for the release of `service` that has the same name as the service.
+/// Returns `spec` with these values for the release `service` of the service `service`.
 pub fn with_values(mut spec: Value, service: &str, values: Value) -> Value {
     spec["services"][service]["releases"][service]["values"] = values;
     spec
@@ -34,7 +34,7 @@ pub fn with_values(mut spec: Value, service: &str, values: Value) -> Value {
 /// Methods that read the status of an `OpenStackDeployment`.
 pub trait StatusAccess {
     fn status(&self) -> OpenStackDeploymentStatus;
-    /// Returns the condition of this type, unless it describes an older generation of the spec.
+    /// Returns the condition of this type. Ignores a condition that describes an older generation of the spec.
     fn condition(&self, type_: &str) -> Option<Condition>;
     /// Whether the Ready condition is True for the newest generation of the spec.
     fn is_ready(&self) -> bool;
@@ -96,8 +96,8 @@ impl World {
     }
 
     /// Deletes the test's resource without waiting until it is gone. First sets the annotation that allows the deletion
-    /// although instances may exist: in most tests, no Nova responds to the operator, so the deletion would wait
-    /// forever.
+    /// although instances may exist. Without the annotation, the deletion would wait forever in most tests, because no
+    /// Nova responds to the operator.
     pub async fn delete(&self) {
         self.annotate(DELETE_WITH_INSTANCES, json!(NAME)).await;
         self.delete_named(NAME).await;

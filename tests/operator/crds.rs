@@ -13,7 +13,7 @@ use crate::approval::copy;
 use crate::cloud::{StatusAccess, services, with_values};
 use crate::world::{World, run_test};
 
-/// The CRD of a test. CRDs are cluster-scoped, so the CRD's group contains the test's namespace.
+/// The CRD of a test. CRDs are cluster-scoped, so the CRD's group contains the test's namespace to be unique.
 struct Crd<'a> {
     world: &'a World,
     api: Api<CustomResourceDefinition>,
@@ -26,7 +26,7 @@ impl<'a> Crd<'a> {
         Self { world, api: Api::all(world.client.clone()), name }
     }
 
-    /// Returns the manifest of the CRD. Its schema defines these fields in `spec`.
+    /// Returns the manifest of the CRD. The CRD's schema defines these fields in `spec`.
     fn with_fields(&self, fields: &[&str]) -> Value {
         let fields: serde_json::Map<_, _> =
             fields.iter().map(|field| ((*field).to_owned(), json!({"type": "string"}))).collect();

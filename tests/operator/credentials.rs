@@ -1,5 +1,5 @@
-//! Someone deletes or edits Secrets with credentials, or the API server is down. The operator must keep the passwords
-//! and the values of releases.
+//! Tests threats to credentials: someone deletes or edits the Secrets that contain them, or the API server is down. The
+//! operator must keep the passwords and the values of releases.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! The operator deletes a cloud with each deletion policy. When the cloud is created again, the operator installs it
-//! with the data that the deletion retained.
+//! Tests the deletion of a cloud under each deletion policy. When the user creates the cloud again, the operator
+//! installs it with the data that the deletion has retained.
 
 mod foreign_finalizer;
 
@@ -18,11 +18,11 @@ use crate::cloud::{StatusAccess, services};
 use crate::helm::Run;
 use crate::world::{World, run_test, with_timeout};
 
-/// A cloud with Keystone, whose pre-delete hook needs the database.
+/// The services of a cloud with Keystone. Keystone's pre-delete hook needs the database.
 const KEYSTONE: [&str; 4] = ["keystone", "mariadb", "memcached", "rabbitmq"];
 
-/// A cloud with Glance. Glance's `PersistentVolumeClaim`s have no labels; only helm's annotations name the release to
-/// which a claim belongs.
+/// The services of a cloud with Glance. Glance's `PersistentVolumeClaim`s have no labels. Only helm's annotations name
+/// the release to which a claim belongs.
 const GLANCE: [&str; 5] = ["glance", "keystone", "mariadb", "memcached", "rabbitmq"];
 
 /// The release that the test makes unmanaged. This release has a `PersistentVolumeClaim`, credentials and a Job.
@@ -34,8 +34,9 @@ fn is_unmanaged(name: &str) -> bool {
 }
 
 /// Returns the name and uid of each object that a deletion retains: claims, and Secrets with credentials or keys.
-/// Leaves out claims that helm deletes with their release: those of a chart's manifest without helm's annotation to
-/// keep them, such as the claim for Tempest's reports.
+///
+/// Helm deletes a claim with its release if the claim comes from a chart's template, such as the claim for Tempest's
+/// reports, and has no annotation `helm.sh/resource-policy`. Leaves out such claims.
 pub async fn retained_objects(world: &World) -> BTreeMap<String, Option<String>> {
     let claims = world.api::<PersistentVolumeClaim>().list(&ListParams::default()).await.unwrap();
     let secrets = world.api::<Secret>().list(&ListParams::default()).await.unwrap();
@@ -66,7 +67,7 @@ fn values(world: &World) -> Vec<Value> {
     GLANCE.iter().map(|release| world.helm_values(release)).collect()
 }
 
-/// The `ConfigMap` in which the server of mariadb stores the state of its cluster.
+/// The `ConfigMap` in which mariadb's server stores the state of its Galera cluster.
 const DATABASE_STATE: &str = "mariadb-mariadb-state";
 
 /// Creates the `ConfigMap` with the state of the database, as the real server's start script does.
@@ -105,7 +106,7 @@ fn deletion_runs_in_reverse_order_and_respects_retain_and_detach() {
                 "keystone must be uninstalled before {needed}, which it needs: {uninstalled:?}"
             );
         }
-        assert_eq!(jobs(world).await, [""; 0], "the operator must delete the Jobs of hooks, which helm keeps");
+        assert_eq!(jobs(world).await, [""; 0], "the operator must delete the Jobs of hooks, because helm keeps them");
         assert_eq!(retained_objects(world).await, retained_before);
         assert!(has_database_state(world).await, "Retain must keep the database's state together with its volumes");
 
@@ -145,7 +146,7 @@ fn deletion_runs_in_reverse_order_and_respects_retain_and_detach() {
         assert_eq!(retained_objects(world).await, unmanaged_objects);
         assert!(
             !has_database_state(world).await,
-            "Purge must delete the state, with which a new database could not start"
+            "Purge must delete the database's state, because a new database could not start with this state"
         );
         assert_eq!(jobs(world).await, ["rabbitmq-cluster-wait"]);
     });
@@ -192,8 +193,8 @@ fn deletes_a_terminating_namespace_with_its_cloud() {
         let namespaces: Api<Namespace> = Api::all(world.client.clone());
         let namespace = namespaces.get(&world.namespace).await.unwrap();
         namespaces.delete(&world.namespace, &DeleteParams::default()).await.unwrap();
-        // Kubernetes may delete the operator's Role before the resource. The writes of a last pass then fail, and the
-        // operator logs errors.
+        // Kubernetes may delete the operator's Role before the OpenStackDeployment. Then the writes of the operator's
+        // last pass fail, and the operator logs errors.
         world.allow_errors();
         let uid = namespace.uid().unwrap();
         let gone = await_condition(namespaces, &world.namespace, conditions::is_deleted(&uid));

@@ -10,8 +10,8 @@ fn ends_if_an_operator_is_active_in_another_namespace() {
     run_test("elsewhere", async |world| {
         let active = world.operator().pod("active").start().await;
         world.until_holder("active").await;
-        // A person may list the Leases in all namespaces, so this operator finds the active one. The operator's own
-        // ServiceAccount does not have this right.
+        // Start the second operator with a person's kubeconfig. A person may list the Leases in all namespaces, so the
+        // second operator finds the active one. The operator's ServiceAccount does not have this right.
         let by_hand = world.operator().pod("by-hand").environment("KUBECONFIG", world.cluster().kubeconfig());
         let by_hand = by_hand.arguments(&["--namespace", &world.namespace]).spawn();
         assert!(!by_hand.ended().await.success());

@@ -1,5 +1,5 @@
-//! The operator probes the APIs of services. The cloud is Ready only if each API that the operator can connect to
-//! responds.
+//! The operator probes the APIs of services. If the operator can connect to an API, but the API fails, the cloud is not
+//! Ready. If the operator can't connect to an API, the cloud can still become Ready.
 
 use osdpl_core::api::{ComponentHealth, ComponentStatus, OpenStackDeployment, reason};
 use serde_json::json;
@@ -12,13 +12,12 @@ use crate::world::{World, now, run_test};
 const SERVICES: [&str; 5] = ["glance", "keystone", "mariadb", "memcached", "rabbitmq"];
 
 impl World {
-    /// Starts an operator for which the fake APIs replace all OpenStack APIs, in probes and in other requests.
+    /// Starts an operator that sends all requests for OpenStack APIs, including probes, to the fake APIs.
     pub async fn start_with_fake_apis(&self, server: &FakeApis) -> Operator {
         self.setup_with_fake_apis(server).start().await
     }
 
-    /// Returns the setup of an operator for which the fake APIs replace all OpenStack APIs, in probes and in other
-    /// requests.
+    /// Returns the setup of an operator that sends all requests for OpenStack APIs, including probes, to the fake APIs.
     pub fn setup_with_fake_apis(&self, server: &FakeApis) -> Setup<'_> {
         let address = server.address.to_string();
         let arguments = ["--probe-period", "1", "--probe-timeout", "1", "--probe-address", &address];

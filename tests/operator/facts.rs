@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use crate::cloud::{StatusAccess, services};
 use crate::world::run_test;
 
-/// A test service. Its release has a Job, and an empty `ConfigMap` into which the Job writes facts. A fragment of the
-/// service uses the fact `memory`.
+/// The catalogue's definition of a test service. The service's release has a Job, and an empty `ConfigMap` for the
+/// Job's facts. The test writes the facts in place of the Job. A fragment of the service uses the fact `memory`.
 const LANTERN: &str = "
 service: lantern
 description: A test service.

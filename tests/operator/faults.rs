@@ -111,7 +111,7 @@ fn reports_crash_loop_with_exit_code_and_scrubbed_log() {
         let status = world.until_reason(reason::PAUSED).await.status();
         assert_eq!(
             status.health["memcached"]["server"].reason, why,
-            "the new operator must also redact passwords in logs that it reads before its first pass"
+            "the new operator must redact passwords even in logs that it reads before its first pass"
         );
         assert_eq!(status.causes[0].message, format!("memcached/server: {why}"));
 

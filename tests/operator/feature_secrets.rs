@@ -1,5 +1,5 @@
-//! A feature refers to a Secret with a password. The operator waits for the Secret and upgrades only the release that
-//! uses it.
+//! A feature refers to a Secret with a password. The operator waits for the Secret. When the password changes, the
+//! operator upgrades only the release that uses the password.
 
 use k8s_openapi::api::core::v1::{Event, Secret};
 use kube::api::{ListParams, Patch, PatchParams, PostParams};

@@ -23,9 +23,9 @@ fn upgrade_manually(world: &World, release: &str, set: &str) {
     world.helm_prints(&["upgrade", release, &chart(release), "--reuse-values", "--set", set]);
 }
 
-/// Waits until the operator reports that someone else than osdpl made this revision of memcached.
+/// Waits until the operator reports that osdpl did not make this revision of memcached.
 async fn until_foreign(world: &World, revision: i64) {
-    let what = format!("the operator reports that somebody else made revision {revision}");
+    let what = format!("the operator reports that osdpl did not make revision {revision}");
     world
         .until(&what, |cloud| {
             let child = cloud.child("memcached");

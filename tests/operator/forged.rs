@@ -16,7 +16,7 @@ use crate::world::{World, run_test};
 
 const SMALL: [&str; 2] = ["mariadb", "memcached"];
 
-/// The name of the forged record, according to which the release horizon is installed.
+/// The name of the forged record. The record says that the release horizon is installed.
 const FORGED: &str = "sh.helm.release.v1.horizon.v1";
 
 /// A ConfigMap that helm would delete if it uninstalled the forged release.
@@ -57,7 +57,7 @@ async fn clone_namespace(world: &World) -> Api<Secret> {
     secrets
 }
 
-/// Creates a record in the cloud's own namespace that says that osdpl installed horizon.
+/// Forges a record in the cloud's namespace, as if osdpl had installed horizon.
 async fn forge_release(world: &World) {
     let secrets = world.api::<Secret>();
     let mut record = copy(&secrets.get("sh.helm.release.v1.memcached.v1").await.unwrap(), &world.namespace);
@@ -79,7 +79,8 @@ fn ignores_records_in_other_namespaces() {
         let owned = SMALL.map(|release| format!("{}/{release}", world.namespace));
         assert_eq!(cloud.status().owned_releases, owned);
         let clone = clone_namespace(world).await;
-        // A restarted operator reads all records before its first pass, so its first status includes the clone.
+        // Restart the operator. It reads all records before its first pass. So its first status would already show an
+        // effect of the cloned records.
         operator.kill();
         let _operator = world.operator().start().await;
         let mut spec = cloud_with_debug();
@@ -96,7 +97,7 @@ fn ignores_records_in_other_namespaces() {
     });
 }
 
-/// Returns the cloud with a changed value, which causes a helm run.
+/// Returns the spec of [`cloud`] with a changed value, which causes a helm run.
 fn cloud_with_debug() -> Value {
     with_values(cloud(), "memcached", json!({"conf": {"memcached": {"max_connections": 2048}}}))
 }
@@ -108,14 +109,14 @@ fn forged_release_is_not_uninstalled_without_approval() {
         world.apply(&cloud()).await;
         world.until_ready().await;
 
-        // The uninstall must wait, although the spec has `approval: Automatic`.
+        // The uninstall of the forged release must wait, although the spec has `approval: Automatic`.
         forge_release(world).await;
         let waiting = world.until_reason(reason::APPROVAL).await;
         let message = &waiting.status().message;
         assert!(message.starts_with("horizon would be uninstalled"), "{message}");
         assert!(waiting.condition("Ready").unwrap().message.contains("does not list it"), "{message}");
 
-        // The uninstall must wait, although a person has approved another target hash.
+        // The uninstall of the forged release must wait, although a person has approved another target hash.
         let secrets = world.api::<Secret>();
         secrets.delete(FORGED, &DeleteParams::default()).await.unwrap();
         world.until_ready().await;
@@ -123,7 +124,7 @@ fn forged_release_is_not_uninstalled_without_approval() {
         forge_release(world).await;
         world.until_reason(reason::APPROVAL).await;
 
-        // The uninstall must wait, although the resource is being deleted.
+        // The uninstall of the forged release must wait, although the OpenStackDeployment is being deleted.
         world.delete().await;
         let waits = |cloud: &OpenStackDeployment| {
             let child = cloud.child("horizon");
@@ -142,8 +143,8 @@ fn forged_release_is_not_uninstalled_without_approval() {
     });
 }
 
-/// Creates a record in the cloud's own namespace that says that osdpl began to uninstall rabbitmq. Its manifest contains
-/// the ConfigMap [`PRECIOUS`]. Returns the name of the record.
+/// Forges a record in the cloud's namespace, as if osdpl had begun to uninstall rabbitmq. The record's manifest
+/// contains the ConfigMap [`PRECIOUS`]. Returns the name of the record.
 async fn forge_unfinished_uninstall(world: &World) -> &'static str {
     let name = "sh.helm.release.v1.rabbitmq.v1";
     let at = "2026-01-01T00:00:00Z";
@@ -177,7 +178,7 @@ fn forged_uninstall_of_a_selected_release_is_not_continued() {
         let record = forge_unfinished_uninstall(world).await;
         world.until_reason(reason::APPROVAL).await;
 
-        // The spec selects rabbitmq, for which the forged record exists, but osdpl has not installed rabbitmq.
+        // Select rabbitmq in the spec. Only the forged record of rabbitmq exists: osdpl has not installed rabbitmq.
         let mut spec = services(&["mariadb", "memcached", "rabbitmq"]);
         spec["approval"] = json!("Automatic");
         world.apply(&spec).await;

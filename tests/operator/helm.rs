@@ -42,16 +42,16 @@ impl Run {
 }
 
 impl Recorder {
-    /// Returns the recorder with the files in `folder`. The wrapper script may not exist yet.
+    /// Returns the recorder whose wrapper script and log are in `folder`. Does not create these files.
     pub fn existing(folder: &Path) -> Self {
         Self { program: folder.join("helm"), log: folder.join("helm.log") }
     }
 
-    /// Writes the wrapper script of the program `helm` into `folder`.
+    /// Writes a script that wraps the program `helm` into `folder`, and returns its recorder.
     pub fn new(helm: &Path, folder: &Path) -> Self {
         let Self { program, log } = Self::existing(folder);
-        // The script writes each line with a single `printf`, because several helm processes append to the log
-        // concurrently. helm inherits the lock of its release, and holds it until its process has ended.
+        // Several helm processes append to the log concurrently, so the script writes each line with a single `printf`.
+        // The script locks a file for the release. helm inherits this lock, and holds it until its process has ended.
         let script = format!(
             r#"#!/bin/sh
 line=$(printf '\037%s' "$@")
@@ -93,8 +93,8 @@ exec {helm} "$@"
         runs.filter(|run| matches!(run.verb(), "upgrade" | "uninstall")).collect()
     }
 
-    /// Returns the helm processes that started while another helm process held the lock of their release, and deletes
-    /// this list. Only a test in which such an overlap is correct may call this function.
+    /// Returns the list of helm processes that started while another helm process ran for the same release, and deletes
+    /// the list. Call this function only in a test that expects such an overlap.
     pub fn take_overlaps(&self) -> Vec<String> {
         let path = self.log.with_extension("log.overlaps");
         let overlaps = std::fs::read_to_string(&path).unwrap_or_default();
@@ -103,7 +103,7 @@ exec {helm} "$@"
         overlaps.lines().map(str::to_owned).collect()
     }
 
-    /// Checks that no two helm processes changed the same release at the same time, not even those of two operators.
+    /// Checks that no two helm processes, even of two operators, changed the same release at the same time.
     pub fn check_no_overlap(&self) {
         let overlaps = std::fs::read_to_string(self.log.with_extension("log.overlaps")).unwrap_or_default();
         assert!(

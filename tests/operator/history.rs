@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use crate::cloud::{NAME, StatusAccess};
 use crate::world::{World, with_timeout};
 
-/// Every version of the test's resource that a watch has reported since [`World::history`].
+/// Every version of the test's resource that a watch has reported since the call of [`World::history`].
 pub struct History {
     versions: watch::Receiver<Vec<OpenStackDeployment>>,
     task: JoinHandle<()>,
@@ -78,8 +78,8 @@ pub fn kstatus(deployment: &OpenStackDeployment) -> Kstatus {
     if has_condition(condition::STALLED, "True") {
         return Kstatus::Failed;
     }
-    // For a resource without conditions, kstatus returns Current, but this function returns InProgress. This is the
-    // only difference. It is necessary, because no operator can write conditions before it sees the resource.
+    // This function differs from kstatus in one case. For a resource without conditions, kstatus returns Current, but
+    // this function returns InProgress, because no operator can write conditions before it sees the resource.
     if has_condition(condition::READY, "False") || status.conditions.is_empty() {
         Kstatus::InProgress
     } else {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::cloud::{StatusAccess, services, with_values};
 use crate::world::{World, run_test};
 
-/// The hook that the tests let fail or hang. Upstream's Jobs retry a thousand times, and helm waits for them.
+/// The hook that the tests make fail or hang. Upstream's Jobs retry a thousand times, and helm waits for them.
 const JOB: &str = "keystone-db-init";
 
 /// Returns a spec with Keystone and the services that its pods wait for.

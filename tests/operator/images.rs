@@ -32,7 +32,7 @@ fn first_write(world: &World, since: Timestamp) -> String {
     format!("{} {}", entry.verb, entry.name)
 }
 
-/// Returns a value for each pod of keystone-api with this image: whether its init containers have completed.
+/// Returns, for each pod of keystone-api with this image, whether the pod's init containers have completed.
 async fn new_pods(world: &World, image: &str) -> Vec<bool> {
     let pods = world.api::<Pod>().list(&ListParams::default()).await.unwrap();
     let new = pods.items.into_iter().filter(|pod| {

@@ -199,8 +199,8 @@ fn ends_with_helm_if_the_api_server_is_lost_during_an_install() {
         until_hook(world, "rabbitmq", "rabbitmq-cluster-wait").await;
         world.allow_errors();
         world.cluster().kill(Component::Apiserver).await.unwrap();
-        // The operator must exit while the API server is down. When the API server runs again, another operator could
-        // take the Lease at once.
+        // The operator must exit while the API server is still down, because another operator could take the Lease as
+        // soon as the API server runs again.
         assert!(!operator.ended().await.success());
         let log = world.operator_log();
         assert!(log.contains("the operator could not renew its Lease for 10 s"), "{log}");

@@ -47,8 +47,8 @@ impl World {
         self.lease_writes_since(since).len()
     }
 
-    /// Returns the successful writes of the operators' Lease after `since`. Ignores a standby's write that failed with
-    /// a conflict, because another operator was faster.
+    /// Returns the successful writes of the operators' Lease after `since`. Ignores failed writes: a standby's write
+    /// fails with a conflict if another operator was faster.
     fn lease_writes_since(&self, since: Timestamp) -> Vec<AuditEntry> {
         let is_lease = |entry: &AuditEntry| {
             let object = (entry.resource.as_str(), entry.namespace.as_str(), entry.name.as_str());
@@ -80,7 +80,8 @@ impl World {
         let (duration, successor) = (taken.received.duration_since(renewed), &taken.user_agent);
         println!("{successor} took the Lease {duration:#} after its last renewal");
         assert!(duration <= TAKEOVER, "{successor} took the Lease {duration:#} after its last renewal");
-        // The helm processes of the failed operator have ended or are paused, so they must not write, either.
+        // `writes` includes the writes by helm. The helm processes of the failed operator have ended or are paused, so
+        // they must not write.
         let writes = self.writes_since(taken.received);
         let (early, later): (Vec<_>, Vec<_>) =
             writes.into_iter().partition(|entry| entry.received < taken.received + GRACE);
@@ -172,7 +173,7 @@ fn frozen_operator_runs_no_helm_and_writes_nothing_after_its_time() {
         active.freeze();
         let frozen = now();
         world.until_holder("second").await;
-        assert!(!is_running(helm), "the guard must kill helm before another operator takes the Lease");
+        assert!(!is_running(helm), "the guard process must kill helm before another operator takes the Lease");
         assert_eq!(record_status(world, "rabbitmq", 1).await.as_deref(), Some("pending-install"));
         world
             .until("the standby starts helm", |cloud| (cloud.child("rabbitmq").revision == Some(2)).then_some(()))
@@ -180,8 +181,8 @@ fn frozen_operator_runs_no_helm_and_writes_nothing_after_its_time() {
         world.check_takeover("first", began);
         until_hook(world, "rabbitmq", HOOK).await;
 
-        // Continue the first operator. It notices that its helm process has ended. If it did not notice that it has
-        // lost the Lease, it would install the release again.
+        // Continue the first operator, whose helm process has ended in the meantime. The operator must notice that it
+        // has lost the Lease. Otherwise it would install the release again.
         active.signal(Signal::CONT);
         assert!(!active.ended().await.success());
         assert_eq!(world.writes_of("first", frozen), []);

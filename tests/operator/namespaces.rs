@@ -13,7 +13,8 @@ use crate::helm::Run;
 use crate::pool::TEST_LABEL;
 use crate::world::{World, run_test, with_timeout};
 
-/// Creates a namespace in which the operator has no rights, with an OpenStackDeployment.
+/// Creates an OpenStackDeployment in a new namespace in which the operator has no rights. Returns the namespace's name
+/// and the API of its OpenStackDeployments.
 async fn create_elsewhere(world: &World, finalizers: &[&str]) -> (String, Api<OpenStackDeployment>) {
     let namespace = format!("{}-tenant", world.namespace);
     let object =
@@ -29,7 +30,8 @@ async fn create_elsewhere(world: &World, finalizers: &[&str]) -> (String, Api<Op
     (namespace, clouds)
 }
 
-/// Waits until the operator has written why it ignores a resource; returns the message.
+/// Waits until the Ready condition of an OpenStackDeployment says why the operator ignores the OpenStackDeployment.
+/// Returns the message.
 async fn until_ignored(clouds: &Api<OpenStackDeployment>, part: &str) -> String {
     let is_ignored = |cloud: Option<&OpenStackDeployment>| {
         cloud.is_some_and(|cloud| cloud.reason() == reason::OUTSIDE && ready_message(cloud).contains(part))
@@ -47,8 +49,8 @@ fn ready_message(cloud: &OpenStackDeployment) -> String {
 #[test]
 fn ignores_a_resource_in_another_namespace() {
     run_test("outside", async |world| {
-        // The resource in the other namespace is older. Normally the oldest resource takes precedence. But the operator
-        // has no rights there, so the other resource must not block the resource of the test.
+        // Create an OpenStackDeployment in another namespace before the one of the test. Normally the oldest one takes
+        // precedence. But the operator has no rights in the other namespace, so it must manage the one of the test.
         let (tenant, clouds) = create_elsewhere(world, &[]).await;
         let _operator = world.operator().start().await;
         let message = until_ignored(&clouds, "").await;
@@ -138,7 +140,7 @@ fn deleted_namespace_does_not_block_the_deletion() {
         world.apply(&spec).await;
         world.until_ready().await;
 
-        // Kubernetes deletes the operator's RoleBinding together with the namespace.
+        // Delete the namespace. With it, Kubernetes deletes the RoleBinding that grants the operator rights in it.
         let namespaces: Api<Namespace> = Api::all(world.client.clone());
         drop(namespaces.delete(&elsewhere, &DeleteParams::default()).await.unwrap());
         let gone = await_condition(namespaces, &elsewhere, |found: Option<&Namespace>| found.is_none());

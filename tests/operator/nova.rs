@@ -19,12 +19,11 @@ pub enum MigrationOutcome {
     Immediate,
     /// The migration completes when the test calls [`Nova::release`].
     Delayed,
-    /// The migration has failed when Nova responds to the request. The instance stays on its host.
+    /// The migration has already failed when Nova responds to the request. The instance stays on its host.
     Failed,
 }
 
-/// An HTTP request to the fake Nova or Neutron. The name of the Service, the request line and the headers are in lower
-/// case.
+/// An HTTP request to the fake Nova or Neutron. All fields except the body are in lower case.
 pub struct ApiRequest<'a> {
     pub service: &'a str,
     pub verb: &'a str,
@@ -49,7 +48,7 @@ struct State {
     services: Vec<Value>,
     servers: Vec<Value>,
     migrations: Vec<Value>,
-    /// Whether the fake Nova responds to every change with status 500, as [`Nova::set_broken`] requests.
+    /// Whether the fake Nova responds to every change with status 500. Tests set it with [`Nova::set_broken`].
     broken: bool,
     /// The names of hosts that are mapped to no cell.
     unmapped: Vec<String>,

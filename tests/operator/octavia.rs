@@ -1,6 +1,6 @@
-//! The Job octavia-prerequisites: a Python program of the catalogue that creates the network, flavor, image, ports and
-//! certificates for Octavia's amphorae. The tests run this program with OpenStack's own libraries. The program uses a
-//! real API server, with the rights that the release octavia grants, but fake APIs of OpenStack.
+//! Tests the Job octavia-prerequisites. The Job runs a Python program of the catalogue, which creates the network,
+//! flavor, image, ports and certificates for Octavia's amphorae. The tests run the program with OpenStack's own
+//! libraries. They give it a real API server, with the rights that the release octavia grants, and fake OpenStack APIs.
 
 mod api;
 mod openstack;

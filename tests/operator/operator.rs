@@ -21,7 +21,7 @@ use crate::world::{World, with_timeout};
 /// How long a request to the operator waits for a response.
 const SILENCE: Duration = Duration::from_secs(10);
 
-/// How often the kubelet checks the liveness probe of the operator here.
+/// The interval at which the tests check the operator's liveness probe, in place of a kubelet.
 pub const PROBE_PERIOD: Duration = Duration::from_millis(200);
 
 /// The settings with which a test starts an operator: the helm version, the charts and the arguments.
@@ -35,11 +35,12 @@ pub struct Setup<'a> {
     /// The name and the uid of the operator's pod.
     pod: Option<(&'a str, &'a str)>,
     kubeconfig: PathBuf,
-    /// The program and arguments that start the operator, if it does not start directly.
+    /// The command that runs the operator's program; empty if the test starts the program directly.
     wrapper: &'static [&'static str],
 }
 
-/// Starts a program in a PID namespace of its own. Killing `unshare` also kills the program (`--kill-child`).
+/// The command that runs a program in a new PID namespace. If `unshare` is killed, the program is killed, too
+/// (`--kill-child`).
 const OWN_NAMESPACE: [&str; 7] =
     ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child", "--mount-proc"];
 
@@ -81,7 +82,7 @@ impl World {
 }
 
 impl<'a> Setup<'a> {
-    /// Starts this program, such as another version of osdpl.
+    /// Makes the test start this program, such as another version of osdpl.
     pub fn program(mut self, program: &Path) -> Self {
         program.clone_into(&mut self.program);
         self
@@ -94,7 +95,7 @@ impl<'a> Setup<'a> {
     }
 
     /// Makes the operator behave as if it ran in a pod with this name; the name is also the pod's uid. Operators in
-    /// other pods then can't find out whether its process has ended. The audit log contains the name.
+    /// other pods can't find out whether this operator's process has ended. The audit log contains the pod's name.
     pub fn pod(mut self, name: &'a str) -> Self {
         self.pod = Some((name, name));
         self
@@ -202,14 +203,14 @@ impl Operator {
         }
     }
 
-    /// Writes the command line and the environment of the process into a file, for the check of visible secrets.
+    /// Writes the command line and the environment of the process into a file, for the check for visible secrets.
     fn record_process(&self) {
         let read = |file: &str| std::fs::read(format!("/proc/{}/{file}", self.pid())).unwrap_or_default();
         append(&self.folder.join("operator.process"), &[read("cmdline"), read("environ")].concat());
     }
 
-    /// Writes the metrics into a file, for the check of visible secrets; not if the process has ended or is frozen.
-    /// Also records the process again, because `/proc` shows no environment while the kernel starts a program.
+    /// Writes the metrics into a file, for the check for visible secrets. Writes no metrics if the process has ended or
+    /// is frozen. Calls [`Self::record_process`] again, because `/proc` shows no environment while a program starts.
     fn record_metrics(&self) {
         self.record_process();
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid())).unwrap_or_default();
@@ -283,8 +284,8 @@ impl Operator {
         get(self.address, "/livez").is_some()
     }
 
-    /// Returns the operator's metrics in the text format of Prometheus. An older version, which some tests start, serves
-    /// them on the port of the probes.
+    /// Returns the operator's metrics in the text format of Prometheus. An older version, which some tests start,
+    /// serves the metrics on the port of the probes.
     pub fn metrics(&self) -> String {
         let with_probes = get(self.address, "/metrics");
         let Some(metrics) = get(self.metrics_address, "/metrics") else { return with_probes.unwrap() };

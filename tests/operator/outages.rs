@@ -40,8 +40,8 @@ impl<'a, F: Fn() -> Setup<'a>> Pod<'a, F> {
         Self { setup, world, restarts: Cell::new(0), probes: Cell::new(0) }
     }
 
-    /// Runs the operator until the scenario has ended, and returns the result of the scenario. Starts the operator again
-    /// whenever it ends, and checks that its liveness probe never fails.
+    /// Runs the operator until the scenario has ended, and returns the result of the scenario. Starts the operator
+    /// again whenever it ends, and checks that its liveness probe never fails.
     pub async fn during<T>(&self, scenario: impl Future<Output = T>) -> T {
         let mut kubelet = pin!(self.keep_running());
         let result = tokio::select! {
@@ -85,9 +85,9 @@ impl<'a, F: Fn() -> Setup<'a>> Pod<'a, F> {
         with_timeout(&format!("the operator has ended {restarts} times"), ended).await;
     }
 
-    /// Checks that each operator process has started helm at most once for each release, and that the status was not
-    /// written too often since `since`. `releases` and `changes` are the numbers of releases and of changes of the
-    /// spec.
+    /// Checks that the operators have not started helm too often, and have not written the status too often after
+    /// `since`. Each operator process and each of the `changes` of the spec may cause one helm run for each of the
+    /// `releases`, and [`MAX_STATUS_WRITES`] writes.
     fn check_bounds(&self, since: Timestamp, releases: usize, changes: usize) {
         let (runs, operators) = (self.world.helm_runs(), self.restarts.get() + 1);
         let writes = self.world.status_writes_since(since);
@@ -97,8 +97,8 @@ impl<'a, F: Fn() -> Setup<'a>> Pod<'a, F> {
     }
 }
 
-/// The maximum number of writes of the status by one operator process, in a cloud of two releases. Without an outage,
-/// an install writes about 12 times.
+/// The maximum number of writes of the status that one operator process or one change of the spec may cause, in a cloud
+/// of two releases. Without an outage, an install writes about 12 times.
 const MAX_STATUS_WRITES: usize = 25;
 
 impl World {

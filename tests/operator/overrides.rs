@@ -15,7 +15,7 @@ use crate::world::{World, run_test};
 const RESTARTS: &str =
     "its values divide the nodes differently among its DaemonSets, which restarts the pods of nova/compute on 3 nodes";
 
-/// Returns the name, without the digest at the end, and the number of nodes of each DaemonSet of a component.
+/// Returns the name and the number of nodes of each DaemonSet of a component. Removes the digest from each name's end.
 async fn sets(world: &World, component: &str) -> Vec<(String, i32)> {
     let labelled = ListParams::default().labels(&format!("component={component}"));
     let found = world.api::<DaemonSet>().list(&labelled).await.unwrap();
@@ -134,7 +134,7 @@ fn node_overrides_split_daemon_sets_after_approval() {
         world.apply(&json!({"openstackRelease": "2026.1", "presets": ["core"]})).await;
         let cloud = world.until_reason(reason::APPROVAL).await;
         assert!(cloud.child("nova").message.starts_with(RESTARTS), "{}", cloud.child("nova").message);
-        // The overrides added a label to the node. The approval must also allow the removal of this label.
+        // The previous spec's role `gpu` put a label on node-1. The approval must allow the removal of this label, too.
         world.osdpl(&["approve"]);
         let labels =
             ["openstack-control-plane", "openstack-compute-node", "openvswitch", "openstack-network-node", "l3-agent"];
@@ -153,7 +153,7 @@ fn refuses_overrides_that_no_chart_supports() {
         let cloud = world.until_reason(reason::INVALID).await;
         let expected = "spec.nodes.overrides[0].releases.memcached: can't differ by node: chart memcached makes the same pods for all nodes; set the values for all nodes in spec.services, or remove the values";
         assert_eq!(cloud.condition("Ready").unwrap().message, expected);
-        // Rules in the CRD make the API server refuse these specs, so the operator never reads them.
+        // Because of rules in the CRD, the API server refuses the following specs. So the operator never reads them.
         for (nodes, text) in [
             (json!({"roles": {"compute": {}}}), "has no nodes for the role"),
             (json!({"roles": {"Compute": {"names": ["a"]}}}), "must map names of roles to their nodes"),

@@ -61,8 +61,8 @@ pub enum Answer {
     Forward,
     /// Forwards the request, waits for the response, calls the function, and never delivers the response.
     Lose(Box<dyn FnOnce() + Send>),
-    /// Does not forward the request, and sends the API server's error response for this HTTP status. For 429, the
-    /// response contains the header `Retry-After: 1`.
+    /// Does not forward the request, and responds with this HTTP status, as the API server would. With status 429, the
+    /// response has the header `Retry-After: 1`.
     Refuse(u16),
     /// Does not forward the request, and never responds.
     Stall,

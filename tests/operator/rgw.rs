@@ -82,7 +82,7 @@ fn sets_keystone_in_rook_store_before_waiting_for_urls() {
             (others_are_ready && waiting_message(cloud)?.contains("has no endpoints yet"))
                 .then(|| cloud.child("ceph-rgw").message)
         };
-        let message = world.until("keystone is ready, and ceph-rgw waits for the endpoints of the object store", is_waiting).await;
+        let message = world.until("ceph-rgw waits for the endpoints of the object store", is_waiting).await;
         assert!(message.contains("CephObjectStore") && message.contains("has no endpoints yet"), "{message}");
 
         rook.set_endpoint("objects", "http://rook-ceph-rgw-objects.rook.svc:80").await;

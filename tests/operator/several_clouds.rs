@@ -128,8 +128,8 @@ fn cloud_keeps_the_objects_of_a_detached_cloud_with_its_name() {
         // to mariadb of the first cloud.
         let mut other = services(&["memcached", "rabbitmq"]);
         other["services"]["memcached"]["external"] = json!({"host": "192.0.2.8"});
-        // The first cloud has already set one of the labels that the second cloud sets on this node. With the approval
-        // `Automatic`, the operator may remove the second cloud's labels later.
+        // The first cloud has already set one of the labels that the second cloud sets on this node. With
+        // `approval: Automatic`, the operator may later remove the second cloud's labels without waiting for a person.
         let gateway = json!({"names": [node.clone()]});
         let rollout = json!({"approval": "Automatic", "batchSize": "100%", "pauseSeconds": 0});
         other["nodes"] = json!({"roles": {"gateway": gateway}, "rollout": rollout});

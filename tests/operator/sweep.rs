@@ -42,7 +42,8 @@ const EXTERNAL: &str = "external-broker";
 /// The number of control planes that a sweep uses at once, for each processor.
 const PLANES_PER_PROCESSOR: usize = 3;
 
-/// The sweep of a phase ends after this number of successive runs that did not reach their kill point in the phase.
+/// The number of successive runs that do not reach their kill point in a phase, after which the sweep of the phase
+/// ends.
 const MISSES: usize = 3;
 
 /// A sweep may leave one in this number of writes without a kill, because the number of writes differs between runs.
@@ -239,7 +240,7 @@ impl Sweep {
         for (kills, writes) in self.kills.iter().zip(self.reference) {
             let points = samples.unwrap_or(writes);
             let least = points - points / TOLERANCE;
-            assert!(*kills >= least, "too few kills in the phases: {:?}, although there are {:?} writes", self.kills, self.reference);
+            assert!(*kills >= least, "kills in the phases: {:?}, too few for {:?} writes", self.kills, self.reference);
         }
     }
 }

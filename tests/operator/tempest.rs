@@ -73,8 +73,8 @@ fn keeps_test_results_after_their_jobs_are_deleted() {
 
         let cloud = world.run_tests("first", true).await;
         let (jobs, job) = (world.api::<Job>(), format!("{}/first", world.namespace));
-        // The operator reports the time of the Job's condition. Do not compare it with the Job's completion time, which
-        // Kubernetes sets separately, so that it can differ.
+        // The status must contain the time of the Job's condition. Kubernetes sets the Job's completion time
+        // separately, so the completion time can differ.
         let conditions = jobs.get("first").await.unwrap().status.unwrap().conditions.unwrap();
         let ended =
             conditions.into_iter().find(|condition| condition.type_ == "Complete").unwrap().last_transition_time;

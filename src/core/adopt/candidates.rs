@@ -38,11 +38,11 @@ pub(super) fn field_candidates(cloud: &CloudInventory<'_>) -> Vec<FieldCandidate
     counts.into_iter().map(|(field, values)| (field, ordered(values))).collect()
 }
 
-/// Returns the path of the spec's field that the expression `source` reads. Returns `None` if the expression is more
-/// than a field, or if osdpl tries no values for this field.
+/// Returns the path, relative to `spec`, of the field that the expression `source` reads. Returns `None` if the
+/// expression is more than a field, or if osdpl tries no values for the field.
 ///
-/// For example, the function returns the path `region` for `spec.region`, but the unchanged path for
-/// `features.network.tunnelInterface`.
+/// For example, the path is `region` for `spec.region`. The expression `features.network.tunnelInterface` is already
+/// relative to `spec`, so the function returns it unchanged.
 fn field(source: &str) -> Option<Path> {
     let plain =
         source.split('.').all(|key| !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'));
@@ -77,7 +77,7 @@ pub(super) fn choices(schema: &Value, parent: &Path) -> Vec<(Path, Vec<Value>)> 
     found
 }
 
-/// Returns the path of every list in a schema whose items are an enumeration, with all items that the schema allows.
+/// Returns the path of every list whose items are an enumeration, with all items that `schema` allows in the list.
 /// `parent` is the path of the field that has the schema.
 pub(super) fn sets(schema: &Value, parent: &Path) -> Vec<(Path, Vec<Value>)> {
     let properties = schema["properties"].as_object().into_iter().flatten();

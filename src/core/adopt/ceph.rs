@@ -29,7 +29,7 @@ pub struct CephUses {
     pub configuration: (String, String),
 }
 
-/// The settings and keys of the cloud's Ceph that the caller has read from the cluster. Contains secrets.
+/// The settings and keys of the cloud's Ceph that the caller has read from the Kubernetes cluster. Contains secrets.
 #[derive(Default)]
 pub struct CephState {
     /// The text of `ceph.conf`; `None` if its `ConfigMap` does not exist.
@@ -49,7 +49,7 @@ pub struct CephDeclaration {
     pub feature: Value,
     /// The name and the contents of the Secret that describes the Ceph.
     pub secret: (String, BTreeMap<String, SecretContent>),
-    /// The Ceph that the operator reads from the Secret.
+    /// The Ceph as the operator will read it from the Secret.
     pub declared: DeclaredCeph,
     /// The `namespace/name` of the `CephCluster` from which osdpl took the fsid; `None` if `ceph.conf` contains the
     /// fsid.
@@ -118,8 +118,8 @@ fn uses_of_release(name: &str, found: &InstalledRelease) -> Vec<(Consumer, CephU
 
 /// Returns the Ceph user and pool of Nova; `None` if Nova does not use Ceph.
 ///
-/// `volumes` is Cinder's Ceph user; `None` if Cinder stores no volumes in Ceph. If Cinder stores volumes in Ceph, Nova
-/// attaches them to instances. Nova then uses Ceph, even if it stores the disks of instances elsewhere.
+/// `volumes` is Cinder's Ceph user; `None` if Cinder stores no volumes in Ceph. Nova attaches Cinder's volumes to
+/// instances. So if the volumes are in Ceph, Nova uses Ceph, even if it stores the disks of instances elsewhere.
 fn nova_use(found: &InstalledRelease, volumes: Option<&str>) -> Option<CephUse> {
     let on_ceph = text(found, "conf.nova.libvirt.images_type") == Some("rbd");
     if !on_ceph && volumes.is_none() {

@@ -21,9 +21,9 @@ pub struct Comparison {
 
 /// Compares the chart and the values of an installed revision, `source`, with the desired release.
 ///
-/// osdpl merges both the revision's values and the desired values over the defaults of the revision's chart. So a
-/// default that differs between two versions of the chart is not a changed value; the result names the change of the
-/// chart instead.
+/// The function merges the values of the revision over the defaults of the revision's chart, and the desired values
+/// over the same defaults. So if two versions of the chart differ in a default, the result does not list the default as
+/// a changed value, but only names the change of the chart.
 pub fn compare_release(release: &DesiredRelease, source: &RevisionSource) -> Comparison {
     let mut before = coalesce(&source.defaults, &source.config);
     let mut after = coalesce(&source.defaults, &release.values);
@@ -42,8 +42,8 @@ pub fn compare_release(release: &DesiredRelease, source: &RevisionSource) -> Com
 /// Empties each map that contains only nulls in both `one` and `other`, so that the comparison reports no difference
 /// between such maps.
 ///
-/// A key whose default is null stays in the map with the value null, but an override with null removes the key.
-/// Templates behave the same in both cases.
+/// A key whose default is null stays in the map with the value null, but an override with null removes the key. So one
+/// map may contain a null where the other map has no key. Templates behave the same with both maps.
 fn clear_null_maps(one: &mut Values, other: &mut Values) {
     for (key, value) in one {
         let (Value::Object(value), Some(Value::Object(counterpart))) = (value, other.get_mut(key)) else { continue };

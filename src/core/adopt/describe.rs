@@ -31,8 +31,8 @@ pub type Secrets = BTreeMap<String, BTreeMap<String, SecretContent>>;
 pub enum SecretContent {
     /// The text of a credential or of a Ceph key.
     Text(String),
-    /// A setting that is not secret, such as an address or a user name. The Secret contains it beside keys that are
-    /// secret.
+    /// A setting that is not secret, such as an address or a user name. The same Secret contains secrets under other
+    /// keys.
     Open(String),
     /// Helm values of a release, which the Secret stores as YAML under the key `values.yaml`.
     Values(Values),
@@ -67,9 +67,10 @@ pub struct Description {
     pub findings: Vec<Finding>,
 }
 
-/// A function that returns placeholder facts for a selection of releases.
+/// A function that returns the [`Facts`] from which osdpl computes the values of the selected releases. The facts are
+/// placeholders, such as made-up credentials.
 ///
-/// [`CloudInventory::describe`] replaces placeholders by real values that it finds in the cloud, such as the
+/// [`CloudInventory::describe`] replaces the placeholders for which it finds real values in the cloud, such as the
 /// credentials of running releases.
 pub type FactProvider<'a> = &'a dyn Fn(&Selection) -> Facts;
 
@@ -140,8 +141,8 @@ impl<'a> CloudInventory<'a> {
         }
         let installs: Vec<String> =
             desired.releases.keys().filter(|name| !self.known.releases.contains_key(*name)).cloned().collect();
-        // A release that running releases need, but that does not run here, may run in another cluster. Pause it in the
-        // spec, so that the operator installs it only after a person has checked.
+        // A release that running releases need, but that does not run in this cluster, may run in another cluster.
+        // Pause the release in the spec, so that the operator does not install it before a person has checked this.
         for name in &installs {
             let service = desired.releases[name].service.clone();
             spec.services.entry(service).or_default().releases.entry(name.clone()).or_default().paused = true;
@@ -175,12 +176,12 @@ impl<'a> CloudInventory<'a> {
     /// Returns the facts from which osdpl computes the values of the selected releases: the credentials of the running
     /// releases, the Ceph that the spec declares, and placeholders for all other facts.
     ///
-    /// The result contains only the credentials of services that are part of the cloud. If a release uses the
-    /// credential of another service, the overrides of the release contain the credential.
+    /// The result contains only credentials of services that are part of the cloud. If a release uses the credential of
+    /// a service that is not part of the cloud, the overrides of the release contain the credential.
     pub(super) fn facts(&self, selection: &Selection) -> Facts {
         let mut facts = (self.provide_facts)(selection);
-        // If the cloud uses no Ceph, remove the placeholder, so that osdpl rejects settings of features that need a
-        // Ceph.
+        // If the cloud uses no Ceph, remove the placeholder for a Ceph cluster. Then osdpl rejects settings of features
+        // that need a Ceph cluster.
         facts.ceph = self.storage.map(|storage| storage.declared.clone());
         for ((service, name), value) in self.usable_credentials(selection) {
             facts.credentials.entry(service.clone()).or_default().insert(name.clone(), value.clone());
@@ -232,7 +233,7 @@ fn adopted_credentials(known: &IdentifiedReleases<'_>, catalog: &Catalog) -> BTr
     counts.into_iter().filter_map(|(name, texts)| Some((name, most(texts)?))).collect_map()
 }
 
-/// Returns the service and the name of a credential if the expression contains only this credential, such as
+/// Returns the service and the name of a credential if the expression contains nothing but this credential, such as
 /// `credentials.keystone.admin`; else `None`.
 pub(super) fn credential(expression: &str) -> Option<(&str, &str)> {
     let (service, name) = expression.strip_prefix("credentials.")?.split_once('.')?;
@@ -245,7 +246,7 @@ fn is_single_line(text: &str) -> bool {
     !text.is_empty() && !text.contains(['\n', '\r', '\0'])
 }
 
-/// Removes from the spec the entries of releases and services that contain no settings.
+/// Removes the entries without settings from the services and releases in the spec.
 fn remove_empty_overrides(spec: &mut OpenStackDeploymentSpec) {
     for service in spec.services.values_mut() {
         service.releases.retain(|_, release| *release != crate::api::ReleaseOverrides::default());

@@ -22,7 +22,7 @@ const REFUSED: usize = 10_000;
 /// The result of an attempt to change the spec.
 #[derive(PartialEq, Eq)]
 enum Outcome {
-    /// The change improves the score, or the spec already had the values. [`Fit::spec`] contains the values.
+    /// The change improves the score, or the spec already had the new values. [`Fit::spec`] contains the new values.
     Kept,
     /// The change does not improve the score, or is not possible. [`Fit::spec`] stays as it is.
     Worse,
@@ -98,8 +98,8 @@ impl<'a> Fit<'a> {
         fits.filter(|fit| fit.best < self.best).min_by_key(|fit| fit.best)
     }
 
-    /// Returns a copy of this search that continues from `spec`, with `enabled` of each service updated and the score
-    /// computed; `None` if osdpl can't run helm for a running release with `spec`.
+    /// Returns a copy of this search that continues from `spec`; `None` if osdpl can't run helm for a running release
+    /// with `spec`. In the copy, the function updates `enabled` of each service, and then computes the score.
     fn with(&self, spec: OpenStackDeploymentSpec) -> Option<Self> {
         let mut fit = Self { spec, ..*self };
         fit.services();

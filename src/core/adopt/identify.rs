@@ -46,8 +46,8 @@ pub fn identify_releases<'a>(found: &'a [InstalledRelease], catalog: &Catalog) -
     let mut known = IdentifiedReleases::default();
     let home = main_namespace(found, catalog);
     let mut ordered: Vec<&InstalledRelease> = found.iter().collect();
-    // If several running releases match one release of the catalogue, only the first of them gets it. So put running
-    // releases whose name is in the catalogue first, then releases in the main namespace.
+    // If several running releases match one release of the catalogue, the first of these running releases gets the
+    // match. So put running releases whose name is in the catalogue first, then running releases in the main namespace.
     let is_named = |one: &InstalledRelease| of_chart(catalog, &one.source.chart.name).contains(&one.key.name);
     ordered.sort_by_key(|one| (!is_named(one), Some(&one.key.namespace) != home.as_ref(), one.key.clone()));
     for one in ordered {

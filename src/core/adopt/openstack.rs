@@ -18,7 +18,7 @@ const NAMED: usize = 3;
 pub(super) struct DetectedRelease {
     /// The name of the OpenStack release, such as `2026.1`.
     pub name: String,
-    /// A warning that the name is a guess, because no image tag belongs to a known OpenStack release; else `None`.
+    /// A warning that the name is a guess; `None` if an image tag belongs to a known OpenStack release.
     pub warning: Option<Finding>,
 }
 

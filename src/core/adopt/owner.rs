@@ -10,7 +10,8 @@ const FLUX_NAME: &str = "helm.toolkit.fluxcd.io/name";
 const FLUX_NAMESPACE: &str = "helm.toolkit.fluxcd.io/namespace";
 /// A label with which Argo CD marks the objects that it manages.
 ///
-/// Users can configure which label Argo CD sets. osdpl checks only this label, because no other program sets it.
+/// Users can configure Argo CD to set another label. osdpl ignores other labels, because other programs may set them,
+/// too. No other program sets this label.
 const ARGO_LABEL: &str = "argocd.argoproj.io/instance";
 /// The annotation with which Argo CD marks the objects that it manages.
 const ARGO_ANNOTATION: &str = "argocd.argoproj.io/tracking-id";

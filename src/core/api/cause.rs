@@ -5,7 +5,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The root cause of components or Jobs that are not ready.
+/// A root cause: the reason why components or Jobs are not ready.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RootCauseStatus {
@@ -22,7 +22,7 @@ pub struct RootCauseStatus {
     pub since: String,
 }
 
-/// An object that a person should inspect to fix the problem.
+/// An object that a person should inspect to find and fix the root cause.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CauseObject {

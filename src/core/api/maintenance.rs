@@ -30,7 +30,7 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "camelCase")]
 pub struct NodeMaintenanceSpec {
-    /// The node's name. It can't be changed.
+    /// The name of the node, which can't be changed later.
     #[schemars(length(min = 1, max = 253))]
     pub node: String,
     /// The time window of the maintenance. If unset, the maintenance starts at once and has no time limit.
@@ -59,7 +59,7 @@ pub struct MaintenanceWindow {
     #[schemars(length(max = 40), extend("format" = "date-time"))]
     pub start: Option<String>,
     /// The end of the window, RFC 3339. If the node is not ready to be drained at this time, the operator returns it to
-    /// the cloud. A node that is ready stays out of the cloud until someone deletes this resource.
+    /// the cloud. If the node is ready, it stays out of the cloud until someone deletes this resource.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 40), extend("format" = "date-time"))]
     pub end: Option<String>,
@@ -94,8 +94,8 @@ pub struct NodeMaintenanceStatus {
     /// for the node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instances: Option<InstancesStatus>,
-    /// The roles of the node. The status keeps them if someone deletes the node or removes its labels, so that the
-    /// limits of these roles still include the node.
+    /// The roles of the node. If someone deletes the node or removes its labels, the status keeps the roles, so that
+    /// the node still counts towards the limits of these roles.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub roles: Vec<String>,
     /// The UUID of the compute service that this maintenance has disabled or is about to disable.
@@ -110,7 +110,7 @@ pub struct NodeMaintenanceStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready_since: Option<String>,
     /// All steps of the maintenance, in order. When the operator begins to return the node to the cloud, it adds the
-    /// steps for that.
+    /// steps of the return.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<StepStatus>,
     /// The conditions `ReadyToDrain` and `Blocked`.
@@ -154,12 +154,12 @@ pub struct InstancesStatus {
     /// The instances that can't be migrated until a person acts, at most 20 of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<FailedInstance>,
-    /// The id of the last migration in Nova before this maintenance or its last retry. The operator ignores failed
-    /// migrations up to this id.
+    /// The id of the newest migration in Nova when this maintenance began to migrate instances, or when a person last
+    /// requested a retry. The operator ignores failed migrations up to this id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<i64>,
     /// The time when the operator first found that no instance is on the node or on its way to the node, RFC 3339. The
-    /// step `Instances` ends after a second query of Nova has confirmed this.
+    /// step `Instances` ends when a second query of Nova has confirmed this result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub empty_since: Option<String>,
     /// The time when the operator last queried Nova while the node was ready to be drained, RFC 3339.
@@ -205,14 +205,14 @@ pub enum MaintenanceStep {
     /// Migrate the instances to other nodes, or wait until someone has moved them. The operator skips this step if the
     /// spec lets the instances stay.
     Instances,
-    /// Wait until the pods on the node may be evicted: databases and brokers keep their quorum without them, and no
-    /// `PodDisruptionBudget` forbids the eviction.
+    /// Wait until the pods on the node may be evicted: databases and brokers keep their quorum without these pods, and
+    /// no `PodDisruptionBudget` forbids the eviction.
     Quorum,
     /// Cordon the node, so that it takes no new pods.
     Cordon,
     /// Uncordon the node, so that it takes pods again.
     Uncordon,
-    /// Wait until the node and the daemons on it are ready, and their agents report to Nova and Neutron.
+    /// Wait until the node and the daemons on it are ready, and the node's agents report to Nova and Neutron.
     Agents,
     /// Enable the compute service, so that the scheduler places instances on the node again.
     EnableCompute,

@@ -16,15 +16,15 @@ use super::spec::free_form_schema;
 #[serde(rename_all = "camelCase")]
 pub struct Nodes {
     /// The nodes of each role (`control-plane`, `compute`, `network`, `gateway`, `storage`, `sriov`, or a role of your
-    /// own). The operator sets the role's labels on these nodes. When a node leaves the role, the operator removes them
-    /// after approval, in batches of nodes (`rollout`). It does not change other labels.
+    /// own). The operator sets the role's labels on these nodes. When a node leaves the role, the operator removes the
+    /// role's labels after approval, in batches of nodes (`rollout`). It does not change other labels.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 16))]
     pub roles: BTreeMap<String, RoleNodes>,
-    /// Values of daemons for the pods on some nodes. If several entries select the same nodes, later entries override
-    /// earlier ones. If entries with different selectors match one node, the effect depends on the chart. With nova and
-    /// neutron, the node gets the values of only one entry: the entry that names the node, or else the last entry. With
-    /// libvirt and ovn, no pod runs on this node.
+    /// Values for the pods of daemons on some nodes. If several entries select the same nodes, later entries override
+    /// earlier ones. If entries for different sets of nodes match one node, the effect depends on the chart. With nova
+    /// and neutron, the node gets the values of only one entry: the entry that names the node, or else the last entry.
+    /// With libvirt and ovn, the daemon runs no pod on this node.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     pub overrides: Vec<NodeOverride>,
@@ -55,8 +55,8 @@ pub struct RoleNodes {
     /// Selects further nodes by labels, in addition to the nodes in `names`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selector: Option<NodeSelector>,
-    /// The labels that the operator sets on the nodes of the role. A role of your own needs labels. For a role of the
-    /// catalogue, these labels replace the catalogue's labels.
+    /// The labels that the operator sets on the nodes of the role. A role of your own must set labels. If the catalogue
+    /// has the role, these labels replace the labels in the catalogue.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 16, "additionalProperties" = label_value()))]
     pub labels: BTreeMap<String, String>,
@@ -91,7 +91,7 @@ pub struct NodeRequirement {
     pub values: Vec<String>,
 }
 
-/// How a requirement compares the label of a node with its values.
+/// How a requirement compares the label of a node with the values of the requirement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum NodeOperator {
     /// The node has the label with one of the values.
@@ -115,7 +115,7 @@ pub struct NodeOverride {
     /// has the operator `In`. The charts support no other selectors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selector: Option<NodeSelector>,
-    /// The names of the nodes, instead of a selector.
+    /// The names of the nodes, if the entry has no `selector`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(min = 1, max = 63)))]
     pub nodes: Vec<String>,
@@ -134,7 +134,7 @@ pub struct NodeValues {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), inner(length(min = 1, max = 63)))]
     pub daemonsets: Vec<String>,
-    /// Helm values, which override the values of all other layers.
+    /// Helm values, which override all other values of the release for these pods.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     #[schemars(schema_with = "free_form_schema")]
     pub values: Map<String, Value>,

@@ -15,13 +15,13 @@ const PAUSE: i32 = 30;
 #[serde(rename_all = "camelCase")]
 pub struct Rollout {
     /// Whether a rollout waits for approval: `Manual`, the default, waits for `osdpl approve`; `Automatic` starts the
-    /// rollout at once. A rollout after an approved change of the cloud needs no second approval. The same applies to
-    /// the removal of labels from nodes.
+    /// rollout at once. If a person approved the change of the cloud that causes a rollout, the rollout needs no second
+    /// approval. The same applies to the removal of labels from nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "approval_schema")]
     pub approval: Option<Approval>,
-    /// The number of nodes per batch, as a number or as a percentage (`10%`, rounded up) of the component's nodes or of
-    /// the nodes that lose labels; 1 if unset.
+    /// The number of nodes in a batch, as a number or as a percentage (such as `10%`, rounded up); 1 if unset. A
+    /// percentage is a share of the component's nodes, or, for the removal of labels, of the nodes that lose labels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "int_or_percent")]
     pub batch_size: Option<IntOrString>,
@@ -40,8 +40,8 @@ impl Rollout {
 
     /// Returns the number of nodes in a batch, at least one, for a component with pods on `nodes` nodes.
     ///
-    /// A percentage is rounded up, as Kubernetes does for a `DaemonSet`'s `maxUnavailable`. For any other string, the
-    /// result is 1, but the API server does not accept such a string.
+    /// A percentage is rounded up, as Kubernetes does for a `DaemonSet`'s `maxUnavailable`. The result is 1 for any
+    /// other string, but the API server rejects such a string anyway.
     pub(crate) fn batch_size_for(&self, nodes: i32) -> i32 {
         let size = match &self.batch_size {
             None => 1,
@@ -80,8 +80,8 @@ pub struct RolloutStatus {
     /// approval.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub approved_inputs: String,
-    /// Whether the approval came from the spec (`approval: Automatic`). Such an approval ends when the spec no longer
-    /// contains this setting.
+    /// Whether the spec (`approval: Automatic`) gave the approval, and not a person. Such an approval ends when the
+    /// spec no longer contains this setting.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub automatic: bool,
     /// The number of ready pods that have the newest pod template.

@@ -1,8 +1,9 @@
 //! The CEL rules of the CRDs, which the API server evaluates. Each rule has a message that says what to do.
 //!
 //! The rules are in one table instead of in attributes of the types, so that people can read them together and a test
-//! can check all of them. Regular expressions are in rules instead of in `pattern`, because for a `pattern` the API
-//! server's message only shows the expression. Only the schemas of features and of `spec.images.digests` use `pattern`.
+//! can check all of them. Regular expressions are in rules instead of in `pattern`, because the API server's message
+//! for a `pattern` shows only the expression, and not what to do. Only the schemas of features and of
+//! `spec.images.digests` use `pattern`.
 //!
 //! The operator makes two checks that rules can't make well:
 //!

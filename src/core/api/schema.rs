@@ -1,4 +1,4 @@
-//! Generates the CRDs: the schema of the types, with the rules and with the schemas of the catalogue's features.
+//! Generates the CRDs from the schemas of the Rust types, the CEL rules, and the schemas of the catalogue's features.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{CustomResourceDefinition, JSONSchemaProps};
 use kube::CustomResourceExt;
@@ -26,8 +26,8 @@ pub enum SchemaError {
 
 /// Returns the CRD of `OpenStackDeployment`, with the schemas of the catalogue's features.
 ///
-/// The API server validates only the values of these features. It accepts any other feature, because users can add
-/// features to the catalogue. The operator refuses features that do not exist.
+/// The API server validates only the settings of these features. It accepts features with any other name, because users
+/// can add features to the catalogue. The operator refuses the names of features that do not exist.
 ///
 /// # Errors
 /// Returns an error if a feature's schema is invalid.

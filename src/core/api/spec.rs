@@ -28,8 +28,8 @@ use super::choice::{Approval, DeletionPolicy, DriftPolicy};
     category = "openstack",
     namespaced,
     doc = "One OpenStack cloud, run from the upstream OpenStack-Helm charts. The operator reconciles only the oldest one in a cluster.",
-    // The operator's chart contains the CRD. If helm deleted the CRD when a person uninstalls the chart, Kubernetes
-    // would delete every cloud.
+    // The operator's chart contains the CRD. When a person uninstalls this chart, helm must keep the CRD. If helm
+    // deleted the CRD, Kubernetes would delete every cloud.
     annotation("helm.sh/resource-policy", "keep"),
     status = "OpenStackDeploymentStatus",
     printcolumn(name = "Ready", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].status"),
@@ -64,13 +64,13 @@ pub struct OpenStackDeploymentSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 253))]
     pub storage_class: Option<String>,
-    /// The ConfigMaps in the namespace of this resource whose files the operator adds to the catalogue: services,
-    /// presets, features and charts of your own.
+    /// The ConfigMaps whose files the operator adds to the catalogue: services, presets, features and charts of your
+    /// own. The ConfigMaps must be in the namespace of this resource.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub catalog: Vec<AdditionReference>,
-    /// The settings of features, by the feature's name. The fields of built-in features are listed here. A feature can
-    /// also come from files that you add to the catalogue.
+    /// The settings of features, by the feature's name. The CRD lists the fields of built-in features. You can define
+    /// further features in files that you add to the catalogue.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     #[schemars(schema_with = "free_form_schema")]
     pub features: Map<String, Value>,
@@ -112,8 +112,8 @@ pub struct AdditionReference {
     /// The name of the ConfigMap.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
-    /// The digest of the ConfigMap's data, `sha256:` and 64 hexadecimal digits. With a digest, the operator uses no
-    /// other content. If unset, the operator uses the first content at once, and any later content only after a
+    /// The digest of the ConfigMap's data, `sha256:` and 64 hexadecimal digits. If set, the operator uses only content
+    /// with this digest. If unset, the operator uses the first content at once, and any later content only after a
     /// person's approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 71))]
@@ -124,8 +124,8 @@ pub struct AdditionReference {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Overrides {
-    /// Helm values. A map is merged with the map of lower layers, and a list or scalar replaces the lower value. An
-    /// explicit null removes the chart's default.
+    /// Helm values. osdpl merges a map with the maps of less specific sources, such as presets. A list or scalar
+    /// replaces the value of less specific sources. An explicit null removes the chart's default.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     #[schemars(schema_with = "free_form_schema")]
     pub values: Map<String, Value>,
@@ -220,13 +220,13 @@ pub struct ReleaseOverrides {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
     pub version: Option<String>,
-    /// The digest of the chart (`sha256:` and 64 hexadecimal digits), if `version` is set. The operator then refuses
-    /// other content, and accepts this content even if the version had other content before.
+    /// The digest of the chart with this `version` (`sha256:` and 64 hexadecimal digits). If set, the operator refuses
+    /// other content. It accepts content with this digest even if the version had other content before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 71))]
     pub digest: Option<String>,
-    /// The namespace of the release. If unset, it is the catalogue's namespace for the release (such as cert-manager),
-    /// or else the namespace of this resource. The namespace of an installed release can't be changed.
+    /// The namespace of the release. If unset, it is the namespace that the catalogue sets for the release (as for
+    /// cert-manager), or else the namespace of this resource. The namespace of an installed release can't be changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 63))]
     pub namespace: Option<String>,
@@ -260,7 +260,7 @@ pub struct ValuesFrom {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub key: Option<String>,
-    /// Whether osdpl ignores this entry if the object or the key does not exist, instead of reporting an error.
+    /// Whether osdpl ignores this entry if the object or the key does not exist. If false, osdpl reports an error.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub optional: bool,
 }
@@ -278,7 +278,8 @@ pub enum ValuesKind {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Charts {
-    /// The URL of the chart repository (`https://…` or `oci://…`); if unset, the operator's own setting applies.
+    /// The URL of the chart repository (`https://…` or `oci://…`); if unset, `charts` in the values of the operator's
+    /// chart applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 2048))]
     pub repository: Option<String>,
@@ -315,7 +316,7 @@ impl Images {
         *self == Self::default()
     }
 
-    /// Whether `spec.images` changes references to images, so that osdpl must know the references in the charts.
+    /// Whether `spec.images` changes references to images. If so, osdpl must know the references in the charts.
     pub fn rewrites(&self) -> bool {
         !self.mirrors.is_empty() || !self.digests.is_empty()
     }

@@ -98,10 +98,9 @@ mod tests {
         let none = BTreeSet::new();
         assert_eq!(eviction_obstacles("n1", &none, &[], &[budget(1)]), Vec::<String>::new());
         let found = eviction_obstacles("n1", &none, &[], &[budget(0)]);
-        assert!(
-            found[0]
-                .starts_with("PodDisruptionBudget o/db allows no eviction: 2 of its pods are healthy, and at least 2 must")
-        );
+        assert!(found[0].starts_with(
+            "PodDisruptionBudget o/db allows no eviction: 2 of its pods are healthy, and at least 2 must"
+        ));
     }
 
     #[test]

@@ -17,15 +17,25 @@ const MAX_LENGTH: usize = 4096;
 const MAX_OPERATORS: usize = 512;
 /// The maximum depth of nested brackets and choices (`a ? b : c`).
 const MAX_DEPTH: usize = 32;
+/// The maximum number of nested double signs (`--(a)`, `!!(a)`).
+///
+/// The crate cel parses the operand of a double sign twice (cel 0.13.0, `visit_Negate` and `visit_LogicalNot`; fixed in
+/// cel 0.14.4), so that each nested double sign doubles the time and the number of errors. In strings of the catalogue's
+/// expressions, such as `'--name '`, at most 2 texts look like nested double signs.
+const MAX_DOUBLE_SIGNS: usize = 6;
 
 /// Parses an expression.
 ///
 /// # Errors
 /// Returns an error if the expression is not valid CEL, or is too large.
 pub(super) fn parse(source: &str) -> Result<IdedExpr, Error> {
-    if source.len() > MAX_LENGTH || count_operators(source) > MAX_OPERATORS || depth(source) > MAX_DEPTH {
+    let is_too_large = source.len() > MAX_LENGTH
+        || count_operators(source) > MAX_OPERATORS
+        || depth(source) > MAX_DEPTH
+        || count_double_signs(source) > MAX_DOUBLE_SIGNS;
+    if is_too_large {
         let problem = format!(
-            "an expression may have at most {MAX_LENGTH} bytes and {MAX_OPERATORS} operators, and brackets and choices at most {MAX_DEPTH} deep; shorten it, or split it"
+            "an expression may have at most {MAX_LENGTH} bytes and {MAX_OPERATORS} operators, brackets and choices at most {MAX_DEPTH} deep, and at most {MAX_DOUBLE_SIGNS} nested double signs (-- or !!, also in strings); shorten it, or split it"
         );
         return Err(Error::Syntax { expression: source.chars().take(40).chain(['…']).collect(), problem });
     }
@@ -54,6 +64,34 @@ fn depth(source: &str) -> usize {
         Some(*depth)
     });
     depths.max().unwrap_or_default() + source.matches('?').count()
+}
+
+/// Counts the double signs that may be nested: those between two opening brackets count as one.
+///
+/// Two equal signs are a double sign if no letter and no digit is between them. The parser skips blanks and comments, and
+/// in an invalid expression also other characters. The function does not recognize strings, because the parser continues
+/// inside of an invalid string.
+fn count_double_signs(source: &str) -> usize {
+    let (mut count, mut has_double, mut in_comment) = (0, false, false);
+    let (mut last, mut before) = (None, ' ');
+    for letter in source.chars() {
+        match letter {
+            '-' | '!' => {
+                has_double |= last == Some(letter);
+                last = Some(letter);
+            }
+            '(' | '[' | '{' => {
+                count += usize::from(has_double);
+                (has_double, last) = (false, None);
+            }
+            '/' if before == '/' => in_comment = true,
+            '\n' => in_comment = false,
+            _ if letter.is_ascii_alphanumeric() && !in_comment => last = None,
+            _ => {}
+        }
+        before = letter;
+    }
+    count + usize::from(has_double)
 }
 
 #[cfg(test)]

@@ -64,7 +64,7 @@ fn every_service_is_included_or_excluded_with_a_reason() {
         let count = usize::from(is_desired) + usize::from(is_foreign_project) + usize::from(is_listed);
         assert_eq!(
             count, 1,
-            "{service} must be only one: in a cloud ({is_desired}), of another project ({is_foreign_project}) or excluded ({is_listed})"
+            "{service}: one must be true: in a cloud {is_desired}, foreign {is_foreign_project}, excluded {is_listed}"
         );
         assert_eq!(
             is_foreign_project,

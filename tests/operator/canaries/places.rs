@@ -13,8 +13,8 @@ use super::search::{Found, Search};
 use crate::pool::SYSTEM;
 use crate::world::World;
 
-/// The kinds whose objects the search always reads as a whole. Of objects of other kinds, the search reads the
-/// metadata. It reads the rest only if osdpl wrote the object, and never of Secrets.
+/// The kinds whose objects the search always reads as a whole. Of other objects, the search reads the metadata. It also
+/// reads the content if osdpl wrote the object, except for Secrets.
 const COMPLETE: [&str; 3] = ["Event", "OpenStackDeployment", "NodeMaintenance"];
 
 /// The annotations with which tests set the log and the termination message of a pod. Tests put secrets into these

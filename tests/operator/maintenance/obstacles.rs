@@ -233,7 +233,8 @@ fn quorum_and_budgets_block_until_the_window_ends() {
         assert_eq!(step(&status, MaintenanceStep::Turn).0, StepState::Waiting);
         world.allow_evictions(0).await;
         world.set_ready(&member, true).await;
-        let budget = format!("PodDisruptionBudget {set} allows no eviction: 3 of its pods are healthy, and at least 3 must");
+        let budget =
+            format!("PodDisruptionBudget {set} allows no eviction: 3 of its pods are healthy, and at least 3 must");
         world.until_message("first", &budget).await;
         assert_eq!(world.cordon_of(node).await, (false, None));
         // Make the pod on the first node unready. The PodDisruptionBudget allows the eviction of this pod, because the

@@ -1,4 +1,4 @@
-use super::{MAX_DEPTH, MAX_LENGTH, MAX_OPERATORS, parse};
+use super::{MAX_DEPTH, MAX_DOUBLE_SIGNS, MAX_LENGTH, MAX_OPERATORS, count_double_signs, parse};
 
 /// Verifies that cel can parse the largest permitted expressions.
 ///
@@ -30,7 +30,24 @@ fn permitted_expressions_fit_the_stack() {
     for text in refused {
         let error = parse(&text).unwrap_err().to_string();
         let expected =
-            "…` is not a valid CEL expression: an expression may have at most 4096 bytes and 512 operators, and";
+            "…` is not a valid CEL expression: an expression may have at most 4096 bytes and 512 operators, br";
         assert!(error.contains(expected), "{error}");
+    }
+}
+
+/// Without the limit, the parser would need hours and more memory than any machine has.
+#[test]
+fn refuses_nested_double_signs() {
+    let nested = |sign: &str, depth: usize| format!("{}a{}", format!("{sign}(").repeat(depth), ")".repeat(depth));
+    for sign in ["--", "!!", "- -", "-// c\n-", "-$-", "-'-", "-+-", "-.-"] {
+        let text = nested(sign, MAX_DEPTH - 1);
+        let error = parse(&text).unwrap_err().to_string();
+        assert!(error.contains("and at most 6 nested double signs"), "{text}: {error}");
+    }
+    for sign in ["--", "!!"] {
+        parse(&nested(sign, MAX_DOUBLE_SIGNS)).unwrap();
+    }
+    for text in ["-(".repeat(MAX_DEPTH), "a - b-(".repeat(MAX_DEPTH), "'--a --b --c' + ".repeat(20)] {
+        assert!(count_double_signs(&text) < 2, "{text}");
     }
 }
