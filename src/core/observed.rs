@@ -98,7 +98,8 @@ pub struct ObservedRelease {
     pub was_deployed: bool,
     /// The digest of the inputs of the newest revision, from the label of its record; `None` without the label.
     pub inputs: Option<String>,
-    /// The digest of those inputs of the newest revision that come from the catalogue, from the label of its record.
+    /// The digest of the newest revision's inputs, but only of the inputs that come from the catalogue. osdpl reads the
+    /// digest from a label of the revision's record.
     pub catalog: Option<String>,
     /// The release's name in the catalogue, from the label of the newest record. Without the label, osdpl derives the
     /// name from the chart, the spec or helm's name.

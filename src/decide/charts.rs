@@ -252,10 +252,10 @@ mod tests {
         Decision { key: ReleaseKey::new("openstack", "store"), step, cleanup: None, drift_action: None }
     }
 
-    /// Returns the releases with placeholders, and the digest of the chart of `store`.
+    /// Returns the names of the releases whose charts a placeholder replaces, and the digest of the chart of `store`.
     ///
-    /// There are two releases. The operator still fetches the chart of `store`. It could not fetch the chart of
-    /// `front`.
+    /// The test cloud has two releases. The operator is still fetching the chart of `store`, and could not fetch the
+    /// chart of `front`. `change` is merged into the resource.
     fn placeholders(change: serde_json::Value) -> (Vec<String>, Option<String>) {
         let catalog = Catalog::load(&osdpl_core::testing::files(&[])).unwrap();
         let blocked = |reason: &str| Err(Blocked { reason: reason.into(), message: "x".into() });

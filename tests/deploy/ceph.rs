@@ -1,5 +1,6 @@
-//! Checks that charts mount exactly the Ceph files that osdpl writes, and that keys are in Secrets only. The variable
-//! `CHARTS` selects the real charts.
+//! Checks that charts mount exactly the Ceph files that osdpl writes, and that the keys of Ceph users are in Secrets
+//! only. If the environment variable `CHARTS` names a folder, the tests use its charts instead of the charts in
+//! `tests/charts`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -89,7 +90,8 @@ pub fn all_objects() -> Vec<Value> {
     rendered(&rook("admin").with_gateway(gateway)).into_values().flatten().collect()
 }
 
-/// Collects the Secrets and `ConfigMap`s that pods mount, each with the requested keys, from any part of a manifest.
+/// Adds the Secrets and `ConfigMap`s that pods mount to `found`, each with the keys that the pods request. `value` may
+/// be any part of a manifest.
 pub fn mounts(value: &Value, found: &mut BTreeMap<(String, String), BTreeSet<String>>) {
     if let Some(volumes) = value["volumes"].as_array() {
         for volume in volumes {

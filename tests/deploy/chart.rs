@@ -34,7 +34,7 @@ fn pods_are_confined_and_spread() {
     let given = pod["terminationGracePeriodSeconds"].as_u64().unwrap();
     assert!(
         given >= helm_needs + 30,
-        "the grace period ({given} s) must be 30 s longer than the time that helm gets to end ({helm_needs} s)"
+        "the grace period ({given} s) must be at least 30 s longer than the time that helm gets to end ({helm_needs} s)"
     );
     let spread = &pod["affinity"]["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"][0];
     let selector = &deployment["spec"]["selector"];

@@ -1,11 +1,12 @@
-//! Checks that all commands treat a file in the same way: the locations of findings, integers, exit codes and invalid
-//! expressions.
+//! Checks that all commands treat a file in the same way: they report the same findings and locations, accept the same
+//! values, and have the same exit codes.
 
 use serde_json::Value;
 
 use super::offline::{HEAD, run, text};
 
-/// Returns a resource that uses an added preset, and the preset's `ConfigMap`.
+/// Returns a file with a resource and a `ConfigMap`. The resource uses a preset that the `ConfigMap` adds to the
+/// catalogue.
 fn with_preset(values: &str) -> String {
     let preset = format!(
         "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: edge}}\ndata:\n  presets.edge.yaml: |\n    preset: edge\n    \
@@ -19,7 +20,7 @@ fn json(text: &str, arguments: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", self::text(&output.stderr)))
 }
 
-/// Returns findings of JSON output with only the keys that every command prints, so that commands can be compared.
+/// Returns the findings of a command's JSON output, to compare commands. Keeps only the keys that every command prints.
 fn reported(findings: &Value) -> Vec<Value> {
     let known = ["file", "line", "level", "field", "message"];
     let fields = |finding: &Value| known.map(|key| finding[key].clone()).into_iter().collect();

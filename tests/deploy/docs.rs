@@ -34,7 +34,7 @@ fn all() -> BTreeMap<String, String> {
     committed().into_iter().chain(generated.map(|(name, text)| (format!("{ROOT}/reference/{name}"), text))).collect()
 }
 
-/// Returns the lines of a page. The flag says whether the line is in a code block.
+/// Returns the lines of a page, each with a flag: whether the line is in a code block.
 fn lines(text: &str) -> impl Iterator<Item = (bool, &str)> {
     let mut in_code = false;
     text.lines().map(move |line| {

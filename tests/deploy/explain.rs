@@ -162,8 +162,8 @@ fn outlines_long_defaults_offline() {
         list,
         "has the key (list), its default in outline (--charts shows all of it):\n    - stdout\n    - stderr\n    - \"null\"\n"
     );
-    // The catalogue's key trees do not contain long defaults. So osdpl prints only their type, unless the user gives
-    // the chart.
+    // The catalogue's key trees do not contain long defaults. So osdpl prints only the type of a long default, unless
+    // the user names the folder of the charts with `--charts`.
     let script = default("bootstrap");
     assert!(script.contains(" all of it):\n    enabled: ") && script.contains("\n    script: <string>\n"), "{script}");
     assert!(default("conf").ends_with(" more lines; --output json shows all\n"));

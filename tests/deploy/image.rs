@@ -1,5 +1,5 @@
 //! Assembles the root folder of the image, and runs the operator in this folder like a kubelet: read-only, as user
-//! 65532, as PID 1, and with the rights of the operator's chart.
+//! 65532, as PID 1, and with only the rights that the operator's chart grants.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -16,7 +16,7 @@ use serde_json::json;
 use crate::path;
 use crate::render::{HELMS, helm, program};
 
-/// Assembles the image's root folder with this build's osdpl, helm 4 and the stand-in charts.
+/// Assembles the image's root folder with this build's osdpl, helm 4 and the charts in `tests/charts`.
 fn root(folder: &Path) -> Result<(), String> {
     let output = Command::new(path("deploy/image-root"))
         .arg(folder)
@@ -71,7 +71,7 @@ impl Contained {
         Self(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::inherit()).spawn().unwrap())
     }
 
-    /// Sends SIGTERM to PID 1 of the container, as a kubelet does, and returns its exit status.
+    /// Sends SIGTERM to PID 1 of the container, as a kubelet does, and returns the exit status of PID 1.
     fn stop(mut self) -> std::process::ExitStatus {
         let unshare = self.0.id();
         let inside = std::fs::read_to_string(format!("/proc/{unshare}/task/{unshare}/children")).unwrap();
@@ -82,14 +82,14 @@ impl Contained {
 
 impl Drop for Contained {
     fn drop(&mut self) {
-        // Killing `unshare` also kills the operator, its child (`--kill-child`).
+        // The child process is `unshare --kill-child`. When it is killed, the operator is killed, too.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Returns a control plane with the operator's own chart installed, and the port of its API server. Writes the files of
-/// the operator's service account into a folder, as a kubelet mounts them.
+/// Starts a control plane, and installs the operator's own chart. Writes the files of the operator's service account
+/// into the folder `account`, as a kubelet mounts them. Returns the control plane and the port of its API server.
 async fn installed(account: &Path) -> (Cluster, String) {
     let cluster = Cluster::start(Options::default()).await.unwrap();
     let kubeconfig = cluster.kubeconfig().to_str().unwrap();

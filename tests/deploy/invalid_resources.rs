@@ -5,8 +5,8 @@
 pub enum Check {
     /// A CEL rule of the CRD. The API server and the commands of osdpl print the same message.
     Rule,
-    /// The types, enumerations and limits of the CRD's schema. The API server and osdpl have different messages for
-    /// them.
+    /// The types, enumerations and limits of the CRD's schema. For the same invalid value, the API server and osdpl
+    /// have different messages.
     Schema,
 }
 use Check::{Rule, Schema};
@@ -34,7 +34,7 @@ const KEY: &str = "must be a key of the object's data";
 const RENAMED: &str =
     "{openstackRelease: '2026.1', services: {nova: {releases: {nova: {namespace: compute, name: nova-one}}}}}";
 
-/// Every invalid resource of these tests.
+/// The invalid resources for the tests with a real API server and for the tests without one.
 pub const INVALID_RESOURCES: &[InvalidResource] = &[
     invalid(
         Rule,
@@ -324,8 +324,9 @@ pub const INVALID_RESOURCES: &[InvalidResource] = &[
 
 const DIGEST_WITHOUT_VERSION: &str = "{openstackRelease: '2026.1', services: {nova: {releases: {nova: {digest: 'sha256:0000000000000000000000000000000000000000000000000000000000000000'}}}}}";
 
-/// Valid changes of a spec, which the API server must accept. This includes another name or namespace of a release:
-/// only the operator can check such a change, because it depends on the installed releases.
+/// Valid changes of a spec, each with the spec before and after the change. The API server must accept all of them,
+/// even a changed name or namespace of a release. Only the operator can check such a change, because the check depends
+/// on the installed releases.
 pub const VALID_CHANGES: &[(&str, &str)] = &[
     (
         RENAMED,

@@ -19,9 +19,10 @@ fn rules_of(object: &Value) -> Vec<PolicyRule> {
 /// The rights that the operator's chart grants.
 #[derive(Clone)]
 struct Rights {
-    /// The rules for cluster-scoped objects, which also apply in every namespace.
+    /// The rules for cluster-scoped objects. These rules also apply in every namespace.
     cluster: Vec<PolicyRule>,
-    /// The rules for the namespaces of the value `namespaces`, including those in `cluster`.
+    /// The rules that apply in the cloud's namespaces, which the chart's value `namespaces` lists. They include the
+    /// rules in `cluster`.
     namespaces: Vec<PolicyRule>,
 }
 
@@ -52,8 +53,8 @@ fn shipped() -> Rights {
     Rights::with(&[])
 }
 
-/// Returns the rights in each file of `deploy/osdpl/rbac`, by service. The operator's chart grants them only if its
-/// setting `rbac.services` contains the service.
+/// Returns the rights in each file of `deploy/osdpl/rbac`, by service. The operator's chart grants the rights of a
+/// service only if the chart's setting `rbac.services` contains this service.
 fn additional_rules() -> BTreeMap<String, Vec<PolicyRule>> {
     let files = std::fs::read_dir(path("deploy/osdpl/rbac")).unwrap().map(|entry| entry.unwrap().path());
     files
@@ -69,8 +70,8 @@ fn additional_rules() -> BTreeMap<String, Vec<PolicyRule>> {
 
 /// Returns a function that lists the rights that the operator needs to create a binding.
 ///
-/// The operator needs the right to bind the role. It does not need this right for a role that it also creates: to
-/// create the role, it must already hold all rights of the role.
+/// The operator needs the right to bind the role, unless it holds all rights of the role. It holds them for each role
+/// that it creates, because it needs them to create the role.
 fn needed_to_bind(objects: &[Value]) -> impl Fn(&Value) -> Vec<Permission> {
     let created: BTreeSet<String> = objects
         .iter()
@@ -160,8 +161,8 @@ fn each_service_needs_only_its_listed_rights() {
         let more: Vec<_> = additional.get(&service).into_iter().flatten().cloned().collect();
         granted.cluster.extend(more.clone());
         granted.namespaces.extend(more);
-        // Leave out CRDs, because helm never deletes the CRD of another project: the CRD is marked as kept, or is in a
-        // chart's folder `crds`.
+        // Leave out CRDs, because the operator needs no right to delete them. helm never deletes the CRD of another
+        // project: the CRD is marked as kept, or is in a chart's folder `crds`.
         let handled_by_helm = objects.iter().filter(|object| object["kind"] != "CustomResourceDefinition");
         let mut missing_rights = missing(&granted, handled_by_helm, needed_for);
         let of = |kinds: [&'static str; 2]| {

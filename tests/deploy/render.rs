@@ -47,8 +47,8 @@ pub fn own(settings: &[&str]) -> Vec<Value> {
     documents(&helm(Program::Helm4, &arguments, "").unwrap())
 }
 
-/// Returns the path of a chart in the folder that the variable `CHARTS` names, as an archive or chart directory.
-/// Without `CHARTS`, returns the chart in `tests/charts`.
+/// Returns the path of a chart, an archive or a directory, in the folder that the variable `CHARTS` names. Without
+/// `CHARTS`, returns the chart in `tests/charts`.
 fn chart(name: &str) -> PathBuf {
     found(name).unwrap_or_else(|folder| panic!("{} has no chart {name}", folder.display()))
 }
@@ -75,7 +75,7 @@ pub fn found(name: &str) -> Result<PathBuf, PathBuf> {
     files.next().ok_or(folder)
 }
 
-/// Returns the specs of clouds for which charts render different objects.
+/// Returns the specs of several clouds, which differ in the objects that the charts render.
 fn kinds() -> Vec<Value> {
     let mut kinds: Vec<Value> =
         clouds().into_iter().filter(|(name, _)| name.starts_with("2026.1")).map(|(_, spec)| spec).collect();
@@ -90,7 +90,8 @@ fn kinds() -> Vec<Value> {
     kinds
 }
 
-/// Returns all objects that helm would create for every kind of cloud, without helm's tests, which osdpl never runs.
+/// Returns all objects that helm would create for the clouds of `kinds`. Leaves out helm's tests, because osdpl never
+/// runs them.
 pub fn catalogue() -> Vec<Value> {
     let catalog = shipped();
     let mut rendered = BTreeSet::new();

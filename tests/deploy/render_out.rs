@@ -139,8 +139,8 @@ fn manifests_are_stable_and_without_secrets() {
     for data in secrets.iter().flat_map(|secret| ["data", "stringData"].map(|part| &secret[part])) {
         assert!(data.as_object().into_iter().flatten().all(|(_, value)| value == "<redacted>"), "{data}");
     }
-    // The manifest must not contain placeholder passwords either. Render the values with placeholders, to know the
-    // password.
+    // The manifest must not contain a placeholder password. To get such a password, render the values with
+    // placeholders.
     assert!(render("minimal", &folder, &[&arguments[..], &["--placeholders"]].concat()).status.success());
     let values: Value = yaml::parse("values", &read("keystone.yaml")).unwrap();
     let password = values.pointer("/endpoints/identity/auth/admin/password").unwrap().as_str().unwrap();

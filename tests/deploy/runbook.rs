@@ -13,8 +13,8 @@ fn quoted_reason(text: &str) -> Option<String> {
     is_word.then(|| reason.to_owned())
 }
 
-/// Returns the code after `item`, the beginning of an item such as `pub enum Wait {`, up to the end of this item.
-/// Returns an empty text if the source does not contain `item`.
+/// Returns the body of the item that begins with the text `item`, such as `pub enum Wait {`. Returns an empty text if
+/// the source does not contain `item`.
 fn body<'a>(source: &'a str, item: &str) -> &'a str {
     let after = source.split_once(item).map_or("", |(_, after)| after);
     after.split_once("\n}").map_or(after, |(body, _)| body)
@@ -26,7 +26,7 @@ fn constants(source: &str, module: &str) -> BTreeSet<String> {
     values.filter_map(quoted_reason).collect()
 }
 
-/// Returns the names of the variants of the enum `name`, whose variants have no fields.
+/// Returns the names of the variants of the enum `name`. No variant may have fields.
 fn variants(source: &str, name: &str) -> BTreeSet<String> {
     let lines = body(source, &format!("pub enum {name} {{")).lines().map(str::trim);
     lines
@@ -68,7 +68,7 @@ fn in_sources(find: impl Fn(&str) -> BTreeSet<String>) -> BTreeSet<String> {
     let mut all = Vec::new();
     sources(&path("src"), &mut all);
     let found: BTreeSet<String> = all.iter().flat_map(|source| find(source)).collect();
-    assert!(!found.is_empty(), "the test found no reason in src: adapt it, if the code has moved or has another form");
+    assert!(!found.is_empty(), "the test found no reason in src; if the code has moved or changed, adapt the test");
     found
 }
 

@@ -245,7 +245,8 @@ fn operator_account_may_create_all_chart_objects() {
         objects.iter().filter(|object| !is_role(object) && object["kind"] != "HTTPRoute").cloned().collect();
     let done = apply("--dry-run=server", other_objects).unwrap();
     assert!(done.lines().count() > 300, "{done}");
-    // Make sure that the API server makes this check: it must refuse a Role with rights that the account does not hold.
+    // Make sure that the API server checks the rights in a Role: it must refuse a Role with rights that the account
+    // does not hold.
     let greedy = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "greedy", "namespace": "openstack"},
         "rules": [{"apiGroups": [""], "resources": ["pods/exec"], "verbs": ["create"]}]});
     let errors = apply("--dry-run=server", vec![greedy]).unwrap_err();

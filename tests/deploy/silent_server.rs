@@ -13,7 +13,7 @@ use crate::resource;
 /// A response: the status code and the body.
 type Answer = (u16, String);
 
-/// Runs a command of osdpl against the server at this address. A response may take one second.
+/// Runs a command of osdpl against the server at this address. osdpl waits at most one second for a response.
 fn run(address: SocketAddr, arguments: &[&str]) -> Output {
     let folder = tempfile::tempdir().unwrap();
     let kubeconfig = folder.path().join("config");
@@ -69,7 +69,7 @@ fn serve(answer: impl Fn(usize) -> Answer + Send + 'static) -> (SocketAddr, Arc<
     (address, requests)
 }
 
-/// Returns the response to a list with these resources.
+/// Returns the response to a request that lists all `OpenStackDeployment`s: the list of `items`.
 fn list(items: &[serde_json::Value]) -> Answer {
     let list = json!({"apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeploymentList",
         "metadata": {"resourceVersion": "1"}, "items": items});

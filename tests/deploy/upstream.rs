@@ -1,5 +1,6 @@
-//! Checks clouds that together contain every release of the catalogue: osdpl sets each credential at every path where a
-//! chart repeats it. The charts come from the folder in `CHARTS`, or else from `tests/charts`.
+//! Checks that osdpl sets each credential at every path where a chart expects it. The test clouds together contain
+//! every release of the catalogue. The charts come from the folder in the environment variable `CHARTS`, or else from
+//! `tests/charts`.
 
 #[path = "upstream/by_values.rs"]
 mod by_values;
@@ -20,8 +21,8 @@ use serde_json::{Value, json};
 use crate::clouds::{at, refusals, resolved};
 use crate::shipped;
 
-/// Paths at which several charts repeat a credential, each with the credential. In every chart that has the path, osdpl
-/// must set this credential there.
+/// Credentials that several charts have at the same path. Each entry has the path and the credential. In every chart
+/// that has the path, osdpl must set the credential there.
 const SHARED: &[(&str, &str)] = &[
     ("endpoints.identity.auth.admin.password", "the-keystone-admin"),
     ("endpoints.oslo_db.auth.admin.password", "the-mariadb-root"),
@@ -52,8 +53,8 @@ const SHARED: &[(&str, &str)] = &[
     ("conf.blazar.physical_host_plugin.blazar_password", "the-blazar-identity"),
 ];
 
-/// Paths at which a release contains the password of another service's user. Each entry has the release, the path and
-/// the credential. In any other release, the same path contains the password of a user of that release's service.
+/// Credentials that osdpl must set at a path of one release. Each entry has the release, the path and the credential.
+/// In any other release, this path contains the password of a user of that other release's service.
 const REPEATED: &[(&str, &str, &str)] = &[
     ("cyborg", "endpoints.identity.auth.nova.password", "the-nova-identity"),
     ("cyborg", "endpoints.identity.auth.placement.password", "the-placement-identity"),
@@ -63,23 +64,25 @@ const REPEATED: &[(&str, &str, &str)] = &[
     ("rally", "conf.rally.keystone_authtoken.memcache_secret_key", "the-memcached-secret_key"),
 ];
 
-/// The release of a database server that is independent of the cloud's database, and the beginning of the paths of its
-/// passwords. This server and the cloud's database have different passwords.
+/// A release whose database server is independent of the cloud's database, and the beginning of the paths of the
+/// server's passwords. The server and the cloud's database have different passwords, so [`SHARED`] does not apply to
+/// these paths.
 const INDEPENDENT: (&str, &str) = ("mariadb-cluster", "endpoints.oslo_db.auth.");
 
-/// Passwords of charts that osdpl does not replace. Each entry has the release, the path and the reason. `*` stands for
-/// any release, and in a path for any single key.
+/// Default passwords of charts. osdpl does not replace these passwords. Each entry has the release, the path and the
+/// reason. `*` stands for any release or, in a path, for any single key.
 const IDLE: &[(&str, &str, &str)] = &[
     ("*", "endpoints.oci_image_registry.auth.*.password", "disabled until its user sets a password"),
     ("gnocchi", "endpoints.oslo_db_postgresql.auth.*.password", "its index is in MariaDB"),
     ("trove", "endpoints.identity.auth.*.password", "the entries are for other services, and no template reads them"),
 ];
 
-/// A credential that the clouds of this test do not use: Nova needs it only with a separate Ceph user, which the
-/// example Ceph does not have.
+/// A credential that the clouds of this test do not use. Nova needs it only if Nova has a separate Ceph user. In these
+/// clouds, Nova has no separate Ceph user.
 const OTHERWISE: &str = "the-nova-rbd_instances_secret_uuid";
 
-/// Returns the sets of mutually exclusive services. For each set, the catalogue has an error with the condition `true`.
+/// Returns the sets of mutually exclusive services. For each set, the catalogue has a cross-check with the level
+/// `error` and the condition `true`.
 fn exclusive(catalog: &Catalog) -> Vec<BTreeSet<&str>> {
     let is_refused = |rule: &&Rule| rule.level == Level::Error && rule.when.source() == "true";
     let services = |rule: &Rule| rule.releases.iter().filter_map(|name| Some(catalog.release(name)?.0)).collect();
@@ -94,7 +97,7 @@ const ON_CLAIMS: &str = "on claims";
 struct Kind {
     /// The cloud's name in the messages of failed tests.
     name: &'static str,
-    /// The index of the cloud's service in each set of mutually exclusive services.
+    /// Which service the cloud has of each set of mutually exclusive services: the index of the service in the set.
     choice: usize,
     presets: Value,
     features: Value,
@@ -192,8 +195,8 @@ fn is_idle(release: &str, path: &values::Path) -> bool {
     })
 }
 
-/// Returns a message for each path where a release lacks its credential: passwords that are still upstream's default,
-/// and paths of [`SHARED`] and [`REPEATED`].
+/// Returns a message for each path at which a release lacks a credential. Such a path still has upstream's default
+/// password, or lacks the credential that [`SHARED`] or [`REPEATED`] requires.
 fn missing(catalog: &Catalog, name: &str, release: &DesiredRelease) -> Vec<String> {
     let mut known = Vec::new();
     leaves(catalog.keys().get(&release.chart).unwrap(), &values::Path::root(), &mut known);
@@ -247,7 +250,7 @@ fn rendered_clouds_cover_every_release() {
         let clouds = rendered::clouds(&catalog).into_iter().filter(|(of, _, _)| *of == release);
         let wanted: BTreeSet<String> = clouds.flat_map(|(_, _, desired)| desired.releases.into_keys()).collect();
         let left: Vec<_> = known.iter().filter(|name| !wanted.contains(**name)).collect();
-        assert!(left.is_empty(), "{release}: no cloud of this test has {left:?}; add what they depend on to a cloud");
+        assert!(left.is_empty(), "{release}: no test cloud has the releases {left:?}; add what these need to a cloud");
     }
 }
 

@@ -91,7 +91,7 @@ fn help_fits_the_terminal_and_suggests_commands() {
         let printed = help("100", arguments);
         assert!(printed.contains("a similar subcommand exists: 'validate'"), "{printed}");
     }
-    // For an argument that is not UTF-8, osdpl suggests no similar command, and must not panic.
+    // If an argument is not UTF-8, osdpl can't suggest a similar command, but it must not panic.
     let mut command = Command::new(env!("CARGO_BIN_EXE_osdpl"));
     let output = command.args(["help".as_ref(), OsStr::from_bytes(b"\xff")]).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));

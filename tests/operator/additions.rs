@@ -1,5 +1,6 @@
 //! Tests additions to the catalogue, which are `ConfigMap`s. The operator reads only the `ConfigMap`s that
-//! `spec.catalog` names. If their content changes, it uses the new content only after approval.
+//! `spec.catalog` names. If the content of such a `ConfigMap` changes, the operator uses the new content only after
+//! approval.
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::ConfigMap;

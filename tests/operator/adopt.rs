@@ -60,7 +60,7 @@ impl World {
         long_running.map(|pod| (pod.name_any(), pod.uid().unwrap_or_default())).collect()
     }
 
-    /// Returns the key of every label of osdpl on helm's records in the test's namespaces.
+    /// Returns the keys of the labels that osdpl has set on helm's release records in the test's namespaces.
     async fn labels_on_records(&self) -> BTreeSet<String> {
         let records = Api::<Secret>::all(self.client.clone());
         let records = records.list_metadata(&ListParams::default().labels("owner=helm")).await.unwrap();

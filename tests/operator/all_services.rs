@@ -77,8 +77,8 @@ impl CloudSettings {
         CLOUDS.iter().find(|settings| settings.openstack == openstack).unwrap()
     }
 
-    /// Returns every service of the catalogue, without the excluded services and the object store that the cloud does
-    /// not use.
+    /// Returns the services of the cloud: every service of the catalogue, except for those that the tests exclude and
+    /// for the object store that the cloud does not use.
     fn services(&self, catalog: &Catalog) -> BTreeSet<String> {
         let other = if self.object_store == CEPH_RGW { SWIFT } else { CEPH_RGW };
         let is_in = |name: &&String| *name != other && !selection::is_excluded(catalog, name);
@@ -222,8 +222,8 @@ impl World {
         assert_eq!(status.releases, format!("{count}/{count}"));
         for (release, child) in &status.children {
             assert!(child.ready && child.status == "deployed", "{release}: {child:?}");
-            // Octavia also has revision 1. On real nodes, the Job octavia-prerequisites would write facts, and the
-            // operator would upgrade octavia with these facts. Simulated pods run no programs and write no facts.
+            // Even octavia stays at revision 1. On real nodes, the Job octavia-prerequisites would write facts, and the
+            // operator would upgrade octavia with these facts. Here, pods are simulated and write no facts.
             assert_eq!(child.revision, Some(1), "{release}: {child:?}");
             assert!(child.drift.is_empty(), "{release}: {child:?}");
         }

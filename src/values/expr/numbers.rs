@@ -16,7 +16,7 @@ pub(super) fn is_number_list(text: &str) -> bool {
     parse(text).is_some_and(|numbers| numbers.contains(&true))
 }
 
-/// Returns the steps to count for parsing a list.
+/// Returns how many steps of the limit of an expression the parsing of the list in `text` takes.
 pub(super) fn steps(text: &str) -> usize {
     64 + 8 * text.matches(',').count()
 }

@@ -49,8 +49,8 @@ fn provided_certificates_are_mounted_not_issued() {
     }
 }
 
-/// If Cinder is a second backend for images, Glance's chart does not render the PVC, so the catalogue adds the PVC to
-/// the values. The PVC must not change when the user adds Cinder, because it contains images.
+/// Glance stores images on a PVC. If Cinder is a second backend, Glance's chart does not render this PVC, so the
+/// catalogue adds it to the values. The PVC must not change when the user adds Cinder, because it contains images.
 #[test]
 #[ignore = "needs OpenStack-Helm's charts: CHARTS=DIR cargo test --test deploy upstream -- --include-ignored"]
 fn image_claim_is_unchanged_when_cinder_is_added() {

@@ -35,9 +35,9 @@ fn name(line: &str) -> String {
     masked.unwrap_or_else(|| line.to_owned())
 }
 
-/// Returns the lines of nagios' manifest in a stable order. Nagios' templates iterate over the files of
-/// conf.nagios.objects with `keys`, in random order: in nagios.cfg (and therefore in its hash), and in the pod's
-/// mounts. Only these lists are sorted.
+/// Returns the lines of nagios' manifest in a stable order. Nagios' templates list the files of conf.nagios.objects in
+/// nagios.cfg and in the pod's mounts, in the random order that `keys` returns. This function sorts only these two
+/// lists. It also masks the hash that depends on nagios.cfg.
 fn files(manifest: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut mounts: Vec<String> = Vec::new();

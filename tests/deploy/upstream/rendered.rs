@@ -15,7 +15,8 @@ use super::{Kind, ON_CLAIMS, everything, random_output};
 use crate::render::{found, given, helm};
 use crate::shipped;
 
-/// Secrets in upstream's values that the test recognizes by their text. The names of their keys do not matter.
+/// Texts of secrets in upstream's values. A line that contains such a text contains a secret, whatever the key is
+/// named.
 const LITERAL: [&str; 11] = [
     ":password@",
     "supersecret",
@@ -55,8 +56,8 @@ pub(super) fn clouds(catalog: &Catalog) -> Vec<(&str, &'static str, Desired)> {
 /// Returns the releases to render: each release whose chart is available, once for each set of values that it has in
 /// the clouds.
 ///
-/// Rendering a piece twice shows random output, which does not depend on the values. So the test looks for random output
-/// only once for each helm release and OpenStack release.
+/// The test renders a piece twice to find random output. Random output does not depend on the values, so the test
+/// renders only one piece of each helm release and OpenStack release twice.
 fn pieces(catalog: &Catalog) -> Vec<Piece> {
     let (mut rendered, mut names) = (BTreeSet::new(), BTreeSet::new());
     let mut pieces = Vec::new();
@@ -104,7 +105,7 @@ fn faults(piece: &Piece) -> Vec<String> {
     faults
 }
 
-/// Returns the lines of a manifest with a secret that upstream publishes, in plain text or in base64.
+/// Returns the lines of a manifest that contain a secret, in plain text or in base64, that upstream publishes.
 fn leaks(manifest: &str) -> BTreeSet<String> {
     let is_base64 = |character: char| character.is_ascii_alphanumeric() || "+/=".contains(character);
     let tokens = manifest.split(|character| !is_base64(character)).filter(|token| token.len() >= 8);
@@ -131,7 +132,8 @@ fn is_known(line: &str) -> bool {
     let names_secret = |key: &str| ["pass", "secret", "token", "_key"].iter().any(|part| key.contains(part));
     let is_secret = |key: &str| names_secret(key) || key.ends_with("_auth");
     let assigned = assigned(line);
-    // The value of the first name may contain further assignments: `user:password`, or a map in braces.
+    // The value of the line's first key may contain further assignments: `user:password`, or a map in braces. If the
+    // first key is named like a secret, each of these assignments may contain the secret.
     let is_within = assigned.first().is_some_and(|(key, _)| is_secret(key));
     let is_known = |(key, value): &(String, &str)| {
         let decoded = STANDARD.decode(value).ok().and_then(|bytes| String::from_utf8(bytes).ok());
@@ -155,8 +157,8 @@ fn assigned(line: &str) -> Vec<(String, &str)> {
     line.match_indices([':', '=']).map(pair).collect()
 }
 
-/// Returns the environment variables of containers, each on one line with its value, because the variable's name shows
-/// whether the value is a secret.
+/// Returns each environment variable of a manifest as one line, `NAME: value`. In the manifest, the value is on a line
+/// without the name, but only the name shows whether the value is a secret.
 fn variables(manifest: &str) -> Vec<String> {
     let lines: Vec<&str> = manifest.lines().map(|line| line.trim().trim_start_matches("- ")).collect();
     let pairs =
@@ -192,8 +194,8 @@ fn charts_render_stably_without_public_secrets() {
     let pieces = pieces(&catalog);
     let rendered: BTreeSet<_> = pieces.iter().map(|piece| piece.name.as_str()).collect();
     match given() {
-        // The folder must contain upstream's charts, but may lack charts of other projects. For a chart of another
-        // project, the lock contains a repository.
+        // The folder must contain all of upstream's charts, but may lack charts of other projects. The catalogue's lock
+        // has a repository only for the charts of other projects.
         Some(folder) => {
             let is_upstreams = |chart: &String| catalog.lock.get(chart).is_some_and(|pin| pin.repository.is_none());
             let releases = catalog.services.values().flat_map(|service| &service.releases);

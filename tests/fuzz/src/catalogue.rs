@@ -1,8 +1,8 @@
 //! Fuzz target for catalogue files, which users add in `ConfigMap`s.
 //!
-//! The name of a part is the name of a `ConfigMap` and a key of its data: `edge presets.edge.yaml`. All files together
-//! extend a small catalogue. Then the target resolves a cloud that uses all of these files, as the operator does in a
-//! pass.
+//! Each part of the input is a file. The name of the part consists of the name of a `ConfigMap` and a key of the
+//! `ConfigMap`'s data, such as `edge presets.edge.yaml`. All files together extend a small catalogue. Then the target
+//! resolves a cloud that uses all of these files, as the operator does in a pass.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ pub fn run(input: &[u8]) {
     }
 }
 
-/// Returns the spec of a cloud with all services, presets and, if `features` is set, all features.
+/// Returns the spec of a cloud with all services and presets, and also all features if `features` is true.
 fn spec(catalog: &Catalog, features: bool) -> Value {
     let services: Map<String, Value> =
         catalog.services.keys().map(|name| (name.clone(), json!({"enabled": true}))).collect();

@@ -1,8 +1,9 @@
 //! Fuzz target for chart archives, which come from a repository on the network.
 //!
-//! An input that begins with the first byte of gzip is an archive. From any other input, the target packs an archive:
-//! the name of a part is the type and the path of an entry, such as `0 chart/Chart.yaml`. If the path ends with `.tgz`,
-//! the following parts, up to a part with the name `end`, are the entries of a packed dependency.
+//! An input that begins with the first byte of gzip is an archive. The target packs any other input into an archive:
+//! each part of the input is an entry. The name of the part is the type and the path of the entry, such as
+//! `0 chart/Chart.yaml`. If the path ends with `.tgz`, the entry is a packed dependency. The entries of the dependency
+//! are the following parts, up to a part with the name `end`.
 
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
@@ -19,7 +20,7 @@ use crate::{records, sections};
 const NAME: &str = "chart";
 const VERSION: &str = "1.0.0";
 
-/// The maximum depth of packed dependencies in an input. osdpl accepts fewer, so an input can exceed osdpl's limit.
+/// The maximum depth of packed dependencies in an input. osdpl's limit is lower, so an input can exceed it.
 const DEPTH: usize = 6;
 
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Builder::new_current_thread().build().expect("a thread starts"));
@@ -102,7 +103,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
     seeds
 }
 
-/// Returns the entries of a chart with two levels of packed dependencies, a CRD, and a template with all kinds of reads.
+/// Returns the entries of a chart with a packed dependency, a CRD, and a template that reads values in many ways.
 fn nested() -> [(&'static str, &'static str); 9] {
     let template = "{{- $x := .Values.a.b | default dict }}{{ if hasKey .Values.c \"d\" }}{{ index .Values.pod $component }}{{ dig \"e\" \"f\" 1 .Values.g }}{{ end }}{{/* x */}}{{ include \"lib.x\" (tuple \"a\" .) }}";
     [
@@ -124,7 +125,8 @@ fn nested() -> [(&'static str, &'static str); 9] {
     ]
 }
 
-/// Collects the files below a folder, each with its entry. The chart gets the name and version that the target requests.
+/// Adds a part for each file below a folder. `entry` is the type and path of the folder's entry. Replaces Chart.yaml,
+/// so that the chart has the name and version that the target requests.
 fn collect(folder: &Path, entry: &str, parts: &mut Vec<(String, Vec<u8>)>) {
     let mut entries: Vec<_> = std::fs::read_dir(folder).expect("the folder exists").flatten().collect();
     entries.sort_by_key(std::fs::DirEntry::file_name);

@@ -1,9 +1,9 @@
 //! Fuzz targets for everything that osdpl reads from others: specs, catalogue files, expressions, chart archives,
 //! release records, Secrets that describe Ceph, and logs.
 //!
-//! A target is a function that passes an input to the functions that the operator itself calls. It must not panic, and
-//! it may not allocate more than its limit. `make fuzz` runs each target with libFuzzer, which changes the seeds and
-//! keeps inputs that reach new code. `tests/fuzz/tests/seeds.rs` runs only the seeds.
+//! A target is a function that passes an input to the functions that the operator itself calls. A target must not
+//! panic, and must not allocate more memory than its limit. `make fuzz` runs each target with libFuzzer, which changes
+//! the seeds and keeps inputs that reach new code. `tests/fuzz/tests/seeds.rs` runs only the seeds.
 
 mod catalogue;
 mod cel;
@@ -19,8 +19,8 @@ pub use session::Session;
 
 use peak_alloc::PeakAlloc;
 
-/// The allocator, which counts the memory that an input takes. libFuzzer does not use it, so its own memory does not
-/// count.
+/// The allocator, which counts the memory that an input takes. libFuzzer does not use this allocator, so libFuzzer's
+/// memory does not count.
 #[global_allocator]
 static MEMORY: PeakAlloc = PeakAlloc;
 
@@ -47,8 +47,8 @@ pub const TARGETS: [Target; 7] = [
     // A chart may have 20 MiB. The chart store keeps it in memory unpacked and, while it writes the archive, also
     // packed.
     Target { name: "charts", memory: 64 << 20, run: charts::run, seeds: charts::seeds },
-    // A payload may unpack to 16 MiB and 250 000 items. The seeds need 60 MiB. Without the limit of bytes, items or
-    // objects, they would need more than 100 MiB.
+    // A payload may unpack to 16 MiB and 250 000 items. The seeds need 60 MiB. If one of osdpl's limits (of bytes,
+    // items or objects) were missing, the seeds would need more than 100 MiB.
     Target { name: "records", memory: 80 << 20, run: records::run, seeds: records::seeds },
     Target { name: "ceph", memory: 4 << 20, run: ceph::run, seeds: ceph::seeds },
     Target { name: "logs", memory: 16 << 20, run: logs::run, seeds: logs::seeds },

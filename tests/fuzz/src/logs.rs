@@ -32,8 +32,8 @@ pub fn run(input: &[u8]) {
     }
 }
 
-/// Checks that the scrubber removes a secret completely from JSON, and from base64 with lines of 76 characters, both as
-/// plain text and in JSON.
+/// Checks that the scrubber removes a secret completely from three texts: JSON, base64 in lines of 76 characters, and
+/// JSON that contains this base64.
 fn check_encoded(scrubber: &Scrubber, secret: &str) {
     let quoted = json!({"value": secret}).to_string();
     let escaped = json!(secret).to_string();

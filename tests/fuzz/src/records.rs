@@ -47,8 +47,8 @@ pub fn gzip(plain: &[u8]) -> Vec<u8> {
     gzip.write_all(plain).and_then(|()| gzip.finish()).expect("memory accepts all writes")
 }
 
-/// Compresses a text after replacing its `@` by many copies of `part`. Never keeps the whole text in memory, because
-/// libFuzzer limits the peak memory of the process, which also creates the seeds.
+/// Compresses a text after replacing its `@` by many copies of `part`. Never keeps the whole text in memory: the same
+/// process creates the seeds and runs libFuzzer, which limits the process's peak memory.
 fn gzip_repeated(text: &str, part: &str, copies: usize) -> Vec<u8> {
     let (before, after) = text.split_once('@').expect("the text has a place for the copies");
     let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
@@ -99,8 +99,8 @@ pub fn seeds() -> Vec<Vec<u8>> {
     };
     let manifest = "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: api, annotations: {helm.sh/resource-policy: keep}}\nspec: {replicas: 0, template: {spec: {containers: [{name: a, env: [{name: A, value: b}]}]}}}\n---\napiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: Service, metadata: {name: a}}]\n";
     seeds.push(record("Upgrade complete", manifest).to_string().into_bytes());
-    // Add small payloads that unpack to megabytes. Some stay just below the limits of the decoder. Each of the others
-    // is far above one limit; without this limit, it would make the target exceed its limit of memory.
+    // Add small payloads that unpack to megabytes. Some stay just below the decoder's limits. Each other payload is far
+    // above one limit of the decoder. Without this limit, the payload would make the target exceed its memory limit.
     for (description, manifest) in [
         ("password=".repeat(170_000), String::new()),
         (String::new(), "a: &a [1]\nb: [*a, *a]\n".repeat(50_000)),

@@ -22,7 +22,7 @@ pub fn parse(input: &[u8]) -> Vec<(&[u8], &[u8])> {
     parts
 }
 
-/// Returns an input with these parts, the opposite of [`parse`].
+/// Returns an input that consists of these parts. This is the opposite of [`parse`].
 pub fn write<N: AsRef<str>, C: AsRef<[u8]>>(parts: impl IntoIterator<Item = (N, C)>) -> Vec<u8> {
     let mut input = Vec::new();
     for (name, content) in parts {

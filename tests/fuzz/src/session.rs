@@ -10,14 +10,16 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::{TARGETS, Target, measure};
 
-/// The maximum length of a word in the dictionary of libFuzzer, and the maximum number of these words.
+/// The maximum length of a word in libFuzzer's dictionary.
 const WORD: usize = 32;
+/// The maximum number of words in libFuzzer's dictionary.
 const WORDS: usize = 4096;
 
 /// A run of one target.
 pub struct Session {
     target: &'static Target,
-    /// The folder of the seeds. The file beside it with the extension `dict` contains the words of the seeds.
+    /// The folder of the seeds. The dictionary is a file beside this folder, with the same name and the extension
+    /// `dict`.
     seeds: PathBuf,
     /// The processor time after which the run ends, in seconds.
     seconds: i64,
@@ -76,7 +78,7 @@ impl Session {
     }
 }
 
-/// Returns the words of the seeds in libFuzzer's format.
+/// Returns a dictionary of the seeds' words, in libFuzzer's format.
 fn dictionary(seeds: &[Vec<u8>]) -> String {
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     let words: BTreeSet<&[u8]> = seeds.iter().flat_map(|seed| seed.split(|byte| !is_part(*byte))).collect();

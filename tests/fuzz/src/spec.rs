@@ -45,7 +45,8 @@ pub fn run(input: &[u8]) {
     }
 }
 
-/// Decides the first passes of a new cloud. Each chart and each requested object is available at once.
+/// Runs the operator's decisions for the first passes of a new cloud. After each pass, the charts and objects that the
+/// pass requested are available.
 fn install(mut deployment: OpenStackDeployment) {
     deployment.metadata.name.get_or_insert_with(|| "cloud".to_owned());
     deployment.metadata.namespace.get_or_insert_with(|| "openstack".to_owned());

@@ -1,9 +1,9 @@
 //! Fault rules make pods misbehave. Tests use rules for pods that they cannot label in advance, such as the pods of a
 //! chart's hook Jobs.
 //!
-//! The ConfigMap `kwok-faults` in `kube-system` contains the rules, one per key, as YAML. The supervisor writes the
-//! settings of a rule into annotations of matching pods, before the pods start or, for running pods, at once. When a
-//! rule is removed, the supervisor removes these annotations.
+//! The ConfigMap `kwok-faults` in `kube-system` contains the rules, one per key, as YAML. The supervisor process of the
+//! cluster writes the settings of a rule into annotations of all matching pods. A new pod gets the annotations before
+//! it starts, and a running pod at once. When a rule is removed, the supervisor removes the annotations of this rule.
 
 use std::collections::BTreeMap;
 
@@ -15,11 +15,11 @@ use serde::{Deserialize, Serialize};
 pub(crate) const FAULTS: &str = "kwok-faults";
 /// The namespace of the ConfigMap that contains all rules.
 pub(crate) const FAULTS_NAMESPACE: &str = "kube-system";
-/// The name, without prefix, of an annotation of the ConfigMap [`FAULTS`]. After the supervisor has read the rules, it
-/// writes their digest into this annotation.
+/// The name, without the prefix `kwok.osdpl.dev/`, of the annotation that says which rules are in force. The supervisor
+/// reads the rules in the ConfigMap [`FAULTS`], and then writes their digest into this annotation of the ConfigMap.
 pub(crate) const IN_FORCE: &str = "in-force";
 
-/// The names of the settings that a rule may contain. The annotation of a setting has the same name, after the prefix.
+/// The names of the settings that a rule may contain. The annotation for the setting `NAME` is `kwok.osdpl.dev/NAME`.
 pub(super) const RULE_KEYS: [&str; 8] =
     ["behaviour", "delay", "exit-code", "log", "message", "ready", "restart-delay", "termination-delay"];
 
@@ -54,7 +54,7 @@ pub struct Rule {
     /// The termination message of a failing container.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// The log of every container of the pod.
+    /// The text that the log of every container of the pod contains.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log: Option<String>,
     /// With `false`, the pod runs but is not Ready.
@@ -63,7 +63,7 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// Returns a rule with this behaviour for the pods in a namespace whose names begin with `name`.
+    /// Returns a rule with this behaviour. The rule matches the pods of `namespace` whose names begin with `name`.
     pub fn new(namespace: &str, name: &str, behaviour: &str) -> Self {
         Self {
             namespace: Some(namespace.into()),
@@ -96,8 +96,8 @@ impl Rule {
     }
 }
 
-/// The content of the ConfigMap with the fault rules: the valid rules, the digest of all rules, and the digest that is
-/// in the ConfigMap's annotation.
+/// The content of the ConfigMap [`FAULTS`]: the valid rules by name, and the digest of all rules. `acknowledged` is the
+/// digest in the annotation [`IN_FORCE`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Rules {
     pub by_name: BTreeMap<String, Rule>,

@@ -5,9 +5,8 @@ use std::hash::Hash;
 
 use kube::runtime::watcher::Event;
 
-/// The objects of one kind. `now` contains the last complete list of objects, with all later changes. While the watch
-/// lists all objects again, `coming` contains the objects that the watch has listed so far. When the list is complete,
-/// it replaces `now`.
+/// The objects of one kind. `now` contains the last complete list of objects, with all later changes. If the watch must
+/// list all objects again, it collects them in `coming`. When this list is complete, `coming` replaces `now`.
 pub(super) struct Table<K, V> {
     now: HashMap<K, V>,
     coming: HashMap<K, V>,

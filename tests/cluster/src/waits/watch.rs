@@ -17,8 +17,8 @@ use super::world::Change;
 /// The delay before a failed watch is started again. It is short, because tests kill the API server and continue as
 /// soon as it is ready again.
 const DELAY: Duration = Duration::from_millis(200);
-/// The interval at which a watch asks whether the API server knows its kind of custom resource now. The CRD may be
-/// created after the pod that waits for the resource.
+/// The interval at which the supervisor asks whether the API server knows a kind of custom resource. The API server may
+/// not know the kind yet, because the CRD may be created after a pod that waits for a resource of this kind.
 const UNKNOWN_KIND: Duration = Duration::from_secs(1);
 
 /// The stream of the changes that all watches report.
@@ -50,7 +50,7 @@ impl Changes {
         self.streams.next().await
     }
 
-    /// Starts to watch further kinds of custom resources, because pods wait for resources of these kinds.
+    /// Starts to watch the custom resources of further kinds, for which pods wait.
     pub fn watch_also(&mut self, kinds: Vec<CustomKind>) {
         for kind in kinds {
             let client = self.client.clone();

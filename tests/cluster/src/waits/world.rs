@@ -52,18 +52,19 @@ pub(super) enum Change {
 }
 
 /// The pods that the supervisor must evaluate again after some changes. To evaluate a pod means to compute its control
-/// annotations. Each field describes a set of pods, and the supervisor evaluates every pod in any of these sets.
+/// annotations. Each field except `customs` selects pods, and the supervisor evaluates every pod that at least one
+/// field selects.
 #[derive(Debug, Default)]
 pub(super) struct Touched {
     /// Whether to evaluate all pods again, for example after a change of a node or of the fault rules.
     pub all: bool,
-    /// Whether to evaluate all pods that are not released, after a change of an object for which pods can wait.
+    /// Whether to evaluate all pods that are not released to start yet. They may wait for an object that has changed.
     pub waiting: bool,
-    /// Whether to evaluate all pods that wait for other pods, after a change of a pod.
+    /// Whether to evaluate all pods that wait for other pods, because a pod has changed.
     pub waiting_for_pods: bool,
-    /// The keys of the pods whose own objects have changed.
+    /// The keys of the pods that were created, changed or deleted.
     pub pods: HashSet<Key>,
-    /// The kinds of custom resources that pods wait for and that have no watch yet.
+    /// The kinds of custom resources that the supervisor must start to watch, because pods wait for them.
     pub customs: Vec<CustomKind>,
 }
 
@@ -78,7 +79,7 @@ impl Touched {
     }
 }
 
-/// The properties of all watched objects.
+/// The watched objects, reduced to the properties that decide whether pods may start.
 #[derive(Default)]
 pub(super) struct World {
     pods: Table<Key, PodFacts>,
@@ -154,8 +155,8 @@ impl World {
         }
     }
 
-    /// Whether the watches have listed all objects of every kind. Until then, these tables may lack objects that exist
-    /// in the cluster.
+    /// Whether the watches have listed all objects of every kind, except for custom resources. Until then, the tables
+    /// of this `World` may lack objects that exist in the cluster.
     pub fn is_known(&self) -> bool {
         let Self { pods, pods_by_node: _, slices, jobs, daemon_sets, secrets, config_maps, nodes, customs: _, faults } =
             self;
@@ -173,7 +174,7 @@ impl World {
         self.pods.iter()
     }
 
-    /// Returns the pods of a namespace with all of these labels.
+    /// Returns the pods in a namespace that have all of these labels.
     pub fn pods_with<'a>(&'a self, namespace: &'a str, labels: &'a Labels) -> impl Iterator<Item = &'a PodFacts> {
         let keys = self.pods.iter().filter(move |(key, _)| key.namespace == namespace);
         keys.map(|(_, pod)| pod).filter(|pod| has_labels(&pod.labels, labels))

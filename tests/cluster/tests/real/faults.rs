@@ -23,10 +23,11 @@ async fn pods_start_after_the_api_server_recovers() {
 
     cluster.freeze(Component::Apiserver).await.unwrap();
     let response = tokio::time::timeout(Duration::from_millis(300), nodes.get("node-1")).await;
-    // The request may time out or fail, because the client may close an old connection. Only a response is wrong.
+    // The request should time out. It may also fail, because the client may close an old connection. Only a response is
+    // wrong.
     assert!(!matches!(response, Ok(Ok(_))), "a frozen API server must not respond");
     cluster.thaw(Component::Apiserver).await.unwrap();
-    in_time("a response of the API server after it continues", nodes.get("node-1")).await.unwrap();
+    in_time("a response from the thawed API server", nodes.get("node-1")).await.unwrap();
 
     let pods: Api<Pod> = Api::default_namespaced(cluster.client());
     let pod = json!({ "metadata": { "name": "after" }, "spec": { "containers": [{ "name": "c", "image": "i" }] } });
@@ -41,7 +42,8 @@ async fn no_pod_starts_without_kubelets() {
     let pods: Api<Pod> = Api::default_namespaced(cluster.client());
     let pod = json!({ "metadata": { "name": "orphan" }, "spec": { "containers": [{ "name": "c", "image": "i" }] } });
     pods.create(&PostParams::default(), &serde_json::from_value(pod).unwrap()).await.unwrap();
-    // The supervisor still releases the pod. But the pod must not start, because only kwok changes its status.
+    // The supervisor runs, so it releases the pod. But the pod must stay Pending: only kwok could start it, and kwok
+    // was killed.
     let released = |pod: Option<&Pod>| {
         let annotations = pod.and_then(|pod| pod.metadata.annotations.as_ref());
         annotations.is_some_and(|all| all.contains_key("kwok.osdpl.dev/released"))

@@ -1,5 +1,5 @@
-//! Helpers of the tests: functions that wait for conditions of objects, and a cluster for all tests that do not break
-//! their cluster.
+//! Helpers of the tests: functions that wait for conditions of objects, and a cluster that tests share, unless they
+//! break it.
 
 use std::future::Future;
 use std::time::Duration;
@@ -32,7 +32,7 @@ pub async fn in_time<T>(what: &str, future: impl Future<Output = T>) -> T {
     result.unwrap_or_else(|_| panic!("timed out waiting for {what}"))
 }
 
-/// A namespace in the shared cluster. Each test creates and uses its own.
+/// A namespace in the shared cluster. Each test creates one namespace and uses only this one.
 pub struct TestNamespace {
     pub cluster: Cluster,
     pub namespace: String,

@@ -1,5 +1,5 @@
-//! Starts and stops clusters, and kills callers and supervisors. Checks that no process and no temporary folder is
-//! left.
+//! Starts and stops clusters. Kills the supervisors of clusters, and their callers (the processes that started the
+//! clusters). Checks that no process and no temporary folder is left.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};

@@ -6,8 +6,8 @@ use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
 
-/// Creates a folder with a fake `go` of this version, for the cache and the test's PATH. The fake `go` counts its
-/// builds in a file and then runs the shell command `build`.
+/// Creates a folder for the cache, with a subfolder `bin` for the test's PATH. `bin` contains a fake `go` of this
+/// version. For each build, the fake `go` adds a line to the file `builds` and then runs the shell command `build`.
 fn fake_go(version: &str, build: &str) -> TempDir {
     let root = tempfile::tempdir().unwrap();
     write_go(root.path(), version, build);

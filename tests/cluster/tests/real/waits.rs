@@ -30,12 +30,12 @@ fn entrypoint(name: &str, variables: &[(&str, &str)]) -> Value {
 /// Returns a predicate: the pod's annotation and status say that the pod waits for the objects in `text`.
 fn waits_for(text: &str) -> impl Fn(&Pod) -> bool + Send {
     let text = text.to_string();
-    // kwok writes the pod's status only after the supervisor has written the annotation.
+    // Check the status, too, because kwok writes it only after the supervisor has written the annotation.
     move |pod| annotation(pod, "waits-for") == Some(&text) && waiting(pod).is_some()
 }
 
 /// Returns a predicate: the pod waits for the objects in `text`, and its container waits with this reason. kwok may
-/// write another reason first.
+/// write a different reason before this one.
 fn waits_as(reason: &'static str, text: &str) -> impl Fn(&Pod) -> bool + Send {
     let waits = waits_for(text);
     move |pod| waits(pod) && waiting(pod).as_deref() == Some(reason)
