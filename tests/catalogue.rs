@@ -1,5 +1,5 @@
-//! Checks the shipped catalogue: it loads, every value has a key in its chart, every credential has a path, and each
-//! kind of cloud resolves to consistent values.
+//! Checks the shipped catalogue: the catalogue loads, each value that it sets has a key in the chart, each credential
+//! is set at a path, and each kind of cloud resolves to consistent values.
 
 #![allow(clippy::disallowed_methods, reason = "tests read files")]
 
@@ -44,8 +44,8 @@ use serde_json::{Value, json};
 
 #[test]
 fn every_chart_has_known_keys() {
-    // osdpl checks a catalogue of external files when it loads the files, but not the built-in catalogue. So check here
-    // that the built-in catalogue has the keys of every chart.
+    // When osdpl loads the built-in catalogue, it skips the checks of external files. So check here that the built-in
+    // catalogue contains the list of known keys of every chart.
     let catalog = Catalog::load(&osdpl_core::files::built_in()).unwrap();
     let releases = catalog.services.values().flat_map(|service| service.releases.values());
     let missing: Vec<_> =
@@ -53,8 +53,8 @@ fn every_chart_has_known_keys() {
     assert!(missing.is_empty(), "no values/keys/<chart>.json for {missing:?}");
 }
 
-/// The other tests load the files as an external catalogue, because osdpl checks only external catalogues. So the
-/// built-in catalogue must have the same files.
+/// The built-in catalogue must have the same files as the `values` and `presets` folders. The other tests load these
+/// folders as an external catalogue, because osdpl checks only external catalogues.
 #[test]
 fn built_in_catalogue_matches_the_tested_one() {
     let built_in = osdpl_core::files::built_in();

@@ -62,8 +62,8 @@ impl Repository {
         Self { folder, url }
     }
 
-    /// Packages a stand-in chart with this version, like the job that publishes OpenStack-Helm's charts, and updates
-    /// the index of the repository.
+    /// Packages a stand-in chart with this version and updates the repository's index, as the job that publishes
+    /// OpenStack-Helm's charts does.
     fn publish(&self, helm: &Path, chart: &Path, version: &str) {
         let (folder, home) = (self.folder.path().to_str().unwrap(), self.folder.path());
         let copy = TempDir::new().unwrap();
@@ -78,12 +78,12 @@ async fn serve(State(folder): State<PathBuf>, UrlPath(file): UrlPath<String>) ->
     tokio::fs::read(folder.join(file)).await.map_err(|_| StatusCode::NOT_FOUND)
 }
 
-/// Copies the folder that contains a chart, and lets helm add the chart's dependencies to `charts/`. Returns the path
-/// of the copied chart.
+/// Copies a chart with its sibling charts into `into`, and lets helm add the chart's dependencies to its `charts/`.
 fn packable(helm: &Path, home: &Path, chart: &Path, into: &Path) {
     copy(chart.parent().unwrap(), into);
     let copied = into.join(chart.file_name().unwrap());
-    // Remove the links to the dependencies: `helm dependency update` packages the dependencies into `charts/`.
+    // Remove the symbolic links to the dependencies, because `helm dependency update` packages the dependencies into
+    // `charts/`.
     if copied.join("charts").exists() {
         fs::remove_dir_all(copied.join("charts")).unwrap();
     }

@@ -15,8 +15,8 @@ const PURE: [&str; 5] = ["values", "core", "lint", "decide", "maintenance/decide
 /// The only modules of pure crates that may read files: the loader of the catalogue, and its build script.
 const LOADERS: [&str; 2] = ["src/core/files.rs", "src/core/build.rs"];
 
-/// Names that pure crates may not use: threads, files, processes, the network, the clock, randomness, the API server,
-/// logs.
+/// Names that pure crates must not use: those of threads, files, processes, the network, the clock, randomness, the
+/// API server and logs.
 const IO: [&str; 13] = [
     "tokio::",
     "std::fs",
@@ -88,7 +88,7 @@ fn read(file: &str) -> String {
     std::fs::read_to_string(root().join(file)).unwrap()
 }
 
-/// Returns the code of a file without comments and unit tests; nothing for files that contain only tests.
+/// Returns the code of a file without comments and unit tests; an empty text for a file that contains only tests.
 fn code(file: &str) -> String {
     if file.ends_with("tests.rs") || file.contains("/tests/") {
         return String::new();

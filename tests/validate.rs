@@ -68,8 +68,8 @@ fn resource(input: &str) -> String {
     text
 }
 
-/// Returns the findings about an input, one per line. Leaves out the findings in `usual`, which the default presets
-/// cause if the input sets no presets.
+/// Returns the findings about an input, one per line. If the input sets no presets, leaves out the findings in `usual`,
+/// which the default presets cause.
 fn findings_of(input: &str, usual: &Report, catalog: &Catalog, schemas: &Schemas) -> String {
     let report = checked_by(&[("cloud.yaml", &resource(input))], catalog, schemas);
     let has_defaults = !input.starts_with("apiVersion:") && !input.lines().any(|line| line.starts_with("presets:"));
@@ -88,8 +88,8 @@ fn findings_of(input: &str, usual: &Report, catalog: &Catalog, schemas: &Schemas
     })
 }
 
-/// Returns a message without the parts that change when the catalogue grows: lists of all names, and the index of a
-/// fragment in its file.
+/// Returns a message with `…` in place of the parts that change when the catalogue grows. These parts are lists of all
+/// names, and the index of a fragment in its file.
 fn without_lists(message: &str) -> String {
     let mut text = message.to_owned();
     for list in ["; there are ", "; these can: "] {

@@ -40,7 +40,7 @@ impl Refusal {
         }
     }
 
-    /// Returns what a person can do so that the watch succeeds.
+    /// Returns the remedy, which is part of the log message: what the user can do so that kube can watch the resources.
     fn remedy(self) -> &'static str {
         match self {
             Self::Undefined => "apply their CRD (osdpl crd)",
@@ -58,7 +58,8 @@ impl Refusal {
 /// ([`Stored`]). The caller then makes the operator's pod ready: only a ready pod gets the webhook's requests, and the
 /// user can correct a resource only if the webhook responds.
 ///
-/// If `stop` is cancelled before the first list, kube does not react. So this function itself ends the controller.
+/// Before the first list, kube does not end a controller when `stop` is cancelled. In that case, this function ends the
+/// controller itself.
 pub async fn run_controller<K, E>(
     passes: impl Stream<Item = Outcome<Stored<K>, E>>,
     failed: &str,

@@ -17,7 +17,7 @@ pub enum Error {
          check the API server", .0.as_secs()
     )]
     Timeout(std::time::Duration),
-    /// An error with a complete message, which the field contains. An example is the invalid content of an object.
+    /// Any other error, for example invalid content of an object. The field is the complete message.
     #[error("{0}")]
     Object(String),
 }
@@ -61,12 +61,12 @@ pub fn api_message(error: &kube::Error) -> String {
     }
 }
 
-/// Returns the code and the message of a response. Leaves out the message if it is an HTML page of a load balancer.
+/// Returns the code and the message of an error response. Leaves out a message that is an HTML page of a load balancer.
 pub fn describe_failure(status: &kube::core::Status) -> String {
     format!("{} {}", status.code, if is_page(status) { "without a reason" } else { &status.message })
 }
 
-/// Returns the message of a response. If the message is an HTML page, returns the code of the response instead.
+/// Returns the message of an error response. If the message is an HTML page, returns the code of the response instead.
 pub fn refusal(status: &kube::core::Status) -> String {
     if is_page(status) { describe_failure(status) } else { status.message.clone() }
 }
@@ -77,7 +77,7 @@ fn is_page(status: &kube::core::Status) -> bool {
 
 /// Whether the API server refuses a new object because its namespace is being deleted.
 ///
-/// Only the cause in the response shows this, because the status code is the same as for a missing permission.
+/// The status code is the same as for a missing permission. So this function checks the causes in the response.
 fn is_namespace_terminating(status: &kube::core::Status) -> bool {
     let mut causes = status.details.iter().flat_map(|details| &details.causes);
     causes.any(|cause| cause.reason == "NamespaceTerminating")

@@ -91,7 +91,7 @@ pub struct Eviction {
 pub struct NextRollouts {
     /// The next status of every rollout.
     pub rollouts: Rollouts,
-    /// The pods that osdpl evicts now, all of one component.
+    /// The pods that osdpl evicts now. All of them belong to the same component.
     pub evict: Vec<Eviction>,
     /// The component whose pods osdpl evicts now, a key of [`NextRollouts::rollouts`].
     pub component: Option<String>,

@@ -1,8 +1,9 @@
 //! Evaluates a spec: returns the desired state and all findings about the spec.
 //!
-//! The operator, the webhook and every command evaluate specs only with this module. With a cluster, the caller first
-//! calls [`Input::select`], then reads the facts that the selection needs, and passes them to [`Input::resolve`].
-//! Without a cluster, [`Input::evaluate_offline`] takes the facts from files.
+//! The operator, the webhook and every command evaluate specs only with this module. The evaluation needs facts, such
+//! as the contents of Secrets. With a cluster, the caller calls [`Input::select`], reads from the cluster the facts
+//! that the returned selection needs, and passes the facts to [`Input::resolve`]. Without a cluster,
+//! [`Input::evaluate_offline`] takes the facts from manifests in files.
 
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
@@ -16,7 +17,7 @@ use osdpl_core::desired::{self, Desired, Facts, Selection};
 use osdpl_core::finding::Finding;
 use osdpl_core::observed::ClusterInfo;
 
-/// A spec to evaluate, with the catalogue and the metadata of its resource.
+/// The input of an evaluation: a spec, metadata of the resource that contains the spec, and the catalogue.
 #[derive(Clone, Copy)]
 pub struct Input<'a> {
     /// The resource's name.
@@ -25,7 +26,7 @@ pub struct Input<'a> {
     pub(crate) namespace: &'a str,
     /// The spec to evaluate.
     pub(crate) spec: &'a OpenStackDeploymentSpec,
-    /// The catalogue, with the additions that the cloud uses.
+    /// The catalogue, including the additions that the spec references in `spec.catalog`.
     pub(crate) catalog: &'a Catalog,
     /// The deployed OpenStack release; `None` if it is not known.
     pub(crate) deployed: Option<&'a str>,
@@ -40,23 +41,26 @@ pub struct Input<'a> {
 pub struct Evaluation {
     /// The services, features and releases that the spec selects.
     pub selection: Selection,
-    /// The facts that the evaluation used. A fact that the manifests do not contain is a placeholder.
+    /// The facts that the evaluation used. Facts that osdpl can't know without a cluster are placeholders.
     pub facts: Facts,
-    /// Descriptions of the placeholders.
+    /// Descriptions of the placeholders that a user may see in printed values.
     pub placeholders: Vec<String>,
     /// The desired state with all findings.
     pub desired: Desired,
 }
 
 impl<'a> Input<'a> {
-    /// Creates the input for a spec without a resource: the cloud `cloud` in the namespace `openstack`.
+    /// Creates the input for a spec that belongs to no resource.
+    ///
+    /// The cloud gets the name `cloud` and the namespace `openstack`.
     pub fn of_spec(spec: &'a OpenStackDeploymentSpec, catalog: &'a Catalog) -> Self {
         let (name, namespace) = ("cloud", "openstack");
         Self { name, namespace, spec, catalog, deployed: None, last_applied: None, now: None }
     }
 
-    /// Creates the input for evaluating `spec` in place of the resource's own spec. All other data comes from the
-    /// resource.
+    /// Creates the input for evaluating `spec` as the spec of the resource `deployment`.
+    ///
+    /// The input contains `spec` instead of `deployment.spec`. All other data comes from `deployment`.
     pub fn of_resource(
         deployment: &'a OpenStackDeployment,
         spec: &'a OpenStackDeploymentSpec,
@@ -84,24 +88,25 @@ impl<'a> Input<'a> {
         selection
     }
 
-    /// Returns the desired state with all findings, for the selection that [`Input::select`] returned and the facts of
-    /// a cluster.
+    /// Returns the desired state with all findings.
+    ///
+    /// `selection` is the result of [`Input::select`]; `facts` are the facts of the cluster.
     pub fn resolve(&self, selection: &Selection, facts: &Facts) -> Desired {
         self.resolve_with_problems(selection, facts).0
     }
 
     /// Evaluates the spec without a cluster.
     ///
-    /// The facts come from the Secrets and `ConfigMap`s that are applied together with the resource, and from
-    /// `cluster_info`. All other facts are placeholders.
+    /// `manifests` are the objects that the user applies together with the resource, such as Secrets. The function
+    /// takes facts from `manifests` and `cluster_info`, and uses placeholders for all other facts.
     pub fn evaluate_offline(&self, manifests: &[Value], cluster_info: &ClusterInfo) -> Evaluation {
         let selection = self.select();
         let facts = facts::facts(self.spec, self.catalog, &selection, manifests);
         let facts = Facts { cluster_info: cluster_info.clone(), ..facts };
         let (mut desired, problems) = self.resolve_with_problems(&selection, &facts);
         if !selection.is_refused() {
-            // Without a cluster, a missing object is a finding, too. With a cluster, the releases that need the object
-            // wait until it exists.
+            // Without a cluster, report missing objects as findings. With a cluster, a missing object is no finding,
+            // because the releases that need the object wait until the object exists.
             desired.findings.extend(problems.iter().map(|problem| with_credential_field(self.spec, problem)));
         }
         let certificates = &selection.certificates;
@@ -128,8 +133,10 @@ impl<'a> Input<'a> {
     }
 }
 
-/// Replaces the field of a problem about a credential from a Secret by the field of the spec that references the
-/// Secret. Returns any other problem unchanged.
+/// Returns a problem with the field of the spec that a user must correct.
+///
+/// If the problem is about a credential from a Secret, this is the field that references the Secret. The function
+/// returns any other problem unchanged.
 fn with_credential_field(spec: &OpenStackDeploymentSpec, problem: &Finding) -> Finding {
     let credential = problem.field().strip_prefix("credential ").and_then(|credential| credential.split_once('.'));
     let reference = credential.filter(|(service, name)| {

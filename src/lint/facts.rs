@@ -1,5 +1,6 @@
-//! Collects the facts for evaluating a resource without a cluster. A fact that the manifests do not contain is a
-//! placeholder.
+//! Collects the facts for evaluating a resource without a cluster.
+//!
+//! The facts come from manifests. For a fact that the manifests do not contain, this module uses a placeholder.
 
 use std::collections::BTreeMap;
 
@@ -13,11 +14,13 @@ use osdpl_core::ceph::{self, DeclaredCeph};
 use osdpl_core::desired::{Blocked, ChartInfo, Facts, Selection, overridden_chart_version};
 use osdpl_core::placeholder;
 
-/// Returns the default images of each release's chart. The catalogue stores them together with the keys of the chart.
-/// `spec.images` rewrites these images.
+/// Returns the version and the default images of each release's chart.
 ///
-/// The result leaves out releases for which the spec sets another chart version, because the catalogue does not contain
-/// the images of that version.
+/// The images come from the catalogue, which stores the keys and defaults of each chart. osdpl needs the images because
+/// `spec.images` rewrites them.
+///
+/// The function leaves out a release if the spec sets another chart version for it, because the catalogue does not
+/// contain the images of that version.
 fn charts(
     spec: &OpenStackDeploymentSpec,
     catalog: &Catalog,
@@ -37,8 +40,9 @@ fn charts(
 
 /// Returns the facts from the manifests that are applied together with a resource, and placeholders for other facts.
 ///
-/// The manifests provide the objects of `valuesFrom` and the Secret that describes Ceph. Credentials and cephx keys are
-/// always placeholders. The function only checks that a Secret with credentials has the keys that the spec references.
+/// The function reads the objects of `valuesFrom` and the Secret that describes Ceph. Credentials and cephx keys are
+/// always placeholders. If the manifests contain a Secret with credentials, the function does not use the credentials,
+/// and only checks that the Secret has the keys that the spec references.
 pub(crate) fn facts(
     spec: &OpenStackDeploymentSpec,
     catalog: &Catalog,
@@ -75,8 +79,8 @@ pub(crate) fn facts(
 
 /// Returns the settings of Ceph from the Secret that the spec references; `None` if the cloud uses no Ceph.
 ///
-/// If the spec references no Secret, or the manifests do not contain the Secret, returns example settings as a
-/// placeholder. Only the public address of the object gateway then comes from the spec.
+/// If the spec references no Secret, or the manifests do not contain the Secret, the function returns example settings
+/// as placeholders. In this case only the public address of the object gateway is real: it comes from the spec.
 fn ceph(selection: &Selection, manifests: &[Value]) -> Option<DeclaredCeph> {
     let storage = selection.features.get("storage").filter(|storage| storage["backend"] == "ceph")?;
     let store = selection.object_store();

@@ -1,4 +1,4 @@
-//! Converts fields in text form, such as `spec.presets[0]`, to keys.
+//! Quotes and splits the keys of a field in text form, such as `spec.presets[0]`.
 
 use serde_json::Value;
 
@@ -6,7 +6,8 @@ use osdpl_core::catalog::schema::field_path;
 
 /// Returns `field` with quotes around each key that contains a dot.
 ///
-/// `object` contains the field. Without quotes, only the keys of `object` show where a key of `field` ends.
+/// `object` is the object that contains the field. In `gpu.nodes.names`, the first key may be `gpu` or `gpu.nodes`. So
+/// the function looks up which keys exist in `object`.
 pub(crate) fn quote_keys(object: &Value, field: &str) -> String {
     let mut found = String::new();
     let (mut value, mut rest) = (object, field.trim_start_matches('.'));

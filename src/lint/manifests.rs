@@ -13,8 +13,9 @@ use osdpl_core::desired::Unavailable;
 use osdpl_values::Values;
 use osdpl_values::yaml;
 
-/// The values in the objects that `valuesFrom` references, or the reason why the values are not available. The map key
-/// is the kind of the object, its name, and the key in its data.
+/// The values in each object that `valuesFrom` references, or the reason why the values are not available.
+///
+/// A key of this map consists of the kind of the object, its name, and the key in its data.
 type ValuesBySource = BTreeMap<(ValuesKind, String, String), Result<Values, Unavailable>>;
 
 /// Returns the values in the objects that the spec's `valuesFrom` references. Leaves out objects that the manifests do
@@ -37,16 +38,16 @@ pub(crate) fn values_from(spec: &OpenStackDeploymentSpec, namespace: &str, manif
     values_from
 }
 
-/// Returns the additions that a resource names, with the `ConfigMap`s that the manifests contain.
+/// Returns the additions to the catalogue that a resource references, read from the `ConfigMap`s in the manifests.
 pub fn named_additions(resource: &Value, manifests: &[Value]) -> NamedAdditions {
     let namespace = resource["metadata"]["namespace"].as_str().unwrap_or("openstack");
     let data = |name: &str| config_map_data(name, namespace, manifests).unwrap_or(Ok(None));
     NamedAdditions::read(&addition_references(resource), namespace, data)
 }
 
-/// Returns the references to additions in a resource.
+/// Returns the list `spec.catalog` of a resource: the references to additions to the catalogue.
 ///
-/// The result is empty if the list violates the schema. Another finding reports this violation.
+/// Returns no references if the list violates the schema of the CRD. The schema check reports this violation.
 pub fn addition_references(resource: &Value) -> Vec<AdditionReference> {
     Deserialize::deserialize(&resource["spec"]["catalog"]).unwrap_or_default()
 }

@@ -18,11 +18,11 @@ use osdpl_values::{Layer, Origin};
 use crate::cloud::Cloud;
 use warnings::Warnings;
 
-/// The kinds of warnings, each with the rule that an override with this warning violates.
+/// The kinds of warnings. The text after each kind is the rule: an override that breaks the rule gets the warning.
 pub(crate) const KINDS: [(&str, &str); 8] = [
     ("no-effect", "An override changes the value that the chart or a lower layer sets."),
     ("preset-repeated", "An override does not repeat a value that a preset of the spec sets."),
-    ("list-replaced", "A list that replaces another list repeats its entries, because helm merges maps but not lists."),
+    ("list-replaced", "A list repeats the entries of the list that it replaces, because helm does not merge lists."),
     (TYPE_CHANGED, "An override has the same type as the value that it replaces."),
     ("null-map", "A null or `unset` does not remove a map whose keys the chart's templates read."),
     ("null-nothing", "A null or `unset` removes a key that the chart or a lower layer has."),
@@ -36,7 +36,7 @@ pub(crate) const KINDS: [(&str, &str); 8] = [
 /// Returns all warnings about the overrides of a cloud.
 pub(crate) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
     let mut warnings = Warnings::default();
-    // Skip a release without a layer of the user or of an addition, so that osdpl need not load the keys of its chart.
+    // Check only releases with a layer of the user or of an addition. Do not load the chart keys of other releases.
     let has_checked_layer =
         |layers: &Vec<Layer>| layers.iter().any(|layer| cloud.layer_location(&layer.origin).is_some());
     for (name, layers) in cloud.layers.iter().chain(cloud.partial).filter(|(_, layers)| has_checked_layer(layers)) {
@@ -53,15 +53,16 @@ pub(crate) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
     found
 }
 
-/// Checks the entries of `spec.nodes.overrides` for a release, one at a time. During the check, the entry is the
-/// highest layer, above the layers for all nodes.
+/// Checks each entry of `spec.nodes.overrides` for a release.
+///
+/// The function checks each entry as if it were the highest layer, above the layers for all nodes.
 fn check_node_overrides(cloud: &Cloud<'_>, name: &str, layers: &[Layer], warnings: &mut Warnings) {
     let entries: Vec<Layer> = list_node_layers(cloud.spec, name).into_iter().map(|(_, layer)| layer).collect();
     if entries.is_empty() {
         return;
     }
-    // One layer contains all entries of `spec.nodes.overrides` in the form that the chart reads. Leave out this layer,
-    // because the loop below checks each entry separately.
+    // `layers` contains one layer that combines all entries of `spec.nodes.overrides`. Leave out this layer, because
+    // the loop below adds each entry as a separate layer.
     let is_for_all_nodes = |layer: &&Layer| layer.origin != Origin::Field(OVERRIDES.into());
     let mut layers: Vec<Layer> = layers.iter().filter(is_for_all_nodes).cloned().collect();
     for entry in &entries {

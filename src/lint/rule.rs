@@ -50,7 +50,7 @@ pub(crate) fn check(cloud: &Cloud<'_>, now: Option<Timestamp>) -> Vec<Finding> {
     let unknown = unknown::check(cloud);
     let unknown_fields: BTreeSet<&str> = unknown.iter().map(Finding::field).collect_set();
     let mut warnings = overrides::check(cloud);
-    // If a null is below an unknown key, two rules report the null. Keep only the finding about the unknown key.
+    // For a null under an unknown key, both `null-nothing` and `unknown-key` report the same field. Keep `unknown-key`.
     warnings.retain(|warning| warning.rule != "null-nothing" || !unknown_fields.contains(warning.field()));
     warnings.retain(|warning| !counts.iter().any(|count| count.covers(warning)));
     found.extend(warnings);
@@ -69,7 +69,7 @@ const RULES: &[(&str, &str)] = &[
     ("field", "Every field exists in the custom resource definition."),
     ("schema", "Values have the types, bounds, patterns and enumerations of the custom resource definition."),
     ("cel", "The CEL rules of the custom resource definition hold."),
-    ("catalogue", "Names exist in the catalogue, and its requirements and checks are met."),
+    ("catalogue", "Names exist in the catalogue, and the spec meets the catalogue's requirements and checks."),
     ("unknown-key", "Values use keys that exist in their chart."),
     ("values", "Values of different releases fit together, and numbers of pods are whole numbers."),
     ("cron", "Schedules are valid for Kubernetes CronJobs."),
@@ -83,5 +83,5 @@ const RULES: &[(&str, &str)] = &[
     ),
     ("controllers", "There are enough nodes for the configured servers."),
     ("storage-class", "StorageClasses of volume claims exist and support the access modes."),
-    ("domain", "DNS names can be published in the public domain."),
+    ("domain", "DNS can publish the names of the cloud below `spec.publicDomain`."),
 ];

@@ -1,15 +1,16 @@
 //! Runs the controller of NodeMaintenance resources. This module does I/O.
 //!
 //! ```text
-//! observe   reads the node, its pods, their budgets, Nova and Neutron        execute   executes one action
+//! observe   reads the node, its pods, their budgets, Nova and Neutron        execute   carries out one action
 //! ```
 //!
-//! A pass of the controller reads the state of the cluster, decides, and executes one action. Then it reads and decides
-//! again, until the maintenance must wait. Between passes the controller keeps only the refused migrations and the last
-//! failure of each maintenance in memory. The controller queries Nova while a maintenance waits for a change that only
-//! Nova reports, and once a minute while a compute node is ready to drain. If an action fails, or a pass takes too long
-//! or lacks a permission, the controller logs and counts the error, and writes it to the status of the maintenance.
-//! Other maintenances continue.
+//! The controller reconciles one maintenance in a pass. A pass repeats three steps until the maintenance must wait: it
+//! reads the state of the cluster, decides on an action, and executes the action. Between passes the controller keeps
+//! only the refused migrations and the last failure of each maintenance in memory.
+//!
+//! The controller queries Nova while a maintenance waits for a change that only Nova reports, and once a minute while a
+//! compute node is ready to drain. If an action fails, or a pass takes too long or lacks a permission, the controller
+//! logs and counts the error, and writes the error to the status of the maintenance. Other maintenances continue.
 
 #![allow(clippy::disallowed_methods, reason = "uses the clock for windows and for timestamps in the status")]
 
@@ -43,7 +44,7 @@ pub const REQUEUE_DELAY: Duration = Duration::from_secs(10);
 /// The delay until the next pass while instances are migrating.
 const MIGRATION_REQUEUE: Duration = Duration::from_secs(2);
 
-/// The maximum time until the controller retries a failed action.
+/// The maximum delay before the controller retries a failed action.
 const MAX_BACKOFF: Duration = Duration::from_mins(5);
 
 /// The time between a panic of the controller and its restart.
@@ -52,12 +53,12 @@ const RESTART_DELAY: Duration = Duration::from_secs(2);
 /// The maximum number of actions that one pass executes.
 const MAX_ACTIONS: usize = 16;
 
-/// The maximum duration of a pass. The controller stops a longer pass, so that the other maintenances continue, and
-/// retries it later.
+/// The maximum duration of a pass.
 ///
-/// The time is long, because Nova responds to some requests only after a minute
-/// ([`crate::openstack::RESPONSE_TIMEOUT`]). A pass is safe to stop at any point: the controller writes the status
-/// before each action, and the next pass reads the effects of the action from the cluster, Nova and Neutron.
+/// If a pass takes longer, the controller stops the pass, so that other maintenances continue, and retries it later.
+/// The limit is high, because Nova responds to some requests only after a minute
+/// ([`crate::openstack::RESPONSE_TIMEOUT`]). The controller can stop a pass safely at any point: the controller writes
+/// the status before each action, and the next pass reads the effects of the action from the cluster, Nova and Neutron.
 const PASS_TIMEOUT: Duration = Duration::from_mins(3);
 
 /// The controller of NodeMaintenance resources, with the clients and the state that every pass uses.
@@ -65,7 +66,7 @@ struct MaintenanceController {
     cluster: Cluster,
     operator: Arc<dyn Operator>,
     openstack: OpenStackClient,
-    /// Triggers the passes of all maintenances.
+    /// A notification of `trigger` starts a pass of every maintenance.
     trigger: Arc<Notify>,
     requeue_delay: Duration,
     /// The maximum duration of a pass: [`PASS_TIMEOUT`], except in tests.
@@ -74,14 +75,15 @@ struct MaintenanceController {
     stop: CancellationToken,
     /// The data that the controller keeps about each maintenance, by name.
     ///
-    /// A pass holds the lock until it ends. So passes run one at a time, because the decision about a maintenance
+    /// Each pass holds the lock of this map, so that only one pass runs at a time: the decision about a maintenance
     /// depends on the other maintenances.
     states: Mutex<BTreeMap<String, State>>,
 }
 
 /// The data that the controller keeps in memory about a maintenance between passes.
 ///
-/// A restart loses this data. As a result, the controller only retries a failed action or a refused migration earlier.
+/// A restart of the operator loses this data. The loss does no harm: the controller only retries a failed action or a
+/// refused migration earlier.
 #[derive(Default)]
 struct State {
     /// The UUIDs of the instances that Nova refuses to migrate, each with Nova's message.
@@ -103,10 +105,10 @@ struct Failure {
     input: Input,
 }
 
-/// The properties of a resource whose change makes the controller retry a failed action at once.
+/// The parts of a maintenance's resource that a person can change to make the controller retry a failed action at once.
 ///
-/// These are the generation, whether the resource is being deleted, and whether it has the annotation that requests a
-/// retry.
+/// The parts are the generation, whether the resource is being deleted, and whether the resource has the annotation
+/// that requests a retry.
 type Input = (Option<i64>, bool, bool);
 
 fn input_of(maintenance: &NodeMaintenance) -> Input {
@@ -168,7 +170,7 @@ fn requeue_failed(_: Arc<Stored<NodeMaintenance>>, _: &Error, this: Arc<Maintena
     controller::Action::requeue(this.short_delay())
 }
 
-/// Reconciles one maintenance within [`PASS_TIMEOUT`], or until the controller is stopped.
+/// Reconciles one maintenance. Stops after [`PASS_TIMEOUT`], or as soon as the controller must stop.
 async fn reconcile(
     stored: Arc<Stored<NodeMaintenance>>,
     this: Arc<MaintenanceController>,
@@ -213,8 +215,8 @@ async fn run_pass(
 ) -> Result<controller::Action, Error> {
     let name = maintenance.name_any();
     let setting = this.operator.setting();
-    // The write of a failure into the status triggers another pass at once. That pass must not repeat the failed action
-    // before the time `until`.
+    // After a failure, the controller writes the error into the status. This write triggers another pass at once. That
+    // pass must not repeat the failed action before the time `failure.until`.
     let failure = states.get(&name).and_then(|state| state.failure.as_ref());
     if let Some(failure) =
         failure.filter(|failure| failure.input == input_of(maintenance) && failure.until > Instant::now())
@@ -287,7 +289,7 @@ impl State {
 impl MaintenanceController {
     /// Observes the cluster, and decides the next action and the status of the maintenance.
     ///
-    /// Returns `None` if a pass has nothing to do until a watch reports a change.
+    /// Returns `None` if the controller has nothing to do for the maintenance until a watch reports a change.
     async fn decide(
         &self,
         maintenance: &NodeMaintenance,
@@ -325,10 +327,11 @@ impl MaintenanceController {
         Ok(Some(decide(&Snapshot { observed: &observed, ..snapshot })))
     }
 
-    /// Writes into the status of a maintenance why a pass could not observe the cluster.
+    /// Writes into the status of a maintenance that its pass took too long or lacked a permission.
     ///
-    /// Removes the observed generation from the status. So the next pass that can observe the cluster replaces the
-    /// message, even if the node is ready to drain and the operator has restarted meanwhile.
+    /// The function removes the observed generation from the status, so that no pass skips the maintenance because its
+    /// node is ready to drain. So the next pass that can observe the cluster replaces the message, even if the operator
+    /// has restarted meanwhile.
     async fn report(&self, name: &str, message: String) {
         let write = async {
             let Some(current) = self.cluster.get_maintenance(name).await? else { return Ok(()) };
@@ -341,8 +344,9 @@ impl MaintenanceController {
         }
     }
 
-    /// Returns kube's action that starts the next pass at the time that the decision requests. If a watch reports a
-    /// change earlier, the next pass starts then.
+    /// Returns the action by which kube starts the next pass at the time that the decision requests.
+    ///
+    /// If a watch reports a change before this time, kube starts the next pass at once.
     fn requeue_after(&self, decision: &Decision) -> controller::Action {
         let delay = decision.requeue.map(|delay| match delay {
             RequeueDelay::Soon => self.short_delay(),
@@ -359,8 +363,8 @@ impl MaintenanceController {
 
     /// Returns a stream whose items trigger a pass of every maintenance.
     ///
-    /// The stream has an item after the operator has reported a change, or a maintenance has ended. A short pause
-    /// before each item combines changes that follow each other.
+    /// The stream yields an item after the operator reports a change, and after a maintenance ends. The stream pauses
+    /// shortly before each item, so that one item covers several changes that follow each other.
     fn triggers(&self) -> impl Stream<Item = ()> + Send + 'static + use<> {
         let (trigger, pause) = (Arc::clone(&self.trigger), self.short_delay());
         futures::stream::unfold((trigger, self.operator.changes()), move |(trigger, mut changes)| async move {

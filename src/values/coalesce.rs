@@ -1,4 +1,4 @@
-//! Computes the values that helm gives to the templates of a chart, from the given values and the chart's defaults.
+//! Computes the final values of a chart's templates as helm does: merges the given values over the chart's defaults.
 
 use serde_json::{Number, Value};
 
@@ -9,8 +9,9 @@ const EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// Merges `given` over the chart's `defaults`, as helm does before it renders.
 ///
-/// A null in `given` removes the default, a scalar or list replaces the default, and a map is merged with a default
-/// map. A null without a default stays. Source: `coalesceValues` and `coalesceTables` in helm v3.22.0 and v4.3.1.
+/// In `given`, a null removes the key's default, a scalar or list replaces the default, and a map is merged over a
+/// default that is a map. The result keeps a null whose key has no default. Source: `coalesceValues` and
+/// `coalesceTables` in helm v3.22.0 and v4.3.1.
 pub fn coalesce(defaults: &Values, given: &Values) -> Values {
     let mut result = given.clone();
     for (key, default) in defaults {
@@ -28,7 +29,7 @@ pub fn coalesce(defaults: &Values, given: &Values) -> Values {
     result
 }
 
-/// Merges a nested map. Unlike at the top level, helm also removes nulls without a default here.
+/// Merges a nested map. In nested maps, helm removes every null; at the top level, it keeps nulls without a default.
 fn table(defaults: &Values, given: &Values) -> Values {
     let mut result = coalesce(defaults, given);
     result.retain(|key, value| !value.is_null() || !given.get(key).is_some_and(Value::is_null));

@@ -3,10 +3,11 @@
 //! A scalar that is only `${expression}` takes the type of the expression. With text around the expression, the result
 //! is a string. Write `$${` for a literal `${`.
 //!
-//! Pure module (no I/O). Only files of the catalogue and its additions may contain expressions. The values of a spec
-//! may not contain expressions, because scripts in these values contain `${…}`. When osdpl loads the catalogue, it
-//! compiles the expressions of all files that a user provided, so that an invalid expression fails then and not during
-//! a reconcile pass. It compiles expressions of built-in files, which tests verify, only when it needs them.
+//! Pure module (no I/O). Only the files of the catalogue and additions to the catalogue may contain expressions. osdpl
+//! evaluates no `${…}` in the values of a spec, because shell scripts in these values contain `${…}`, too. When osdpl
+//! loads the catalogue, it compiles all expressions in the files of users, so that an invalid expression is an error of
+//! the load, not of a reconcile pass. Tests verify the expressions in built-in files, so osdpl compiles such an
+//! expression only when it first needs the expression.
 //! `src/values/expr/functions.rs` lists the functions that CEL itself does not have.
 
 mod budget;
@@ -113,13 +114,13 @@ impl Expression {
         if let Some(compiled) = self.compiled.get() {
             return compiled.is_secret;
         }
-        // Most expressions contain neither `credentials` nor `secret`. Such an expression is not secret, so don't
-        // compile it.
+        // Don't compile an expression whose text contains neither `credentials` nor `secret`: its result is no secret.
+        // Most expressions contain neither.
         let may_be_secret = [CREDENTIALS, functions::SECRET].iter().any(|name| self.source.contains(name));
         may_be_secret && self.compiled().is_ok_and(|compiled| compiled.is_secret)
     }
 
-    /// Whether the expression uses a variable; `false` if it is not valid CEL.
+    /// Whether the expression uses a variable. Returns `false` if the expression is not valid CEL.
     pub fn uses_variable(&self, variable: &str) -> bool {
         let uses = |compiled: &Compiled| compiled.tree.references().has_variable(variable);
         self.source.contains(variable) && self.compiled().is_ok_and(uses)
@@ -134,7 +135,7 @@ impl Expression {
 fn compile(source: &str) -> Result<Compiled, Error> {
     let tree = parser::parse(source)?;
     let names = tree.references();
-    // A comprehension such as `list.exists(item, …)` declares the variable `item` itself, so treat `item` as known.
+    // A comprehension such as `list.exists(item, …)` declares the variable `item` itself, so `item` is valid, too.
     let is_known = |name: &str| VARIABLES.contains(&name) || source.contains(&format!("({name},"));
     if let Some(name) = names.variables().into_iter().find(|name| !is_known(name)).map(str::to_owned) {
         return Err(Error::Variable { expression: source.to_owned(), name, known: VARIABLES.join(", ") });

@@ -41,10 +41,10 @@ impl fmt::Display for Origin {
 pub struct Layer {
     /// Where the values come from.
     pub origin: Origin,
-    /// The values of the layer, with the results of expressions.
+    /// The values of the layer. Expressions are already replaced by their results.
     pub values: Values,
-    /// The paths that the user removes, each with its index in the user's list. The merge sets these paths to null
-    /// after it has merged the values.
+    /// The paths in the user's list `unset`, each with its index in that list. After the merge of `values`,
+    /// [`merge_layer`] sets these paths to null, so that helm removes the chart's defaults.
     pub unset: Vec<(usize, Path)>,
     /// The paths of values that osdpl must never show. A path covers all values below it.
     pub secret: Vec<Path>,
@@ -88,8 +88,8 @@ pub fn merge_layer(values: &mut Values, over: Values, unset: &[(usize, Path)]) {
 
 /// Returns the paths whose final values osdpl must not show.
 ///
-/// If a Secret that the spec names sets a value, and a later layer overrides the value in plain text, osdpl may show
-/// the final value. A path that the catalogue marks as secret stays secret, whichever layer sets it.
+/// If a value comes from a Secret that the spec names, and a higher layer overrides the value in plain text, osdpl may
+/// show the final value. A path that the catalogue marks as secret stays secret, whichever layer sets it.
 pub fn secret_paths(layers: &[Layer]) -> Vec<Path> {
     let is_overridden = |(index, own): (usize, &Layer), path: &Path| {
         let is_map = get(&own.values, path).is_some_and(Value::is_object);
@@ -102,8 +102,8 @@ pub fn secret_paths(layers: &[Layer]) -> Vec<Path> {
     all.filter(|(index, layer, path)| !is_overridden((*index, *layer), path)).map(|(_, _, path)| path.clone()).collect()
 }
 
-/// Returns all paths that any layer marks as secret. osdpl also hides the values that earlier revisions have at these
-/// paths, because it does not know the layers of earlier revisions.
+/// Returns all paths that any layer marks as secret. osdpl uses these paths to hide the values of earlier revisions,
+/// whose layers it does not know.
 pub fn marked_paths(layers: &[Layer]) -> Vec<Path> {
     let all: BTreeSet<&Path> = layers.iter().flat_map(|layer| &layer.secret).collect_set();
     all.into_iter().cloned().collect()
@@ -114,8 +114,8 @@ pub fn marked_paths(layers: &[Layer]) -> Vec<Path> {
 pub struct LayerValue<'a> {
     /// The origin of the layer.
     pub origin: &'a Origin,
-    /// The value that the layer sets at the path. `None` if the layer sets a parent of the path to a value that is not
-    /// a map: then the values of lower layers have no effect.
+    /// The value that the layer sets at the path. `None` if the layer sets a parent of the path to a scalar, list or
+    /// null. This parent hides the values that lower layers set at the path.
     pub value: Option<Value>,
     /// Whether osdpl must not show the value.
     pub secret: bool,

@@ -1,4 +1,4 @@
-//! Contains the values of helm charts: merging, YAML, CEL expressions and digests. Pure crate (no I/O).
+//! Works with the values of helm charts: merging, YAML, CEL expressions and digests. Pure crate (no I/O).
 //!
 //! Merging combines maps, and replaces lists and scalars. It keeps an explicit null, because helm reads such a null as
 //! "remove the chart's default" (`pkg/chart/common/util/coalesce.go`). Layers must be merged one by one, from low to
@@ -80,7 +80,7 @@ pub fn leaves(values: &Values) -> Vec<(Path, &Value)> {
     leaves_with_key(values, |_| true)
 }
 
-/// Returns the leaves for whose last key `has_key` is true, each with its path, sorted by path.
+/// Returns the leaves whose own key, the last key of the path, satisfies `has_key`, each with its path, sorted by path.
 pub fn leaves_with_key(values: &Values, has_key: impl Fn(&str) -> bool) -> Vec<(Path, &Value)> {
     type Found<'a> = Vec<(Path, &'a Value)>;
     fn walk<'a>(map: &'a Values, above: &mut Vec<&'a str>, has_key: &impl Fn(&str) -> bool, found: &mut Found<'a>) {
@@ -99,7 +99,7 @@ pub fn leaves_with_key(values: &Values, has_key: impl Fn(&str) -> bool) -> Vec<(
     found
 }
 
-/// Returns the paths of the leaves that differ between two trees, sorted.
+/// Returns the sorted paths of the leaves that differ between two trees of values.
 pub fn changed_paths(before: &Values, after: &Values) -> Vec<Path> {
     let paths: std::collections::BTreeSet<Path> =
         leaves(before).into_iter().chain(leaves(after)).map(|(path, _)| path).collect_set();

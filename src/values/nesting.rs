@@ -3,10 +3,11 @@
 /// Returns the path of the first field in a JSON text that is nested more than `limit` levels deep; `None` if there is
 /// none.
 ///
-/// The path ends at the first list. The function does not recurse, and does not fail for a text that is not JSON.
+/// If the field is inside a list, returns the path of the outermost such list. The function does not recurse, and does
+/// not fail for a text that is not JSON.
 pub fn json_too_deep(text: &str, limit: usize) -> Option<String> {
-    // The key of each map and list that is open; `None` for the root and for the items of a list. The path ends before
-    // the first item of a list.
+    // The keys of the maps and lists whose closing bracket has not come yet; `None` for the root and for the items of a
+    // list. The returned path ends before the first item of a list.
     let mut open: Vec<Option<&str>> = Vec::new();
     let (mut key, mut rest) = (None, text);
     while let Some(at) = rest.find(['"', '{', '[', '}', ']']) {

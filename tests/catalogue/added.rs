@@ -1,5 +1,5 @@
-//! Checks services that use Rook, additions to the catalogue, and the catalogue's list of the releases that the
-//! operator rolls out.
+//! Checks three parts of the catalogue: services that use Ceph from Rook, additions by users, and the list of the
+//! releases that the operator rolls out.
 
 use std::collections::BTreeSet;
 
@@ -35,8 +35,9 @@ fn rook_provides_manila_and_gnocchi() {
     assert!(["ceph-etc", "manila-keyring", "gnocchi-rbd-keyring"].iter().all(|name| names.contains(name)), "{names:?}");
 }
 
-/// With the strategy `OnDelete`, only a rollout by the operator replaces old pods. So a chart may have this strategy
-/// only if the catalogue lists its release for rollouts. A chart has one strategy for all its `DaemonSets`.
+/// A release may set the strategy `OnDelete` only if the catalogue lists the release for rollouts. With `OnDelete`, a
+/// `DaemonSet` keeps old pods until the operator's rollout replaces them. A chart has one strategy for all its
+/// `DaemonSets`.
 #[test]
 fn only_rolled_out_releases_keep_old_pods() {
     let (catalogue, key) =
@@ -81,7 +82,7 @@ const ADDED_FILES: [(&str, &str); 4] = [
     ),
 ];
 
-/// Checks a cloud that uses the definitions of [`ADDED_FILES`]. Files or `ConfigMap`s have added them to the catalogue.
+/// Checks a cloud that uses the definitions of [`ADDED_FILES`]. `catalog` must contain these definitions.
 fn check_added_definitions(catalog: &Catalog) {
     let desired = resolved(catalog, &json!({"openstackRelease": "2026.2", "presets": ["coast"]}));
     assert_eq!(refusals(&desired), Vec::<String>::new());

@@ -44,7 +44,7 @@ fn defaults(chart: &str) -> Values {
     osdpl_values::yaml::parse("values.yaml", &text).unwrap()
 }
 
-/// Returns the releases of a cloud as helm would have recorded them.
+/// Returns the releases of a cloud as helm would record them if they were installed.
 fn recorded(catalog: &Catalog, desired: &Desired) -> Vec<InstalledRelease> {
     let found = desired.releases.values().map(|release| {
         let version = catalog.lock.get(&release.chart).map(|pin| pin.version.clone()).unwrap_or_default();
@@ -56,7 +56,7 @@ fn recorded(catalog: &Catalog, desired: &Desired) -> Vec<InstalledRelease> {
     found.collect()
 }
 
-/// Returns the declaration of the example Ceph, if the releases use a Ceph.
+/// Returns the declaration of a Ceph, from the keys and monitors of [`example`], if the releases use a Ceph.
 fn storage(known: &IdentifiedReleases<'_>) -> Option<CephDeclaration> {
     let uses = find_ceph_uses(known)?;
     let ceph = example();
@@ -74,7 +74,8 @@ fn storage(known: &IdentifiedReleases<'_>) -> Option<CephDeclaration> {
 fn described(catalog: &Catalog, found: &[InstalledRelease], spec: &Value) -> Description {
     let known = identify_releases(found, catalog);
     assert!(known.unknown.is_empty(), "{:?}", known.unknown);
-    // The charts' default values contain settings for Ceph. So declare a Ceph only if the cloud's spec has one.
+    // Declare a Ceph only if the cloud's spec has one. The releases alone do not show it, because the default values of
+    // the charts contain settings for Ceph, too.
     let storage = spec["features"]["storage"]["ceph"].is_object().then(|| storage(&known)).flatten();
     let provide_facts = |selection: &Selection| -> Facts { placeholder::facts(catalog, selection) };
     CloudInventory::new(("openstack", "cloud"), &known, catalog, &provide_facts)
@@ -82,8 +83,7 @@ fn described(catalog: &Catalog, found: &[InstalledRelease], spec: &Value) -> Des
         .describe()
 }
 
-/// Returns the paths of the values that the described spec sets for single releases. The path of a removed default
-/// begins with `-`.
+/// Returns the paths that the spec of a description overrides, by release. A path that the spec unsets begins with `-`.
 fn own(description: &Description) -> BTreeMap<String, Vec<String>> {
     let releases = description.spec.services.values().flat_map(|service| &service.releases);
     let paths = releases.map(|(name, own)| {

@@ -54,8 +54,8 @@ fn shared_broker_ignores_dedicated_ones() {
 #[test]
 fn features_apply_to_all_brokers() {
     let catalogue = catalogue();
-    // Skip three features: `storage` and `tls` set values of the shared broker only, and `messaging` sets the same
-    // values for dedicated brokers.
+    // Skip three features that treat brokers differently: `storage` and `tls` set values of the shared broker only, and
+    // `messaging` sets these values for dedicated brokers.
     let features =
         catalogue.features.iter().filter(|(name, _)| !["messaging", "storage", "tls"].contains(&name.as_str()));
     for (name, feature) in features {

@@ -1,5 +1,5 @@
-//! Checks the limits on the time and memory of expressions. The shipped catalogue stays far below the limits, and osdpl
-//! refuses an addition that exceeds them.
+//! Checks the limits on the work of expressions: the shipped catalogue stays far below the limits, and osdpl refuses an
+//! addition that exceeds a limit.
 
 use osdpl_core::api::OpenStackDeploymentSpec;
 use osdpl_core::catalog::{Addition, extend_catalog};
@@ -40,7 +40,7 @@ fn shipped_expressions_need_little_work() {
     assert!(all.steps * 20 < Work::OF_ALL.steps && all.bytes * 20 < Work::OF_ALL.bytes, "{all:?}");
 }
 
-/// An addition with an expression that would run for hours or create gigabytes, in a value or in a condition.
+/// Returns an addition whose value or condition is an expression that would run for hours or create gigabytes.
 fn bomb(values: &str, when: &str) -> Addition {
     let fragment = format!(
         "- when: \"{when}\"\n  releases: {{memcached: {{values: {{conf: {{memcached: {{memory: \"{values}\"}}}}}}}}}}"

@@ -22,8 +22,8 @@ fn error_in_a_file_has_a_line() {
     assert!(error.to_string().starts_with("presets/x.yaml:3:1: unknown field `service`"), "{error}");
 }
 
-/// The entry point for WSGI servers differs between OpenStack releases (see `setup.cfg` of each branch), but a chart
-/// has the entry point of only one release. For other releases, the catalogue must set the right entry point.
+/// If a service's WSGI entry point in an OpenStack release differs from the chart's default, the catalogue must set the
+/// entry point for this release. Source: `setup.cfg` in each branch of the service.
 #[test]
 fn wsgi_settings_match_the_openstack_release() {
     let module = |name: &str| (json!(format!("{name}.wsgi.api:application")), Some(Value::Null));

@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 
 use crate::clouds::{at, base_spec, catalogue, refusals, resolved};
 
-/// The releases of database servers: the cloud's own server, and an independent one. Servers need no client
-/// certificate.
+/// The releases of database servers, which need no client certificate: the server that the cloud uses, and an
+/// independent server.
 const DATABASES: [&str; 2] = ["mariadb", "mariadb-cluster"];
 
-/// Charts that log in as Keystone's administrator only to store a backup in another cloud. So their pods need not trust
-/// this cloud's CA.
+/// Charts whose pods need not trust this cloud's CA, although their values contain Keystone's administrator: they log
+/// in to the Keystone of another cloud, to store a backup there.
 const BACKED_UP: [&str; 5] =
     ["mariadb", "mariadb-backup", "mariadb-cluster", "postgresql", "prometheus-mysql-exporter"];
 
@@ -92,7 +92,8 @@ fn certificates_of(catalog: &Catalog, spec: &Value) -> Vec<Certificate> {
     select("cloud", "openstack", &spec, catalog).certificates
 }
 
-/// Returns the certificate Secrets that the releases mount: by their names in the values, or by a switch of the chart.
+/// Returns the names of the certificate Secrets that the releases mount. Either the values contain the name, or a
+/// switch in the values makes the chart mount the Secret.
 fn mounted_certificates(desired: &Desired) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for (name, release) in &desired.releases {

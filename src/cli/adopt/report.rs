@@ -16,15 +16,15 @@ use osdpl_core::catalog::Level;
 use osdpl_core::difference::{Difference, Effect};
 use release::ReleaseReport;
 
-/// The report of `osdpl adopt`.
+/// The existing releases and the effects of their adoption, as `osdpl adopt` prints them.
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct AdoptReport {
     pub releases: Vec<ReleaseReport>,
-    /// Missing releases that existing releases need. The written spec pauses these missing releases, so that osdpl does
-    /// not install them.
+    /// Releases that do not exist, although existing releases need them. The written spec pauses these missing
+    /// releases, so that the operator does not install them.
     pub installs: Vec<String>,
-    /// Helm releases that the written `OpenStackDeployment` does not contain, each with the reason.
+    /// Helm releases that osdpl leaves out of the `OpenStackDeployment` that it writes, each with the reason.
     #[serde(rename = "left")]
     pub ignored: Vec<IgnoredRelease>,
     pub openstack_release: String,
@@ -32,34 +32,36 @@ pub(crate) struct AdoptReport {
     pub findings: Vec<String>,
     /// The cloud's passwords that are publicly known defaults of upstream's charts.
     pub shipped: Vec<Warning>,
-    /// A note about the cloud's Ceph, which says whether the written file declares it and what the user must check;
-    /// absent without a Ceph.
+    /// A note about the cloud's Ceph cluster; absent without one. The note says whether the written file declares the
+    /// Ceph cluster, and what the user must check.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ceph: Option<String>,
     /// The names of the Secrets that the spec references.
     pub secrets: Vec<String>,
-    /// Whether the user gave charts. Without charts, the report assumes that the operator uses the recorded charts.
+    /// Whether the user gave charts (`--charts`). Without charts, the report assumes that the operator will use the
+    /// charts in helm's records of the releases.
     pub charts: bool,
 }
 
-/// A helm release that the written `OpenStackDeployment` does not contain.
+/// A helm release that osdpl leaves out of the `OpenStackDeployment` that it writes, and the reason.
 #[derive(Serialize)]
 pub(crate) struct IgnoredRelease {
     pub release: String,
     pub why: String,
 }
 
-/// The data about the existing releases for the report. The keys of the maps are the releases' names in the catalogue.
+/// What osdpl observed about the existing releases, as the input of [`AdoptReport`]. The keys of the maps are the names
+/// of the releases in the catalogue.
 pub(crate) struct Observations {
     pub owners: BTreeMap<String, String>,
     pub charts: BTreeMap<String, ChartState>,
     pub effects: BTreeMap<String, Effects>,
-    /// Whether the user gave charts, so that osdpl could compare the recorded charts with them.
+    /// Whether the user gave charts (`--charts`). If so, osdpl compared them with the charts in helm's records.
     pub has_charts: bool,
     /// The cloud's passwords that are publicly known defaults of upstream's charts.
     pub shipped: Vec<Warning>,
-    /// A note about the cloud's Ceph, which says whether the written file declares it and what the user must check;
-    /// `None` without a Ceph.
+    /// A note about the cloud's Ceph cluster; `None` without one. The note says whether the written file declares the
+    /// Ceph cluster, and what the user must check.
     pub ceph: Option<String>,
 }
 
@@ -90,7 +92,7 @@ impl AdoptReport {
         }
     }
 
-    /// Returns the report as text; `file` is the written file.
+    /// Returns the report as text; `file` is the file to which osdpl wrote the resource and its Secrets.
     pub(crate) fn table(&self, file: Option<&Path>) -> String {
         let mut text = String::new();
         for release in &self.releases {
@@ -103,7 +105,7 @@ impl AdoptReport {
         for name in &self.installs {
             let _ = writeln!(
                 text,
-                "{name:<14} does not exist, but other releases need it: paused; set `external` of its service if it runs elsewhere"
+                "{name:<14} does not exist, but other releases need it; the spec pauses it. If its service runs elsewhere, set the service's `external`"
             );
         }
         for IgnoredRelease { release, why } in &self.ignored {
@@ -131,7 +133,8 @@ impl AdoptReport {
         text
     }
 
-    /// Returns the number of releases that can be adopted unchanged, and the changes in the remaining releases.
+    /// Returns one sentence: how many releases osdpl can adopt without a change, how many would change, and how many
+    /// objects these changes affect.
     fn summary(&self) -> String {
         let adoptable: Vec<&ReleaseReport> = self.releases.iter().filter(|release| release.owner.is_none()).collect();
         let same = adoptable.iter().filter(|release| release.is_unchanged()).count();
@@ -150,7 +153,7 @@ impl AdoptReport {
     }
 }
 
-/// Returns how many objects would be added, changed, recreated and deleted, as text.
+/// Returns, as text, how many objects of the releases would be added, changed, recreated and deleted.
 fn count_effects(releases: &[&ReleaseReport]) -> String {
     let objects: Vec<&Difference> = releases.iter().flat_map(|release| &release.effects.objects).collect();
     let count = |is: fn(&Effect) -> bool| objects.iter().filter(|object| is(&object.effect)).count();

@@ -1,5 +1,5 @@
-//! Warns about publicly known passwords. A warning names the field that contains the password, and the Secret into which
-//! the user must write a new one. It never contains the password itself.
+//! Warns about publicly known passwords. A warning names the field that contains the password, and the Secret to which
+//! the user must write a new password. A warning never contains the password itself.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use osdpl_core::adopt::DefaultCredentials;
 use osdpl_core::api::OpenStackDeploymentSpec;
 use osdpl_core::catalog::Catalog;
 
-/// The first word of the catalogue's rotation note about a credential that must never change.
+/// The word with which the catalogue begins the rotation note of each credential that must never change.
 const UNCHANGEABLE: &str = "never";
 
 /// A password of the existing cloud that equals a default of upstream's charts.
@@ -23,7 +23,7 @@ pub(crate) struct Warning {
     /// The Secret to which the user writes a new password after the release is adopted.
     #[serde(rename = "place")]
     pub location: String,
-    /// The rotation note in the catalogue: the steps that a new password needs in addition to the new Secret.
+    /// The catalogue's rotation note: the steps that the user must do besides writing the new password to the Secret.
     #[serde(rename = "besides", skip_serializing_if = "String::is_empty")]
     pub rotation: String,
 }
@@ -58,7 +58,7 @@ pub(crate) fn format(warnings: &[Warning]) -> String {
     if !warnings.is_empty() {
         let _ = writeln!(
             text,
-            "warning: {} passwords are publicly known defaults of upstream's charts. Once a release is adopted, write a new one to:",
+            "warning: {} passwords are publicly known defaults of upstream's charts. After the adoption of a release, write new passwords to its Secrets in this list:",
             warnings.len()
         );
     }
@@ -99,7 +99,7 @@ mod tests {
             &osdpl_core::files::load_catalog(None).unwrap(),
         ));
         let expected = "\
-warning: 4 passwords are publicly known defaults of upstream's charts. Once a release is adopted, write a new one to:
+warning: 4 passwords are publicly known defaults of upstream's charts. After the adoption of a release, write new passwords to its Secrets in this list:
     heat conf.heat.DEFAULT.auth_encryption_key: a Secret referenced by spec.services.heat.credentials.encryption_key (re-encrypt the database first, with heat-manage update_params)
     keystone endpoints.identity.auth.admin.password: Secret own, key admin (keystone's db-sync sets it; the other charts use the old one until they are upgraded)
     keystone endpoints.oslo_db.auth.keystone.password: Secret own, key database (db-init does not change the password of an account that exists; run ALTER USER first)

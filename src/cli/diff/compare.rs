@@ -1,4 +1,4 @@
-//! Compares the record of each release with its desired state.
+//! Compares each release's record in helm with the desired state of the release.
 
 use kube::ResourceExt;
 
@@ -37,7 +37,7 @@ pub(crate) async fn compare_all(
     };
     if preview.refused {
         let messages = report.findings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
-        anyhow::bail!("the resource is refused, so nothing would be done:\n{messages}");
+        anyhow::bail!("the resource is refused, so the operator would change nothing:\n{messages}");
     }
     let secrets: Vec<String> = collect_secrets(&preview.facts).into_iter().map(Into::into).collect();
     report.uncertain = !preview.exact && preview.unknown.iter().any(|unknown| !preview.unwatched.contains(unknown));
@@ -50,7 +50,7 @@ pub(crate) async fn compare_all(
         let key = &decision.key;
         let diff = match preview.desired.releases.get(name).filter(|release| release.key == *key) {
             Some(release) if release.managed => comparison.compare_release(name, release).await?,
-            // osdpl would not change an unmanaged release, so there is nothing to compare.
+            // Do not compare an unmanaged release, because osdpl does not change it.
             Some(_) if !is_being_unmanaged(&decision.step) => {
                 report.unmanaged += 1;
                 continue;
@@ -121,8 +121,8 @@ impl Comparison<'_> {
         if is_same && let Some(why) = diff.unrendered.take() {
             return Ok(Some(ReleaseDiff::new(key, Outcome::Refused { why })));
         }
-        // Another tool created this revision, so its record has no label with the inputs. Do not report the release
-        // only because this label is missing.
+        // If another tool created the newest revision, helm's record lacks the label with the inputs of osdpl. Do not
+        // report a release that differs only by this missing label.
         if is_same && !is_ours(observed) {
             return Ok(None);
         }
@@ -138,7 +138,7 @@ impl Comparison<'_> {
         Ok(Some(diff))
     }
 
-    /// Compares the merged values of the recorded and the desired release, and the two charts.
+    /// Compares the desired release with helm's record of the release: the merged values, and the charts.
     fn compare_values(&self, release: &DesiredRelease, source: &RevisionSource) -> ReleaseDiff {
         let compared = compare_release(release, source);
         let (before, after) = (&compared.before, &compared.after);
@@ -158,10 +158,10 @@ impl Comparison<'_> {
         diff
     }
 
-    /// Adds the objects that differ, if `--manifests` requests them.
+    /// Adds the objects that differ to `diff`, if the user gave `--manifests`.
     ///
-    /// If osdpl can't render the objects, it adds the reason and does not fail, because an unavailable chart must not
-    /// hide the results of other releases.
+    /// If osdpl can't render the objects, this method adds the reason to `diff` and does not fail. An unavailable chart
+    /// must not hide the results of other releases.
     async fn add_objects(
         &self,
         name: &str,

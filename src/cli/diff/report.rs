@@ -27,10 +27,10 @@ pub(crate) struct DiffReport {
     /// Messages about facts that osdpl could not read. Without these facts, the comparison may be wrong.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<String>,
-    /// Whether osdpl could not read a fact. If so, releases that are included in `same` may differ, too.
+    /// Whether osdpl could not read a fact. If so, a release that `same` counts may in truth differ.
     #[serde(skip)]
     pub uncertain: bool,
-    /// Notes for the user, for example about an older resource that takes precedence.
+    /// Notes for the user, for example that an older `OpenStackDeployment` takes precedence over this one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
@@ -66,8 +66,8 @@ pub(crate) enum Outcome {
     Uninstalled,
     /// The release would become unmanaged. Its objects would not change.
     Unmanaged,
-    /// The release would be upgraded. `chart` describes any other difference than values and objects, such as a new
-    /// version of the chart.
+    /// The release would be upgraded. `chart` describes a difference that concerns neither values nor objects, such as
+    /// a new version of the chart.
     Changed {
         #[serde(skip_serializing_if = "Option::is_none")]
         chart: Option<String>,

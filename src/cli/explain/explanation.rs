@@ -35,10 +35,11 @@ pub(crate) struct Query<'a> {
 pub(crate) struct Explanation {
     pub release: String,
     pub path: String,
-    /// The value that helm gets, with secrets replaced; absent if helm gets none, so that the chart's default applies.
+    /// The value that osdpl passes to helm, with secrets replaced; absent if osdpl passes no value for the path.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
-    /// How a parent key keeps helm from using the chart's default: the parent is removed, or its value is not a map.
+    /// If `value` is absent, the reason why helm ignores the chart's default: a parent key is null, or is not a map.
+    /// Absent if helm uses the default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub above: Option<ParentEffect>,
     /// All layers that set the value. The first one is the layer whose value takes effect.
@@ -86,8 +87,8 @@ pub(crate) struct LayerValue {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Chart {
     pub name: String,
-    /// Whether the chart has or reads the key, or accepts any key there. Also true if osdpl does not know the chart's
-    /// keys.
+    /// Whether the key can be correct: the chart has the key, reads it, or accepts any key in its place. Also true if
+    /// osdpl does not know the chart's keys.
     pub known: bool,
     /// Whether the chart has a default for the key; `None` if osdpl does not know that.
     #[serde(skip)]
@@ -147,7 +148,7 @@ impl Query<'_> {
         let Some(trace) = trace(std::slice::from_ref(layer), self.path).pop() else { return Ok(None) };
         let unset = layer.unset.iter().find(|(_, unset)| unset.covers(self.path)).map(|(index, _)| *index);
         let location = self.locations.find(&layer.origin, release, self.path, unset)?;
-        // A layer that sets a parent key to null removes the value.
+        // A layer that sets a parent key of the path to null removes the value at the path.
         let is_removed = matches!(parent_effect(&layer.values, self.path), Some(ParentEffect::Removed));
         let value = trace.value.or(is_removed.then_some(Value::Null)).map(|value| {
             let removed = value.is_null();
@@ -185,7 +186,8 @@ impl Query<'_> {
         (!all.is_empty()).then(|| all.join("; "))
     }
 
-    /// Describes the Secret keys that an expression can read: the keys that the features in the expression reference.
+    /// Describes the keys of Secrets that an expression can read. These are the keys that the features named in the
+    /// expression reference.
     fn secrets(&self, expression: &str) -> Vec<String> {
         if !expression.contains("secret(") {
             return Vec::new();
@@ -214,8 +216,8 @@ impl Query<'_> {
 }
 
 impl Chart {
-    /// Describes a chart whose keys osdpl does not know. If the spec selects another version of the chart than the
-    /// lock, `suffix` names the version.
+    /// Describes a chart whose keys osdpl does not know. If the spec selects a version of the chart that differs from
+    /// the version in the lock, `suffix` names the version in the spec.
     fn unknown(name: String, suffix: &str) -> Self {
         let description = format!("its keys{suffix} are not known here (name its folder with --charts)");
         Self { name, known: true, has_default: None, description, default: None, outline: None }
@@ -251,7 +253,7 @@ fn nodes(entry: &NodeOverride) -> String {
     }
 }
 
-/// Returns the value at a path, with every secret in it replaced.
+/// Returns the value at `path`, and replaces every secret in this value.
 fn redacted_value(all: &values::Values, secret: &[Path], path: &Path) -> Option<Value> {
     let value = values::get(all, path)?;
     let hidden = !value.is_null() && secret.iter().any(|hidden| hidden.covers(path));

@@ -12,13 +12,13 @@ use osdpl_values::{Origin, Path};
 pub(crate) struct LocationFinder<'a> {
     /// The files of the catalogue.
     pub files: &'a Files,
-    /// The `ConfigMap` and key of each catalogue file that an addition contains, by the file's path.
+    /// The `ConfigMap` and key of each file that a `ConfigMap` of the user adds to the catalogue, by the file's path.
     pub added: &'a BTreeMap<String, String>,
-    /// The document of the resource; `None` if the resource comes from the cluster.
+    /// The YAML document of the resource; `None` if the resource comes from the cluster.
     pub document: Option<&'a Document>,
 }
 
-/// The location at which a layer sets a value, and the reason in the catalogue.
+/// The location at which a layer sets a value, and the catalogue's reason and expression for the value.
 #[derive(Debug, Default)]
 pub(crate) struct ValueLocation {
     /// The location at which the layer sets the value: a file, line and field such as
@@ -32,7 +32,7 @@ pub(crate) struct ValueLocation {
 
 impl LocationFinder<'_> {
     /// Returns the location at which the layer with this origin sets `path` in the values of `release`. If the layer
-    /// removes the path, `unset` is the index of the path in the layer's list `unset`.
+    /// removes the value at `path`, `unset` is the index of the entry in the layer's list `unset` that removes it.
     pub(crate) fn find(
         &self,
         origin: &Origin,
@@ -81,16 +81,16 @@ impl LocationFinder<'_> {
     }
 }
 
-/// Returns the field that contains `values` and `unset`: `releases.nova` for `releases.nova.values`. Returns a field
-/// that does not end with `.values` unchanged.
+/// Returns the field without the suffix `.values`: `releases.nova` for `releases.nova.values`. The result is the field
+/// that contains both `values` and `unset`. If the field has no such suffix, returns it unchanged.
 fn parent_field(field: &str) -> &str {
     field.strip_suffix(".values").unwrap_or(field)
 }
 
 /// Returns the keys that lead from the result of [`parent_field`] to the value at `path`.
 ///
-/// If the layer removes the value, `unset` is the index of the path in the layer's list `unset`, and the keys lead to
-/// this entry of the list.
+/// If the layer removes the value, `unset` is the index of an entry in the layer's list `unset`, and the keys lead to
+/// this entry.
 fn keys(path: &Path, unset: Option<usize>) -> Vec<String> {
     match unset {
         Some(index) => vec!["unset".to_owned(), index.to_string()],

@@ -15,13 +15,14 @@ pub(crate) struct Probes {
     /// Whether to probe the APIs of services.
     #[arg(long = "probes", env = "OSDPL_PROBES", value_name = "BOOLEAN", default_value_t = true, action = ArgAction::Set)]
     enabled: bool,
-    /// Seconds between two probes of an API that responds well.
+    /// Seconds between two probes of a healthy API.
     #[arg(long, env = "OSDPL_PROBE_PERIOD", value_name = "SECONDS", default_value_t = PROBE_PERIOD.as_secs(), value_parser = clap::value_parser!(u64).range(1..))]
     probe_period: u64,
     /// Timeout of a probe in seconds.
     #[arg(long, env = "OSDPL_PROBE_TIMEOUT", value_name = "SECONDS", default_value_t = PROBE_TIMEOUT.as_secs(), value_parser = clap::value_parser!(u64).range(1..))]
     probe_timeout: u64,
-    /// PEM certificates to trust in addition to the system's, for internal endpoints with TLS.
+    /// File with PEM certificates of CAs that probes trust in addition to the system's CAs, for internal endpoints with
+    /// TLS.
     #[arg(long, env = "OSDPL_PROBE_CA", value_name = "FILE")]
     probe_ca: Option<PathBuf>,
     /// Send all probes to this address instead of the address of each API.

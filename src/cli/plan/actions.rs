@@ -48,8 +48,8 @@ impl fmt::Display for ActionOutput {
     }
 }
 
-/// Returns the actions that are neither steps of releases nor changes of node labels. The output contains only the name
-/// and the keys of a Secret.
+/// Returns the actions that are neither steps of releases nor changes of node labels. An action on a Secret shows the
+/// Secret's name and keys, but not its contents.
 pub(crate) fn other_actions(preview: &Preview) -> Vec<ActionOutput> {
     let others = preview.actions.iter().filter(|planned| {
         !matches!(planned.action, Action::Release { .. } | Action::LabelNode { .. } | Action::AddFinalizer)
@@ -81,7 +81,7 @@ pub(crate) fn node_labels(preview: &Preview) -> Vec<NodeLabels> {
     now.chain(preview.awaiting_nodes.iter().filter_map(labels(true))).collect()
 }
 
-/// Whether a node gets a label without approval.
+/// Whether the operator adds the label to the node without approval.
 fn is_immediate(preview: &Preview, node: &str, label: &String) -> bool {
     preview.nodes.get(node).is_some_and(|change| change.gains.contains(label))
 }

@@ -76,7 +76,7 @@ pub(crate) struct ReleasePlan {
     pub changes: Vec<Change>,
 }
 
-/// The kind of a release's step: run an action, wait, settle, or nothing.
+/// The kind of a release's step: run an action, wait, settle (become ready), or nothing.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Kind {
@@ -144,8 +144,8 @@ impl PlanReport {
         report
     }
 
-    /// Adds the changes that wait for approval. Adds a note if the status, which the operator wrote, reports other
-    /// changes.
+    /// Adds the changes that wait for approval. If the operator has reported other changes, or none, in the status for
+    /// this spec, adds a note about the difference.
     fn add_approval(
         &mut self,
         deployment: &OpenStackDeployment,
@@ -162,8 +162,8 @@ impl PlanReport {
         let releases = self.awaiting_approval(preview, reported.as_ref().and(status));
         if !releases.is_empty() {
             let hash = preview.exact.then(|| preview.plan.hash.clone());
-            // Without all facts, osdpl can't compute the hash. Use the hash that the operator has reported in the
-            // status.
+            // If osdpl could not read all facts, it can't compute the hash. In this case, use the hash that the
+            // operator has written to the status.
             let hash = hash.or_else(|| reported.clone().flatten());
             if hash.is_none() {
                 self.unknown.push(

@@ -1,4 +1,4 @@
-//! Compares the two clouds that result from different presets.
+//! Compares two clouds, each of which results from its own list of presets.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -11,14 +11,14 @@ use crate::value_change::Change;
 use osdpl_core::desired::{Desired, DesiredRelease, Selection, redact};
 use osdpl_values::{CollectSorted, changed_paths, get};
 
-/// The cloud that results from presets.
+/// The cloud that results from one list of presets.
 pub(crate) struct Cloud {
     pub presets: Vec<String>,
     pub selection: Selection,
     pub desired: Desired,
 }
 
-/// The differences between the clouds of two lists of presets.
+/// The differences between the two clouds.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Comparison {

@@ -1,4 +1,4 @@
-//! Writes the parts of a page about the catalogue's fragments: values as written, with their conditions and reasons.
+//! Writes the sections of a page that show the catalogue's fragments: their values, conditions and reasons.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -12,7 +12,7 @@ const GENERATED: &str = "<!-- Written by `sh deploy/docs/generate`; do not edit.
 /// Returns every page, by its path below the folder of the reference.
 ///
 /// # Errors
-/// Returns an error if [`Reference::describe`] fails. It does not fail for an item of this reference.
+/// Returns an error if [`Reference::describe`] fails, which it never does for an item of this reference.
 pub fn pages(reference: &Reference) -> Result<BTreeMap<String, String>, Error> {
     let mut pages = BTreeMap::new();
     let mut index = format!(
@@ -34,7 +34,7 @@ pub fn pages(reference: &Reference) -> Result<BTreeMap<String, String>, Error> {
     Ok(pages)
 }
 
-/// Escapes `<` outside of code, as in `<service>.example.org`, which would start an HTML tag.
+/// Escapes each `<` outside of code. Unescaped, a text such as `<service>.example.org` would start an HTML tag.
 fn escape_html(page: &str) -> String {
     let mut in_block = false;
     let escaped = page.lines().map(|line| {

@@ -44,7 +44,7 @@ impl Reference {
     }
 
     /// Returns the condition on which a cloud with the preset installs the service. Returns `None` if a release of the
-    /// service has no condition.
+    /// service has no condition, because every such cloud then installs the service.
     fn condition(&self, service: &str) -> Option<String> {
         let releases = &self.services.get(service)?.releases;
         let conditions = releases.values().map(|release| release.when.clone()).collect::<Option<Vec<_>>>()?;

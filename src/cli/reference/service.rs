@@ -121,8 +121,8 @@ impl Reference {
     }
 }
 
-/// The maximum length of a cell with several values, in bytes. If the values are longer, the page lists them below the
-/// table.
+/// The maximum length, in bytes, of a table cell with several values. If the values are longer, the page lists them
+/// below the table.
 const CELL: usize = 100;
 
 /// Formats short properties as a table, and longer properties as lists below the table.

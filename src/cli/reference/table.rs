@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-/// Formats a table. All columns but the last are padded to their widest cell.
+/// Formats a table, and pads each column except the last to its widest cell.
 pub(crate) fn table<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> String {
     let clean = |cell: &str| cell.replace('|', "\\|").split_whitespace().collect::<Vec<_>>().join(" ");
     let all: Vec<[String; N]> =

@@ -21,7 +21,7 @@ const FOLDER: &str = "charts";
 /// The charts that the commands of install.sh install.
 pub(crate) struct Charts<'a> {
     store: Store,
-    /// Whether the user gave charts, so that osdpl copies the archives.
+    /// Whether the user gave charts. If so, osdpl copies their archives; otherwise install.sh names a repository.
     is_local: bool,
     spec: &'a OpenStackDeploymentSpec,
     catalog: &'a Catalog,
@@ -45,7 +45,7 @@ impl<'a> Charts<'a> {
     }
 
     /// Returns the chart of a release. If the user gave charts, checks the chart against the lock, and copies it into
-    /// the folder.
+    /// the output folder.
     pub(crate) async fn of(&self, name: &str, folder: &Folder) -> anyhow::Result<PreparedChart> {
         let request = chart_of_release(&self.store, self.spec, self.catalog, name)
             .with_context(|| format!("the catalogue has no release {name}"))?;

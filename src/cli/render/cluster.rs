@@ -54,7 +54,7 @@ impl Arguments {
 async fn identify_cluster(client: &Client, namespace: String) -> anyhow::Result<ClusterIdentity> {
     let found = Api::<Namespace>::all(client.clone()).get_metadata(&namespace).await;
     let found = found.map_err(readable).with_context(|| {
-        format!("reading the namespace {namespace}, whose UID keeps install.sh from other clusters: you need permission to get it")
+        format!("reading the namespace {namespace}, by whose UID install.sh recognizes the cluster: you need permission to get it")
     })?;
     let uid = found.uid().with_context(|| format!("the namespace {namespace} has no UID"))?;
     Ok(ClusterIdentity { namespace, uid })

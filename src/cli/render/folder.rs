@@ -1,4 +1,4 @@
-//! Writes the output folder of `osdpl render`. Only its owner can access a folder with real credentials.
+//! Writes the output folder of `osdpl render`. If the folder contains real credentials, only its owner can access it.
 
 #![allow(clippy::disallowed_methods, reason = "the command line writes into the folder that its user names")]
 
@@ -33,7 +33,8 @@ impl Folder {
                 if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
                     create_folder(parent)?;
                 }
-                // Use `create`, which fails if another process has created the folder since the check above.
+                // Another process may create the folder after the check above. In this case, `create` fails, unlike
+                // `create_dir_all`.
                 DirBuilder::new().mode(0o700).create(path).with_context(|| format!("creating {}", path.display()))?;
             }
             Err(error) => return Err(error).with_context(|| format!("inspecting {}", path.display())),
@@ -46,7 +47,7 @@ impl Folder {
         Self::open(&self.path.join(name), self.is_private)
     }
 
-    /// Writes a file and replaces an existing one.
+    /// Writes a file, and replaces an existing file of the same name.
     pub(crate) fn write(&self, name: &str, bytes: &[u8], is_program: bool) -> anyhow::Result<()> {
         let path = self.path.join(name);
         let context = || format!("writing {}", path.display());
@@ -56,8 +57,8 @@ impl Folder {
             (false, false) => 0o644,
             (false, true) => 0o755,
         };
-        // Remove an existing file first. Otherwise the file would keep its mode, and osdpl would write through an
-        // existing link.
+        // Remove an existing file or link first. Otherwise the file would keep its old mode, and osdpl would write to
+        // the target of the link.
         self.remove(name)?;
         let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&path).with_context(context)?;
         file.write_all(bytes).with_context(context)
@@ -113,7 +114,7 @@ impl std::fmt::Display for Folder {
 fn check_private(path: &Path, found: &fs::Metadata) -> anyhow::Result<()> {
     let name = path.display();
     if !found.is_dir() {
-        bail!("{name} is not a folder, and real credentials are only written to a folder of your own; name another");
+        bail!("{name} is not a folder; osdpl writes real credentials only to a folder of your own, so name one");
     }
     if found.uid() != rustix::process::geteuid().as_raw() {
         bail!(
@@ -122,7 +123,7 @@ fn check_private(path: &Path, found: &fs::Metadata) -> anyhow::Result<()> {
     }
     if found.mode() & GROUP_AND_OTHERS != 0 {
         bail!(
-            "{name} is accessible to others (its mode is {:o}), and the credentials are real; run chmod 700 {name}",
+            "{name} is accessible to others, who could read the credentials (its mode is {:o}); run chmod 700 {name}",
             found.mode() & 0o777
         );
     }

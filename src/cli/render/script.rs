@@ -41,12 +41,13 @@ const BEGIN: &str = "#!/bin/sh\n# OpenStackDeployment ";
 /// the line in scripts of older versions.
 const MANIFESTS: &str = "# What helm would render stands beside the values, as RELEASE.manifest.yaml.\n";
 
-/// A shell command that unsets the variables with which helm would use another cluster than kubectl.
+/// A shell command that unsets the variables with which helm selects a cluster. If these were set, helm could use
+/// another cluster than kubectl.
 const UNSET_OTHER_CLUSTERS: &str = "unset HELM_KUBEAPISERVER HELM_KUBECONTEXT HELM_KUBETOKEN HELM_KUBECAFILE HELM_KUBEASUSER HELM_KUBEASGROUPS \
                          HELM_KUBEINSECURE_SKIP_TLS_VERIFY HELM_KUBETLS_SERVER_NAME";
 
-/// The cluster from which osdpl read real credentials. The UID of the resource's namespace identifies the cluster:
-/// everyone who can read the credentials can read the namespace.
+/// The identity of the cluster from which osdpl read real credentials: the UID of the resource's namespace. osdpl uses
+/// this namespace because everyone who can read the credentials can also read the namespace.
 pub(crate) struct ClusterIdentity {
     /// The resource's namespace.
     pub namespace: String,
@@ -55,8 +56,8 @@ pub(crate) struct ClusterIdentity {
 }
 
 impl ClusterIdentity {
-    /// Returns shell commands that end install.sh if kubectl selects another cluster. Otherwise install.sh would
-    /// install the credentials and delete Jobs in that cluster.
+    /// Returns shell commands that end install.sh if kubectl selects another cluster. Without these commands,
+    /// install.sh would install the credentials and delete Jobs in the other cluster.
     fn guard(&self) -> String {
         let (namespace, uid) = (word(&self.namespace), word(&self.uid));
         let message = format!(
@@ -70,11 +71,11 @@ impl ClusterIdentity {
     }
 }
 
-/// Removes the files of an earlier run that this run does not overwrite, because they may contain credentials. Returns
-/// the removed releases.
+/// Removes files that an earlier run wrote and that this run will not overwrite, because they may contain credentials.
+/// Returns the names of the releases whose files it removed.
 ///
 /// Then writes a temporary install.sh that installs nothing, but lists the selected releases. If this run fails, the
-/// next run reads this list, and so finds the files that this run wrote.
+/// next run reads the list, and so finds the files of this run.
 ///
 /// # Errors
 /// Returns an error if the run would overwrite a file that osdpl has not written. In this case, the function removes no
@@ -103,7 +104,7 @@ pub(crate) fn clear(folder: &Folder, selected: &[&str], with_manifests: bool) ->
     Ok(removed.into_iter().map(str::to_owned).collect())
 }
 
-/// Returns a script for these releases that only prints that `osdpl render` did not finish.
+/// Returns the temporary install.sh, which lists these releases, but only prints that `osdpl render` did not finish.
 fn unfinished(names: &[&str], with_manifests: bool) -> String {
     let manifests = if with_manifests { MANIFESTS } else { "" };
     let all = word(&format!(" {} ", names.join(" ")));
@@ -116,7 +117,7 @@ pub(crate) fn manifest(name: &str) -> String {
     format!("{name}.manifest.yaml")
 }
 
-/// Returns the names of the releases that an install.sh of osdpl installs, from the text of the script.
+/// Returns the names of the releases that an install.sh lists; `text` is the text of the script.
 fn releases(text: &str) -> impl Iterator<Item = &str> {
     let all = text.lines().find_map(|line| line.strip_prefix("all="));
     let names = all.map(|all| all.trim_matches(['"', '\''])).into_iter().flat_map(str::split_whitespace);

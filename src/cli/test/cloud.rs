@@ -44,7 +44,7 @@ impl Resource {
         Self { object, document: None, is_changed: false }
     }
 
-    /// Returns the other objects of the file.
+    /// Returns the objects in the resource's file other than the resource; empty if the resource has no file.
     fn others(&self) -> &[Value] {
         self.document.as_ref().map_or(&[], |document| document.others.as_slice())
     }
@@ -173,7 +173,7 @@ fn format_finding(finding: &Finding) -> String {
     if finding.field().is_empty() { finding.text() } else { finding.to_string() }
 }
 
-/// Returns the text of the failure if none of the messages contains `part`; `None` if one contains it.
+/// Returns a failure if no message contains `part`; `None` if at least one message contains `part`.
 fn missing_message(expected: &str, part: &str, messages: impl Iterator<Item = String>) -> Option<String> {
     let messages: Vec<String> = messages.collect();
     if messages.iter().any(|text| text.contains(part)) {

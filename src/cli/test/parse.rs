@@ -1,4 +1,4 @@
-//! Parses cases and explains problems with their fields.
+//! Parses test cases, and explains which fields of a case are invalid.
 
 use serde::Deserialize as _;
 use serde_json::Value;
@@ -54,8 +54,8 @@ const EXPECTED: [(&str, FieldType); 11] = [
 
 /// Parses one case of a file that can't be parsed as a whole: the lines from `begin` to before `end`.
 ///
-/// First parses these lines alone as a [`Case`], so that the word `y` in a field for strings is a string. If that
-/// fails, converts `parsed`, which is the case as an untyped value of the whole file. In `parsed`, `y` is a boolean.
+/// First parses only these lines as a [`Case`]: the type tells the parser that the word `y` in a string field is a
+/// string. If that fails, converts `parsed`, the untyped value of the case from the whole file, where `y` is a boolean.
 ///
 /// # Errors
 /// Returns an error if the case is invalid. The error describes the first problem.
@@ -68,16 +68,17 @@ pub(crate) fn case(parsed: &Value, lines: &[&str], (begin, end): (u64, u64)) -> 
     if let Some((keys, problem)) = find_problem(parsed) {
         return Err(CaseProblem { keys, problem });
     }
-    // The case can't be parsed from its lines alone, because it uses YAML anchors of other cases, or shares a line with
-    // another case. So convert the value that results from parsing the whole file.
+    // The lines of the case can't be parsed alone, because the case uses YAML anchors of other cases, or shares a line
+    // with another case. So convert `parsed`.
     Case::deserialize(&with_texts(parsed)).map_err(|error| CaseProblem {
         keys: Vec::new(),
         problem: format!("{}; correct it", redact_literals(&error.to_string())),
     })
 }
 
-/// Returns the index of the line with the dash (`-`) of the case whose first field is on line `begin`. `begin` counts
-/// from 1; if the file has no such line, the result is the number of lines.
+/// Returns the index of the first line of a case: the line with the dash (`-`) at or above the first field of the case.
+///
+/// `begin` is the line number of that first field, counted from 1. If the file has fewer lines, returns their number.
 fn first_line(lines: &[&str], begin: u64) -> usize {
     let index = usize::try_from(begin).unwrap_or(usize::MAX).saturating_sub(1);
     if index >= lines.len() {
@@ -86,10 +87,10 @@ fn first_line(lines: &[&str], begin: u64) -> usize {
     (0..=index).rev().find(|line| lines[*line].trim_start().starts_with('-')).unwrap_or(index)
 }
 
-/// Returns the keys of the first invalid field, and a description of the problem; `None` if all fields are valid.
+/// Returns the keys that lead to the first invalid field, and the problem; `None` if all fields of the case are valid.
 fn find_problem(parsed: &Value) -> Option<(Vec<String>, String)> {
     if !parsed.is_object() {
-        return Some((Vec::new(), "this is not a case; write its fields, each as key: value".into()));
+        return Some((Vec::new(), "this is not a case; write the fields of a case, each as key: value".into()));
     }
     if let Some((field, problem)) = find_field_problem(parsed, &FIELDS) {
         return Some((vec![field], problem));
@@ -124,7 +125,7 @@ impl FieldType {
         let each = |accepts: &dyn Fn(&Value) -> bool| value.as_array().is_some_and(|items| items.iter().all(accepts));
         match self {
             Anything => true,
-            // A list or map must not be null, unlike a string, number or flag.
+            // Lists and maps must not be null. Strings, numbers and flags may be null.
             Texts => each(&is_text),
             Maps => each(&Value::is_object),
             Map => value.is_object(),
@@ -147,8 +148,8 @@ impl FieldType {
     }
 }
 
-/// Returns the case with booleans and numbers in fields for strings converted to strings. YAML parses `y` as a boolean
-/// and `2026.1` as a number.
+/// Returns the case, and converts booleans and numbers in its string fields to strings. Such values occur because YAML
+/// parses `y` as a boolean and `2026.1` as a number.
 fn with_texts(parsed: &Value) -> Value {
     let mut case = parsed.clone();
     convert_texts(&mut case, &FIELDS);

@@ -46,7 +46,7 @@ impl Suite {
         }
         if text.lines().any(|line| line.starts_with("apiVersion:")) {
             bail!(
-                "{name}: this is a Kubernetes object, not a file of cases; name the file of cases, and the resource as `file` in it"
+                "{name}: this is a Kubernetes object, not a file of cases; name a file of cases, whose field `file` names the file of the resource"
             );
         }
         let root = yaml::parse::<LocatedNode>(name, text)?;
@@ -86,7 +86,9 @@ impl Suite {
         match (&case.file, &case.spec) {
             (Some(_), Some(_)) => bail!("{location}: this case has both `file` and `spec`; remove one of the two"),
             (None, None) if self.file.is_none() => {
-                bail!("{location}: this case names no cloud; add `spec`, or `file` here or for all cases at the top")
+                bail!(
+                    "{location}: this case names no cloud; add `spec` or `file` to the case, or `file` at the top for all cases"
+                )
             }
             _ => {}
         }
@@ -109,7 +111,7 @@ impl Suite {
         Ok(())
     }
 
-    /// Returns the location of a case, or of one of its expectations: `values.yaml:12`.
+    /// Returns the location of a case, or of one of its expectations, such as `values.yaml:12`.
     pub(crate) fn location(&self, case: usize, expectation: Option<usize>) -> String {
         let case = case.to_string();
         let number = expectation.map(|number| number.to_string());

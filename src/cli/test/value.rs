@@ -30,7 +30,7 @@ enum Found {
     Unlisted,
     /// Neither a layer nor the chart has a value.
     Nothing,
-    /// No layer sets a value, and the catalogue does not know the chart's keys.
+    /// No layer sets a value, and the catalogue does not contain the chart's keys.
     Unknown,
 }
 
@@ -62,7 +62,7 @@ impl CheckedValue<'_> {
         (!holds).then(|| format!("{name} {path}: expected {expected}, found {}", self.describe(&all)))
     }
 
-    /// Returns the value of a layer, or else the chart's default.
+    /// Returns the value that a layer sets at the path. If no layer sets a value, returns the chart's default.
     fn found(&self) -> Found {
         if let Some(given) = get(&self.release.values, self.path) {
             return Found::Given(given.clone());
@@ -90,7 +90,7 @@ impl CheckedValue<'_> {
     }
 }
 
-/// Compares values as helm does: 1 and 1.0 are the same number.
+/// Whether helm treats the two values as equal. To helm, 1 and 1.0 are the same number.
 fn is_equal(left: &Value, right: &Value) -> bool {
     let plain = |value: &Value| {
         let mut values = Values::from_iter([(String::new(), value.clone())]);

@@ -25,7 +25,7 @@ struct Argument {
 }
 
 impl Inputs {
-    /// Reads files, folders, and standard input for `-`. Files that can't be read become findings.
+    /// Reads the files and folders in `paths`, and standard input for the path `-`. Records which files can't be read.
     pub(crate) fn read(paths: &[PathBuf]) -> Self {
         let mut inputs = Self::default();
         for path in paths {

@@ -1,5 +1,5 @@
-//! Formats findings as SARIF 2.1.0 (OASIS, *Static Analysis Results Interchange Format*), which code review tools show
-//! next to the lines.
+//! Formats findings as SARIF 2.1.0 (OASIS, *Static Analysis Results Interchange Format*). Code review tools read this
+//! format, and show each finding next to its line.
 
 use serde_json::{Value, json};
 

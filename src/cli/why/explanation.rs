@@ -11,8 +11,8 @@ use osdpl_core::observed::{ObservedCronJob, ObservedJob, ReleaseKey, Workload};
 use osdpl_core::plan::{Step, Wait};
 use osdpl_operator::controller::Preview;
 
-/// The explanation why objects are not ready: lines of text, the chains to the root causes, and the objects that the
-/// user should inspect.
+/// An explanation why objects are not ready. It contains lines of text, the chains to the root causes, and the objects
+/// that the user should inspect.
 pub(crate) struct Explanation {
     lines: Vec<String>,
     chains: Vec<Chain>,
@@ -57,7 +57,7 @@ impl Explanation {
         explanation
     }
 
-    /// Explains one subject: releases, workloads, a Job or a `CronJob`.
+    /// Explains why the object that the user named is not ready: releases, workloads, a Job or a `CronJob`.
     pub(crate) fn of_subject(subject: &Subject<'_>, preview: &Preview) -> Self {
         let mut explanation = Self::default();
         match subject {

@@ -1,5 +1,5 @@
-//! Converts the explanation of `osdpl why` to JSON. The guide's page on health describes the keys: new versions may add
-//! keys, but never remove them.
+//! Converts the explanation of `osdpl why` to JSON. The guide's page on health documents the keys for users, so new
+//! versions of osdpl may add keys, but never remove them.
 
 use serde::Serialize;
 

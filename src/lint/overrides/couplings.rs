@@ -25,7 +25,7 @@ struct CoupledValue {
 
 /// Returns a finding for each override that makes two coupled values differ.
 pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
-    // Skip a cloud without layers of the user or of an addition: the check reports only values of such layers.
+    // The check reports only values in layers of the user or of an addition. Skip a cloud that has no such layer.
     if !cloud.layers.values().flatten().any(|layer| cloud.layer_location(&layer.origin).is_some()) {
         return Vec::new();
     }
@@ -40,10 +40,10 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
     cloud.catalog.cross_checks.couplings.iter().flat_map(check_coupling).collect()
 }
 
-/// Returns the server release whose values must equal the values of the release `name`.
+/// Returns the server that the release `name` uses, such as a RabbitMQ server. The values of both must be equal.
 ///
-/// For example, only `nova` uses the server `rabbitmq-nova`, so this release is the server of `nova` and of itself.
-/// Other releases use the shared server `rabbitmq`.
+/// A server is a release, too. For example, `nova` uses the server `rabbitmq-nova`, and all other releases use the
+/// shared server `rabbitmq`. For a server, the function returns the server itself.
 fn server_of<'a>(name: &str, coupling: &'a EqualSetting, cloud: &'a Cloud<'_>) -> &'a str {
     let Some(shared) = &coupling.server else { return "" };
     let own = cloud.layers.keys().find(|other| {
@@ -53,16 +53,16 @@ fn server_of<'a>(name: &str, coupling: &'a EqualSetting, cloud: &'a Cloud<'_>) -
     own.unwrap_or(shared)
 }
 
-/// Returns the values that must be equal, as set for the release `server` and for the releases that use this server.
+/// Returns the values that must be equal: values of the release `server`, and of the releases that use this server.
 ///
-/// If the user or an addition overrides one of these values, the result also contains the chart's default of each path
-/// that no layer sets.
+/// Some of these values may be unset in all layers, so that the chart's default applies. The result contains such
+/// defaults only if the user or an addition overrides at least one of the other values.
 fn coupled_values(coupling: &EqualSetting, server: &str, cloud: &Cloud<'_>) -> Vec<CoupledValue> {
     let mut values_set = Vec::new();
     let mut unset = Vec::new();
     for setting in &coupling.paths {
-        // `values/couplings.yaml` names only the shared server, such as `rabbitmq`. If the release has a server of its
-        // own, use the own server instead.
+        // `values/couplings.yaml` names only the shared server, such as `rabbitmq`. If `server` is a separate
+        // server, such as `rabbitmq-nova`, use `server` instead.
         let with_own_server =
             |release: &str| if coupling.server.as_deref() == Some(release) { server } else { release }.to_owned();
         let coupled_release = setting.release.as_deref().map(with_own_server);
@@ -128,7 +128,9 @@ fn expand(pattern: &Path, values: &Values) -> Vec<Path> {
     keys.map(path).filter(|path| get(values, path).is_some()).collect()
 }
 
-/// Returns a finding for each override that differs from the expected value, or from another value in `values_set`.
+/// Returns a finding for each override in `values_set` that does not have the value that it must have.
+///
+/// If `expected` is given, each override must have this value. Otherwise all values in `values_set` must be equal.
 fn contradictions(coupling: &EqualSetting, values_set: &[CoupledValue], expected: Option<&Value>) -> Vec<Finding> {
     let mut found: BTreeMap<(&Location, &str), Finding> = BTreeMap::new();
     for own in values_set {
@@ -140,8 +142,8 @@ fn contradictions(coupling: &EqualSetting, values_set: &[CoupledValue], expected
             }
             Some(_) => continue,
             None => {
-                // If two overrides contradict each other, report only the one whose location sorts first. The user's
-                // values sort before the values of additions.
+                // If two overrides contradict each other, report only the override whose location sorts first. The
+                // locations of the user's values sort before locations in additions.
                 let is_contradicted = |other: &&CoupledValue| {
                     other.value != own.value && other.location.as_ref().is_none_or(|other| other >= location)
                 };
@@ -155,7 +157,7 @@ fn contradictions(coupling: &EqualSetting, values_set: &[CoupledValue], expected
             "{prefix}{} {contradiction}, but both values must be equal: {}; {remedy}",
             coupling.what, coupling.why
         );
-        // A location in an addition may set values of several releases. Each release gets its own finding.
+        // A value in an addition may apply to several releases. Add one finding for each of these releases.
         let release = location.addition().map_or("", |_| own.release.as_str());
         found
             .entry((location, release))
@@ -164,7 +166,7 @@ fn contradictions(coupling: &EqualSetting, values_set: &[CoupledValue], expected
     found.into_values().collect()
 }
 
-/// Describes a value for a message, unless it is secret.
+/// Returns the text by which messages name a value. The text does not contain a secret value.
 fn describe(coupled: &CoupledValue) -> String {
     if coupled.is_secret { "a secret".into() } else { entry_name(&coupled.value) }
 }

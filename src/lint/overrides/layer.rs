@@ -45,7 +45,7 @@ pub(super) fn check_node_layer(release: &Release<'_>, node_layers: &[Layer], war
     LayerCheck { release, index: lower.len(), layer, below: &below, location, node_layers }.check(warnings);
 }
 
-/// Returns the paths of all maps in a tree that contain the value at `path`.
+/// Returns the paths of the maps above the value at `path`. For `a.b.c`, these are `a` and `a.b`.
 fn parents(path: &Path) -> impl Iterator<Item = Path> {
     let keys = path.keys();
     (1..keys.len()).map(|length| keys[..length].iter().cloned().collect())
@@ -60,9 +60,9 @@ struct LayerCheck<'a> {
     below: &'a Values,
     /// The location of `layer`.
     location: Location,
-    /// The layers of all entries of `spec.nodes.overrides` if `layer` is one of these entries; otherwise empty.
+    /// The layers of all entries of `spec.nodes.overrides`, if `layer` is one of these entries; otherwise empty.
     ///
-    /// If several entries match a node, the values of only one entry may apply to the node.
+    /// [`Self::should_report`] compares the entries with each other.
     node_layers: &'a [Layer],
 }
 
@@ -83,8 +83,8 @@ impl LayerCheck<'_> {
             add(self.location.child(&path), &path, warning.filter(|warning| self.should_report(warning, &path)));
         }
         for (index, path) in &self.layer.unset {
-            // If the entry of `unset` removes a value of the same layer, another finding reports this value. So do not
-            // report that the entry removes nothing.
+            // If `unset` removes a value of the same layer, `removed_again` has already reported the value. So do not
+            // report that `unset` removes nothing.
             let is_own = get(&self.layer.values, path).is_some();
             let warning = self.check_value(path, &Value::Null);
             let warning = warning.filter(|warning| !(is_own && warning.kind == "null-nothing"));
@@ -95,10 +95,11 @@ impl LayerCheck<'_> {
 
     /// Whether to report a warning.
     ///
-    /// A value without effect in this release may have an effect elsewhere. Then the result is false. A value of an
-    /// addition to the catalogue may have an effect in other clouds. A value in an entry of `spec.nodes.overrides` may
-    /// have an effect if another entry sets another value: if both entries match a node, the values of only one entry
-    /// may apply.
+    /// The function rejects a warning about a value without effect in two cases, because the value may have an effect
+    /// elsewhere:
+    /// * The value comes from an addition to the catalogue: the value may have an effect in other clouds.
+    /// * The value is in an entry of `spec.nodes.overrides`, and another entry sets another value: if both entries
+    ///   match a node, the values of only one entry may apply to the node.
     fn should_report(&self, warning: &Warning, path: &Path) -> bool {
         let own = get(&self.layer.values, path);
         let agrees =
@@ -106,10 +107,11 @@ impl LayerCheck<'_> {
         !warning.is_without_effect() || self.location.addition().is_none() && self.node_layers.iter().all(agrees)
     }
 
-    /// Whether the value at a path is intended for the release, because its chart or a lower layer contains the path.
+    /// Whether the user intends the value at `path` for this release.
     ///
-    /// `spec.common` sets values for every release, but only some charts use these values. So for `spec.common`, the
-    /// chart or a lower layer must contain the whole path. For other layers, the first key of the path is enough.
+    /// This is so if the release's chart or a lower layer contains the first key of the path. A value in `spec.common`
+    /// applies to every release, but only some charts use it. So for `spec.common`, the chart or a lower layer must
+    /// contain the whole path.
     fn is_for_release(&self, path: &Path) -> bool {
         let Release { chart_keys, cloud, .. } = self.release;
         if self.location.addition().is_none() && self.location.field.starts_with("spec.common") {
@@ -190,7 +192,7 @@ impl LayerCheck<'_> {
     /// Reports a value that replaces a credential at one path, while other values still contain the original
     /// credential.
     fn credential(&self, path: &Path, value: &Value) -> Option<Warning> {
-        // Ignore a URL: the user wants to replace the whole connection to a server, not only the credential in the URL.
+        // Ignore a URL: the user replaces the whole connection to a server, so the credential may differ on purpose.
         let text = value.as_str().filter(|text| !text.is_empty() && !text.contains("://"))?;
         let trace = trace(&self.release.layers[..self.index], path).into_iter().next()?;
         let replaced = trace.value.as_ref()?.as_str().filter(|replaced| *replaced != text)?;
@@ -226,8 +228,8 @@ impl LayerCheck<'_> {
 
     /// Returns the value in the lower layers that `value` replaces.
     ///
-    /// Returns `None` if `value` corrects the type of an override in a lower layer. In this case `value` has the type
-    /// of the chart's default, and the lower value does not.
+    /// Returns `None` if the lower value is an override of the wrong type, and `value` corrects the type. The right
+    /// type is the type of the chart's default.
     fn replaced_value(&self, path: &Path, value: &Value) -> Option<&Value> {
         let Release { chart_keys, cloud, .. } = self.release;
         let current = get(self.below, path).filter(|current| !current.is_null())?;
@@ -246,8 +248,8 @@ impl LayerCheck<'_> {
         {
             return Some(warning);
         }
-        // If the top-level key is unknown, the rule `unknown-key` reports the null. The caller then drops the warning
-        // from this function, see `is_for_release`.
+        // If the first key of the path is unknown, the rule `unknown-key` reports the null. So in this case `check`
+        // drops the warning that this function returns (see `is_for_release`).
         let removes_nothing =
             value.is_null() && get(self.below, path).is_none() && chart_keys.find(path.keys()).is_none();
         let message =

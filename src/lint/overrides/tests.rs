@@ -18,8 +18,9 @@ const PRESET: &str = "preset: small\ndescription: A small cloud.\nservices: [sto
 const FRONT: &str = "conf: {region: string, password: string, colour: string, workers: number, replicas: number, debug: boolean, opts: {a: string, b: string}, \
                      hosts: list}\nauth: {admin: map}\nmanifests: {job: boolean}\nlabels: map\nname: string\nports: {api: 80}\n";
 
-/// The path in the catalogue of a preset from an addition. [`ADDED_AT`] is the preset's location in the addition.
+/// The catalogue path of the preset `mine`, which comes from an addition.
 const ADDED: &str = "presets/mine.yaml";
+/// The location of the preset `mine` in the addition.
 const ADDED_AT: &str = "ConfigMap openstack/mine, key presets.mine.yaml";
 
 /// Returns the warnings about a spec as `kind field: message`.
@@ -144,7 +145,7 @@ fn reports_values_equal_to_chart_defaults() {
     assert_eq!(
         of_front(json!({"conf": {"workers": 4}})).len(),
         1,
-        "the preset also sets 4, but there is only one warning"
+        "a value that equals both the preset's value and the chart's default causes only one warning"
     );
 }
 

@@ -13,7 +13,7 @@ const NAMED: usize = 5;
 
 /// Reports a value whose type differs from the type of the value that it replaces.
 ///
-/// `replaced` is the value that it replaces. If `replaced` is `None`, the value replaces the default of the chart.
+/// `replaced` is the value in the lower layers that `value` replaces; `None` if `value` replaces the chart's default.
 pub(super) fn check_type(
     path: &Path,
     value: &Value,
@@ -75,8 +75,9 @@ fn default_keys(map: Option<&KeyTree>) -> Vec<String> {
     map.iter().filter(|(_, tree)| tree.has_default()).map(|(key, _)| key.to_string()).collect()
 }
 
-/// Whether the value is a non-empty string that does not start with a number. Other strings may be right in place of a
-/// number: `25%` is a number of pods, and an empty string means no value.
+/// Whether the value is a string that must not replace a number: a non-empty string that does not start with a digit.
+///
+/// Other strings may replace a number: `25%` is a number of pods, and an empty string means no value.
 fn is_word(value: &Value) -> bool {
     value.as_str().is_some_and(|text| {
         !text.is_empty() && !text.trim_start_matches('-').starts_with(|first: char| first.is_ascii_digit())
@@ -98,8 +99,10 @@ fn differ(before: KeyType, after: KeyType, is_file: bool) -> bool {
     }
 }
 
-/// Whether the value is an option that charts write several times or as a list: `{type: multistring, values: [...]}`
-/// (helm-toolkit's `to_oslo_conf`).
+/// Whether the value is a map from which helm-toolkit's `to_oslo_conf` writes one option of a configuration file.
+///
+/// Such a map has the form `{type: multistring, values: [...]}`. The template writes the option once for each value, or
+/// as a list.
 fn is_multi_option(value: &Value) -> bool {
     value.get("type").is_some() && value.get("values").is_some()
 }

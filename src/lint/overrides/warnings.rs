@@ -1,14 +1,16 @@
-//! Combines the warnings of several releases about the same location into one finding. Drops warnings about a value
-//! without effect if the value has an effect in another release.
+//! Combines the warnings of several releases about the same location into one finding.
+//!
+//! A warning may say that a value has no effect in one release. If the value has an effect in another release, the
+//! module drops the warning.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cloud::Location;
 use osdpl_core::finding::Finding;
 
-/// The kinds of warnings about values without effect.
+/// The kinds of warnings that say that a value has no effect.
 ///
-/// osdpl drops such a warning if the value has an effect in at least one release.
+/// osdpl drops a warning of these kinds if the value has an effect in at least one release.
 const WITHOUT_EFFECT: [&str; 3] = ["no-effect", "preset-repeated", "null-nothing"];
 
 /// A warning about one value of one release.
@@ -30,15 +32,16 @@ pub(super) struct Warnings(BTreeMap<Location, Entry>);
 
 #[derive(Default)]
 struct Entry {
-    /// The releases that get the value.
+    /// The releases to which the value applies.
     releases: BTreeSet<String>,
     /// For each kind of warning, its first message and the releases that have the warning.
     by_kind: BTreeMap<&'static str, (String, Vec<String>)>,
 }
 
 impl Warnings {
-    /// Adds the result of checking a value for one of the releases that get the value; `warning` is `None` if the check
-    /// found nothing.
+    /// Adds the result of checking the value at `location` for the release `release`.
+    ///
+    /// `warning` is `None` if the check found nothing.
     pub fn add(&mut self, location: Location, release: &str, warning: Option<Warning>) {
         let entry = self.0.entry(location).or_default();
         entry.releases.insert(release.to_owned());
@@ -47,7 +50,7 @@ impl Warnings {
         }
     }
 
-    /// Returns one finding for each location and each kind of warning about it.
+    /// Returns one finding for each location and each kind of warning about the location.
     pub fn findings(self) -> Vec<Finding> {
         let mut found = Vec::new();
         for (location, Entry { releases, by_kind }) in self.0 {

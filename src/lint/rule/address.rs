@@ -16,7 +16,8 @@ use osdpl_values::expr::network::{self, IpNet, overlap};
 
 /// The keys that features use for lists of permitted clients.
 ///
-/// Networks below these keys may overlap, because such a list only names addresses and assigns none.
+/// A network below one of these keys may overlap other networks: the lists permit existing addresses, but osdpl assigns
+/// no address from the network.
 const ALLOWED: [&str; 4] = ["networkPolicies", "clients", "nodes", "allowed"];
 
 /// Checks that a text is a network with a prefix length, such as `10.244.0.0/16`.
@@ -51,7 +52,9 @@ struct Text<'a> {
     is_allowed: bool,
 }
 
-/// Returns the field, the text and the parsed form of each network in the features, except networks below [`ALLOWED`].
+/// Returns the field, the text and the parsed form of each network in the features.
+///
+/// Leaves out networks below the keys in [`ALLOWED`].
 fn networks(features: &Values) -> Vec<(String, String, IpNet)> {
     let assigned = texts(features).into_iter().filter(|text| !text.is_allowed);
     assigned.filter_map(|Text { field, value, .. }| Some((field, value.to_owned(), network::parse(value)?))).collect()
@@ -120,10 +123,10 @@ fn cluster_networks(cluster_info: &ClusterInfo) -> Vec<(IpNet, &Range)> {
     cluster_info.networks.iter().filter_map(|range| Some((network::parse(&range.cidr)?, range))).collect()
 }
 
-/// Describes one of the networks of the cluster.
+/// Describes one of the networks of the cluster for a message.
 ///
-/// If each node has its own pod network, the description contains no network. Otherwise the message would change
-/// whenever a node is added or removed.
+/// If each node has its own pod network, the description does not contain the network, so that the message stays the
+/// same when a node is added or removed.
 fn describe(range: &Range, cluster_info: &ClusterInfo) -> String {
     if range.is_of_pods && cluster_info.networks.iter().filter(|other| other.is_of_pods).count() > 1 {
         return "a network of the cluster's pods".into();
@@ -169,8 +172,8 @@ fn problem(text: &str) -> Option<String> {
 /// address of that network.
 fn overlaps(features: &Values, written: &Values, cluster_info: &ClusterInfo) -> Vec<Finding> {
     let (mut networks, written) = (networks(features), networks(written));
-    // If the schema refuses a feature, `features` does not contain the feature. Check its networks as the user wrote
-    // them.
+    // `features` does not contain a feature that its schema refuses. `written` contains every feature as the user wrote
+    // it. So take the networks of refused features from `written`.
     let refused = written.iter().filter(|(own, ..)| !networks.iter().any(|(field, ..)| field == own)).cloned();
     let refused: Vec<_> = refused.collect();
     networks.extend(refused);

@@ -24,7 +24,7 @@ pub type SecretTexts = BTreeMap<String, String>;
 /// The result of checking a certificate; [`Self::problems`] returns the problems at a given time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CertificateCheck {
-    /// All problems that do not depend on the time, such as a key that does not match.
+    /// All problems that do not depend on the time, such as a private key that does not match the certificate.
     problems: Vec<String>,
     /// The times at which the certificate and its CA become valid, each with the key in the Secret, such as `ca.crt`.
     from: Vec<(Timestamp, String)>,
@@ -35,7 +35,8 @@ pub struct CertificateCheck {
 impl CertificateCheck {
     /// Returns the problems of the certificate at the time `now`. The texts never contain private key data.
     ///
-    /// The text of a problem does not contain `now`, so that osdpl reports a lasting problem only once.
+    /// The text of a problem does not contain `now`. So the text stays the same while the problem lasts, and osdpl
+    /// reports the problem only once.
     pub fn problems(&self, now: Timestamp) -> Vec<String> {
         let not_yet_valid = self.from.iter().filter(|(from, _)| now < *from);
         let not_yet_valid = not_yet_valid.map(|(from, key)| {
@@ -69,8 +70,8 @@ impl CertificateCheck {
 
 /// Checks the certificates whose Secrets are among the manifests that are applied together with a cloud.
 ///
-/// `namespace` is the namespace of the cloud, and of manifests that name no namespace. The function checks the expiry
-/// of certificates only if `now` is given.
+/// `namespace` is the namespace of the cloud. A manifest without a namespace is in this namespace, too. The function
+/// checks the expiry of certificates only if `now` is given.
 pub(crate) fn check_secrets(
     certificates: &[Certificate],
     namespace: &str,
@@ -96,8 +97,8 @@ pub(crate) fn check_secrets(
 
 /// Checks the certificates in the values of releases.
 ///
-/// Upstream's charts read a certificate from `tls` of an endpoint's `host_fqdn_override`. The findings never contain a
-/// certificate or key.
+/// Upstream's charts read a certificate from `endpoints.*.host_fqdn_override.*.tls` in the values. The findings never
+/// contain a certificate or key.
 pub(super) fn check_values(cloud: &Cloud<'_>, now: Option<Timestamp>) -> BTreeSet<Finding> {
     let mut found = BTreeSet::new();
     for (release, values) in &cloud.values {
@@ -188,7 +189,8 @@ pub fn check_certificate(certificate: &Certificate, texts: &SecretTexts) -> Cert
         check.problems.extend(chain.host_problem(&certificate.hosts));
         check.problems.extend(authorities.as_ref().and_then(|authorities| chain.trust_problem(authorities)));
     }
-    // One valid CA is enough: during the replacement of a CA, the Secret contains the old CA and the new one.
+    // If the Secret contains several CAs, one valid CA is enough: while the user replaces a CA, the Secret contains
+    // both the old CA and the new CA.
     let validities = authorities.iter().map(|authorities| (authorities.latest_validity(), &authorities.name));
     let validities = validities.chain(chain.iter().map(|chain| (chain.validity(authorities.as_ref()), &chain.name)));
     for ((from, until), name) in validities {

@@ -15,8 +15,9 @@ use osdpl_values::{Values, get, leaves_with_key};
 const KEYS: [&str; 4] = ["class_name", "storageClassName", "storage_class", "storageClass"];
 /// The StorageClass in the default values of upstream's charts, used if `spec.storageClass` is unset.
 const DEFAULT: &str = "general";
-/// The class name with which a chart sets no StorageClass, so that the cluster uses its default StorageClass.
+/// The class name in a chart's values that leaves the choice to the cluster.
 ///
+/// With this name, the charts set no StorageClass in a volume claim, so that the cluster uses its default StorageClass.
 /// The charts contain `{{ if ne .Values.volume.class_name "default" }}`.
 const LEFT_TO_CLUSTER: &str = "default";
 
@@ -36,8 +37,9 @@ struct Request {
     is_secret: bool,
 }
 
-/// Returns the requested classes by field: `spec.storageClass`, if a release uses it, and the classes in the user's
-/// values.
+/// Returns the requested StorageClasses, by the field that requests the class.
+///
+/// The fields are `spec.storageClass`, if a release uses its class, and the fields with classes in the user's values.
 fn requested(cloud: &Cloud<'_>) -> BTreeMap<String, Request> {
     let mut requested = BTreeMap::new();
     let is_local = cloud.selection.features.get("storage").is_some_and(|storage| storage["backend"] == "local");
@@ -62,7 +64,7 @@ fn requested(cloud: &Cloud<'_>) -> BTreeMap<String, Request> {
 
 /// Whether a release uses the StorageClass `class` of `spec.storageClass`.
 ///
-/// A class that the user's own values set does not count, because [`requested`] adds this class separately.
+/// The function ignores values that the user sets, because [`requested`] adds the classes in these values separately.
 fn is_used(cloud: &Cloud<'_>, class: &str) -> bool {
     cloud.values.iter().any(|(release, values)| {
         let mut uses =
@@ -95,19 +97,19 @@ fn missing(Request { name: class, is_secret }: &Request, classes: &[Class]) -> O
     ))
 }
 
-/// Whether, with these values, pods on several nodes mount the volume of this claim.
+/// Whether pods on several nodes mount the volume of the claim `shared`, given the final values of its release.
 fn is_shared(shared: &SharedClaim, cloud: &Cloud<'_>, values: &Values) -> bool {
     if shared.unless_false.as_ref().and_then(|path| get(values, path)) == Some(&Value::Bool(false)) {
         return false;
     }
     let Some(when) = &shared.when else { return true };
     let scope = super::values::scope(cloud, std::iter::once(shared.release.as_str()));
-    // osdpl can't evaluate the condition if it reads a value that no layer sets. In this case the chart's default
-    // applies, and with the default, pods on several nodes do not share the claim.
+    // osdpl can't evaluate the condition `when` if `when` reads a value that no layer sets. In this case the value is
+    // the chart's default, and with the chart's default, pods on several nodes do not share the claim.
     when.evaluate_condition(&scope).unwrap_or_default()
 }
 
-/// Reports a claim if pods on several nodes mount its volume, but only one node can mount volumes of its class.
+/// Reports a claim if pods on several nodes mount its volume, but only one node can mount a volume of its StorageClass.
 fn unshared<'a>(cloud: &'a Cloud<'_>, classes: &'a [Class]) -> impl Iterator<Item = Finding> + 'a {
     let tables = &cloud.catalog.cross_checks;
     tables.shared.iter().filter_map(move |shared| {

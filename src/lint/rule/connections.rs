@@ -41,7 +41,7 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Option<Finding> {
 
 /// Returns the maximum number of database connections that each release may open.
 ///
-/// The function counts one connection for a pool whose size the values do not set.
+/// If the values set neither `max_pool_size` nor `max_overflow` for a pool, the function counts one connection for it.
 pub fn count_connections<'a>(pools: &'a [ConnectionPool], values: &BTreeMap<&str, &Values>) -> BTreeMap<&'a str, u64> {
     let mut requested = BTreeMap::new();
     for pool in pools {
@@ -131,11 +131,11 @@ mod tests {
         assert_eq!(
             requested(json!({"conf": {"nova": {"database": {}}}, "pod": pods})),
             Some(3 * 3 * 4),
-            "without sizes, each pool counts as one connection"
+            "a pool counts as one connection if the values do not set its size"
         );
         assert_eq!(requested(json!({})), Some(3 * 4));
         let both = json!({"conf": {"workers": 9, "uwsgi": {"processes": 400}}});
-        assert_eq!(requested(both), Some(401 * 4), "uses the number of workers from the first path that is set");
+        assert_eq!(requested(both), Some(401 * 4), "the first path of `workers` that is set applies");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Checks that each release with servers, such as databases, has at least as many nodes as servers.
 //!
-//! Otherwise some servers stay pending if the values require anti-affinity. Without required anti-affinity, several
-//! servers share a node.
+//! With fewer nodes, some servers stay pending if the values require anti-affinity. If the values do not require
+//! anti-affinity, several servers share a node and fail together.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -43,7 +43,7 @@ enum Effect {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Nodes {
     count: usize,
-    /// Whether osdpl counted the nodes in the spec instead of in the cluster.
+    /// Whether osdpl counted the nodes that the spec lists. If false, osdpl counted nodes of the cluster.
     is_from_spec: bool,
 }
 
@@ -57,10 +57,10 @@ struct Servers {
     count: u64,
 }
 
-/// Returns the node labels for which the operator must count nodes to check a spec: the node selectors of charts, and
-/// the labels of roles.
+/// Returns the node labels by which the check of a spec counts nodes.
 ///
-/// osdpl does not check pods that select their nodes by any other label.
+/// These are the labels by which charts select nodes, and the labels of node roles. The operator must count the nodes
+/// with each of these labels. osdpl does not check pods that select their nodes by any other label.
 pub fn node_labels(spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> BTreeSet<(String, String)> {
     let keys = catalog
         .cross_checks
@@ -74,7 +74,7 @@ pub fn node_labels(spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> BTreeSe
     of_charts.chain(known).chain(own).collect_set()
 }
 
-/// Servers with the same field, label, effect and number of nodes share one message.
+/// The field, label, effect and number of nodes of servers. One message reports all servers with an equal group.
 type Group = (String, (String, String), Effect, Nodes);
 
 /// Reports servers that have too few nodes.
@@ -171,8 +171,8 @@ fn servers(
     };
     let description =
         known.map_or_else(|| format!("pods of {name} of {release}"), |known| format!("{} ({release})", known.what));
-    // If no node has the label, the finding names the field that assigns labels. Otherwise it names the field with the
-    // number of servers.
+    // If no node has the label, the finding names the field that assigns labels. If some nodes have the label, the
+    // finding names the field with the number of servers.
     let field = if nodes.count == 0 { ROLES_FIELD.to_owned() } else { cloud.field(release, path) };
     Some(Servers { field, label, nodes, effect, description, count })
 }

@@ -41,8 +41,8 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
         for (path, value) in leaves_with_key(values, |key| KEYS.contains(&key)) {
             let Some(problem) = describe_problem(&path, value, cloud.is_secret(name, &path)) else { continue };
             let field = cloud.field(name, &path);
-            // If a feature sets the schedule of a release, report only the field of the feature. If several releases
-            // have the same schedule, report it once.
+            // A feature may set the schedule of a release. In this case report only the field of the feature. A
+            // field may set the schedule of several releases. In this case report the field once.
             let is_of_feature = |(feature_field, text, _): &(String, &Value, String)| {
                 *text == value && feature_field.strip_prefix(field.as_str()).is_some_and(|below| below.starts_with('.'))
             };

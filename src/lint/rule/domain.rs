@@ -9,7 +9,7 @@ const PRIVATE: [&str; 4] = ["local", "localhost", "invalid", "onion"];
 /// Checks `spec.publicDomain`, except for its characters, which a CEL rule of the CRD checks.
 pub(super) fn check(spec: &OpenStackDeploymentSpec) -> Vec<Finding> {
     let Some(domain) = &spec.public_domain else { return Vec::new() };
-    // A CEL rule of the CRD already refuses a domain with other characters.
+    // Skip a domain with invalid characters, because a CEL rule of the CRD already refuses it.
     if !domain.chars().all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || "-.".contains(letter)) {
         return Vec::new();
     }

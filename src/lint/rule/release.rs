@@ -16,7 +16,8 @@ const NAMED: usize = 5;
 
 /// Refuses a spec whose OpenStack release differs from the deployed release, and warns about images that the spec pins.
 ///
-/// osdpl refuses every move: databases can't be downgraded, and osdpl does not implement ordered upgrades yet.
+/// osdpl refuses downgrades because databases can't be downgraded, and upgrades because osdpl does not implement
+/// ordered upgrades yet.
 pub(crate) fn check_release_move(deployed: &str, spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Vec<Finding> {
     let target = &spec.openstack_release;
     let Some(release) = catalog.openstack.get(target).filter(|_| deployed != target) else { return Vec::new() };
@@ -93,7 +94,7 @@ fn outdated_tags(values: &Values, target: &str) -> Option<String> {
     }
 }
 
-/// Returns the fields of the spec that pin images of other OpenStack releases, with the keys of these images.
+/// Returns each field of the spec that pins images of another OpenStack release, with a text that names the images.
 fn pinned(spec: &OpenStackDeploymentSpec) -> impl Iterator<Item = (String, String)> {
     let common = [
         ("spec.common", &spec.common.all.values),

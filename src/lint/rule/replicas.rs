@@ -10,14 +10,16 @@ use osdpl_values::{Path, Values, get, leaves};
 
 /// An invalid number of pods.
 pub(super) struct Count {
-    /// The beginning of the message: the path and the release. Empty if the field of the finding contains the path.
+    /// The beginning of the finding's message, which names the path and the release of the number.
+    ///
+    /// Empty if the field of the finding already contains the path.
     prefix: String,
     /// The finding about the invalid number.
     pub finding: Finding,
 }
 
 impl Count {
-    /// Whether `other` reports the same value as this finding, so that the caller can drop `other`.
+    /// Whether `other` reports the same value as `self.finding`, so that the caller can drop `other`.
     pub fn covers(&self, other: &Finding) -> bool {
         other.rule == TYPE_CHANGED && other.field() == self.finding.field() && other.message.starts_with(&self.prefix)
     }

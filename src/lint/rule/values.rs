@@ -1,5 +1,5 @@
-//! Checks the final values of releases against the rules in `values/rules.yaml`, and checks the number of servers that
-//! decide by majority.
+//! Checks the final values of releases against the rules in `values/rules.yaml`. Warns about an even number of servers
+//! that decide by majority.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,9 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
     found.chain(cloud.values.keys().flat_map(|release| even_counts(cloud, release))).collect()
 }
 
-/// Returns the scope for expressions of `values/rules.yaml`: the common scope and the final values of these releases.
+/// Returns the scope in which osdpl evaluates the expressions of `values/rules.yaml`.
+///
+/// The scope contains the variables of the cloud's scope, and `values`: the final values of `releases`.
 pub(super) fn scope<'a>(cloud: &'a Cloud<'_>, releases: impl Iterator<Item = &'a str>) -> Scope<'a> {
     let names: BTreeSet<&str> = releases.collect_set();
     let values =

@@ -11,10 +11,10 @@ use osdpl_core::finding::{CATALOGUE, Finding};
 /// The maximum number of warnings in a response. The API server cuts off warnings after 4096 characters in total.
 const MAX_WARNINGS: usize = 8;
 
-/// The name of the rule about values.
+/// The name of the rule about the final values of releases.
 ///
-/// If a spec violates this rule, a missing addition to the catalogue may be the cause even if the spec uses no name
-/// from the addition, because additions may change values.
+/// A missing addition to the catalogue may cause a violation of this rule, even if the spec uses no name from the
+/// addition, because additions may change values.
 const VALUES: &str = "values";
 
 /// Returns the spec in an `AdmissionReview`.
@@ -47,10 +47,12 @@ impl ReviewInput<'_> {
     /// The response always allows an object that is being deleted, or whose spec does not change. Otherwise a rule of a
     /// new operator version could block the deletion or other changes of an existing cloud.
     ///
-    /// If `is_complete` is false, the catalogue may lack additions. Then an error about an existing cloud becomes a
-    /// warning if a missing addition may be the cause. A missing addition may cause any error about values. It may
-    /// cause an error of the catalogue only if the spec contains an unknown name. The response lists these warnings
-    /// first.
+    /// If `is_complete` is false, the catalogue may lack additions. In this case an error about an existing cloud
+    /// becomes a warning if a missing addition may be the cause:
+    /// * A missing addition may cause every error of the rule `values`.
+    /// * A missing addition may cause an error of the rule `catalogue` only if the spec contains an unknown name.
+    ///
+    /// The response lists the warnings that were errors first.
     pub fn admission(&self, review: &Value, is_complete: bool) -> Value {
         let request = &review["request"];
         let found = self.findings(request);
@@ -94,7 +96,7 @@ impl ReviewInput<'_> {
             Err(error) => {
                 let error = osdpl_values::yaml::redact_literals(&error.to_string());
                 let message = format!(
-                    "the operator can't parse the resource, so it is not validated: {error}; apply the operator's CRD"
+                    "the operator can't parse the resource, so osdpl does not validate the resource: {error}; apply the operator's CRD"
                 );
                 return vec![Finding::warning("schema", "spec", message)];
             }

@@ -22,7 +22,7 @@ const RELEASE: &str = "openstackRelease";
 
 /// A spec without the fields that can't be parsed.
 pub(super) struct ValidFields {
-    /// The parsed fields of the spec; the other fields are unset.
+    /// The spec. A field that can't be parsed is unset.
     pub(super) spec: OpenStackDeploymentSpec,
     /// Whether all fields of the spec could be parsed, except for fields in [`INDEPENDENT`]. If false, findings about
     /// the parsed fields may be wrong.
@@ -75,8 +75,9 @@ impl Schemas {
         let is_reported = |found: &[Finding], field: &str| found.iter().any(|known| known.field() == field);
         let nulls: Vec<Finding> = nulls.into_iter().filter(|null| !is_reported(&found, null.field())).collect();
         found.extend(nulls);
-        // If the object violates the schema, drop errors of CEL rules that only follow from this violation: errors
-        // because a rule can't be evaluated, and errors about a field that another finding reports.
+        // A violation of the schema can cause errors of CEL rules. So if the object violates the schema, drop each
+        // error that says that a rule can't be evaluated. Always drop an error about a field that another finding
+        // reports.
         let violates_schema = found.iter().any(|finding| finding.rule == "schema");
         let errors = Validator::new().validate(schema, &object, None).err().into_iter().flatten();
         let failed = errors.filter(|error| error.kind == ErrorKind::ValidationFailure || !violates_schema);
@@ -181,7 +182,7 @@ mod tests {
         Schemas::new(&Catalog::load(&osdpl_core::testing::files(&[])).unwrap()).unwrap()
     }
 
-    /// Returns the names of the fields that [`Schemas::parse_valid_fields`] parses, and whether these are all fields.
+    /// Returns the names of the fields that [`Schemas::parse_valid_fields`] parses, and the value of `is_complete`.
     fn parsed_fields(spec: &Value) -> Option<(Vec<String>, bool)> {
         let parsed = schemas().parse_valid_fields(&json!({"spec": spec}))?;
         let spec = serde_json::to_value(parsed.spec).unwrap();
@@ -202,7 +203,7 @@ mod tests {
         assert_eq!(
             parsed_fields(&null),
             Some(complete(&["openstackRelease"])),
-            "leaves out a field that is null, as the API server does"
+            "the parsed fields leave out a null, as the API server does, and are complete"
         );
         for field in [json!({"common": {"values": [1]}}), json!({"publicDomain": 5})] {
             let mut spec = json!({"openstackRelease": "2026.1"});
@@ -211,7 +212,7 @@ mod tests {
             assert_eq!(
                 parsed_fields(&spec),
                 Some(only_release),
-                "is not complete without {field}, on which findings about other fields may depend"
+                "the parsed fields are incomplete without {field}: findings about other fields may depend on it"
             );
         }
     }

@@ -61,9 +61,10 @@ const REFERENCES: [(&str, &str); 4] = [
     ("configMapRef", "ConfigMap"),
 ];
 
-/// Returns the hint if the user wrote a reference in the form that containers use, `secretKeyRef: {name: …}`.
+/// Returns a hint if the user wrote a reference to a Secret or `ConfigMap` in the form that containers use.
 ///
-/// In references of osdpl, `name` is a field of the reference itself.
+/// Containers use the form `secretKeyRef: {name: …}`. osdpl's references have no `secretKeyRef`: `name` is a field of
+/// the reference itself.
 fn reference_hint(key: &str, value: &Value, properties: &Map<String, Value>) -> Option<String> {
     let (_, kind) = REFERENCES.iter().find(|(name, _)| *name == key).filter(|_| properties.contains_key("name"))?;
     let own = |field: &str| value[field].as_str().map(|text| format!("{field}: {text}"));
@@ -73,10 +74,11 @@ fn reference_hint(key: &str, value: &Value, properties: &Map<String, Value>) -> 
     Some(format!(", did you mean {{{fields}}} without {key}?"))
 }
 
-/// Whether the finding `reported` makes the finding `missing` superfluous.
+/// Whether the finding `missing` is superfluous, because `reported` describes the same mistake.
 ///
-/// `reported` is about a reference in the form that containers use, `secretKeyRef: {name: …}`. `missing` is about a
-/// required field, such as `name`, which the user wrote inside `secretKeyRef`.
+/// This is so if the user wrote a reference in the form that containers use, `secretKeyRef: {name: …}`. In this case
+/// `reported` says that `secretKeyRef` is unknown. `missing` says that a required field such as `name` is missing, but
+/// the user wrote this field inside `secretKeyRef`.
 pub(super) fn is_explained_by(missing: &Finding, reported: &Finding) -> bool {
     let (field, reference) = (keys_of_field(missing.field()), keys_of_field(reported.field()));
     let (Some((field, above)), Some((reference, sibling))) = (field.split_last(), reference.split_last()) else {

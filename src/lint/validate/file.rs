@@ -1,13 +1,13 @@
-//! Splits files into YAML documents and keeps the lines of their fields.
+//! Splits files into YAML documents, and finds the line of each field of a document.
 
 use serde_json::Value;
 
 use crate::field::keys_of_field;
 use osdpl_values::yaml::{self, LocatedNode};
 
-/// The text that marks a document as an osdpl resource, even if the document is not valid YAML.
+/// The beginning of the `apiVersion` of osdpl's resources. A document with this text counts as a resource.
 const OURS: &str = "osdpl.dev/";
-/// The marker between documents.
+/// The marker that separates the YAML documents of a file.
 const MARKER: &str = "---";
 
 /// One document of a file.
@@ -77,8 +77,9 @@ pub fn split_documents(file: &str, text: &str) -> Vec<Document> {
     found
 }
 
-/// Returns an invalid document if text follows the marker on its line: kubectl refuses such text, and other tools
-/// ignore it.
+/// Returns a document with an error if text other than a comment follows a marker on the line of the marker.
+///
+/// kubectl refuses such text, and other tools ignore it.
 fn text_after_marker(file: &str, before: u64, text: &str) -> Option<Document> {
     let text = text.trim();
     let problem =

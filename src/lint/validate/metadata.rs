@@ -90,9 +90,9 @@ fn is_label(text: &str) -> bool {
     ends.into_iter().all(|end| end.is_some_and(is_end)) && text.chars().all(|letter| is_end(letter) || letter == '-')
 }
 
-/// Returns a warning about a `ConfigMap` that contains an addition, but that no resource references.
+/// Returns a warning if an object is a `ConfigMap` with an addition to the catalogue, and no resource references it.
 ///
-/// `named` contains the names that resources reference.
+/// `named` contains the names of all objects that resources reference.
 pub(super) fn check_unnamed_addition(object: &Value, named: &BTreeSet<String>) -> Option<Finding> {
     let data = object["data"].as_object().filter(|_| object["kind"] == "ConfigMap")?;
     let name = object["metadata"]["name"].as_str().filter(|name| !named.contains(*name))?;

@@ -1,16 +1,17 @@
-//! Reports keys with a null that the API server drops or refuses.
+//! Reports keys whose value is null, if the API server drops or refuses the key.
 //!
-//! Most often the user has commented out the content of such a key.
+//! Most often such a key has no value because the user has commented out the lines below it.
 
 use serde_json::Value;
 
 use osdpl_core::catalog::schema::field_path;
 use osdpl_core::finding::Finding;
 
-/// Removes each key whose null the API server drops or refuses, and returns a finding about each removed key.
+/// Removes each key with a null value that the API server drops or refuses. Returns a finding about each removed key.
 ///
-/// The function keeps two kinds of nulls: nulls in free-form values, because helm reads such a null as "remove the
-/// chart's default", and nulls in lists, because the schema check reports them.
+/// The function keeps two kinds of nulls:
+/// * nulls in free-form values, because helm reads such a null as "remove the chart's default",
+/// * nulls in lists, because the schema check reports such nulls.
 pub(super) fn remove_nulls(schema: &Value, object: &mut Value) -> Vec<Finding> {
     let mut found = Vec::new();
     if let Some(spec) = object.get_mut("spec") {

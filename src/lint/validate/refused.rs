@@ -8,8 +8,7 @@ use osdpl_core::catalog::schema::field_path;
 use osdpl_core::finding::{CATALOGUE, Finding, SourceLine};
 
 impl Report {
-    /// Adds a finding for each problem of the refused additions. The finding names the line of the file with the
-    /// problem.
+    /// Adds a finding for each problem of the refused additions. Each finding names the file and line of the problem.
     pub fn add_refused(&mut self, documents: &[Document], refused: &[RejectedAddition]) {
         for RejectedAddition { source, message } in refused {
             let location = documents.iter().find_map(|document| Some((document, find_field(document, source)?)));
@@ -44,7 +43,9 @@ fn find_field(document: &Document, source: &str) -> Option<String> {
     kinds::objects(&parsed.value).into_iter().find_map(|(field, object)| is_match(object).then_some(field))
 }
 
-/// Splits the message about an addition into its problems. The function joins the lines of a problem.
+/// Splits the message about a refused addition into one text for each problem.
+///
+/// In the message, a problem begins with `key "` and may have several lines. The function joins the lines.
 fn problems(message: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for line in message.lines() {
@@ -66,10 +67,10 @@ fn key(problem: &str) -> Option<(String, Option<u64>)> {
     Some((key.to_owned(), line))
 }
 
-/// Returns the line of the file that contains `field` of the object at `parent`.
+/// Returns the line number in the file of `field` in the object at `parent`.
 ///
-/// If the value of the field is a block of text and `line_in_text` is given, returns the line of the file that contains
-/// this line of the text.
+/// If the value of the field is a block of text and `line_in_text` is given, returns the line number in the file of the
+/// line `line_in_text` of the text.
 fn line(document: &Document, parent: &str, field: &str, line_in_text: Option<u64>) -> u64 {
     let Content::Object(parsed) = &document.content else { return document.before + 1 };
     let dot = if parent.is_empty() || field.is_empty() { "" } else { "." };

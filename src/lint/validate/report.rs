@@ -48,8 +48,10 @@ pub fn manifests(documents: &[Document]) -> Vec<Value> {
     documents.iter().flat_map(objects_of).map(|(_, object)| object.clone()).collect()
 }
 
-/// Validates all documents as if they were applied to the same cluster, so that resources can reference objects of
-/// other documents. `catalog_of` returns the catalogue of a resource, with the additions that it names.
+/// Validates all documents as if the user applied them to the same cluster, so that a resource can reference an object
+/// in another document.
+///
+/// `catalog_of` returns the catalogue for a resource, including the additions that the resource references.
 pub fn report<'a>(
     documents: &[Document],
     catalog_of: &dyn Fn(&Value) -> (&'a Catalog, &'a Schemas),
@@ -120,7 +122,7 @@ fn yaml_finding(document: &Document, error: &yaml::Error) -> Finding {
 
 /// An argument of `osdpl validate`, with its documents.
 pub struct Argument<'a> {
-    /// The argument: a file, a folder, `stdin` for standard input.
+    /// The name of the file or folder, or `stdin` for standard input.
     pub name: String,
     /// The documents in the file or in the files of the folder.
     pub documents: &'a [Document],
@@ -131,18 +133,18 @@ pub struct Argument<'a> {
 }
 
 impl Report {
-    /// Adds a finding for each unreadable file of an argument, and a finding if the argument contains no osdpl
-    /// resource.
+    /// Adds a finding for each unreadable file of an argument. If all files are readable, adds a finding if the
+    /// argument contains no osdpl resource.
     ///
-    /// A file with only Secrets and `ConfigMap`s causes no finding if another argument contains a resource, which can
-    /// reference them.
+    /// An argument with only Secrets and `ConfigMap`s causes no finding if another argument contains a resource,
+    /// because the resource can reference these objects.
     pub fn check_argument(&mut self, argument: &Argument<'_>) {
         for (file, reason) in argument.unread {
             self.findings.push(finding_without_line(file, format!("can't be read: {reason}")));
         }
         let objects: Vec<&Value> = argument.documents.iter().flat_map(objects_of).map(|(_, object)| object).collect();
-        // The report already contains an error about invalid YAML if the user named the file as an argument, or if the
-        // document looks like an osdpl resource.
+        // If the report already contains an error about an invalid document, do not report that there is no resource.
+        // Invalid YAML is an error, not a warning, if the user named the file, or the text looks like a resource.
         let is_reported = |document: &Document| {
             matches!(document.content, Content::Invalid(_)) && (document.is_ours || document.is_named)
         };
@@ -184,7 +186,7 @@ fn describe_missing(argument: &Argument<'_>, values: &[&Value]) -> String {
     )
 }
 
-/// Describes the kinds of the objects that a file contains instead of osdpl resources.
+/// Describes for a message which kinds of objects an argument contains, if it contains no osdpl resource.
 pub fn describe_kinds(values: &[&Value]) -> String {
     let mut kinds: Vec<String> = Vec::new();
     for kind in values.iter().map(|value| describe_kind(value)) {
@@ -247,8 +249,8 @@ impl Location<'_> {
     }
 
     fn validate(&self, object: &Value, names: &BTreeSet<String>, input_of: InputOf<'_>, report: &mut Report) {
-        // Validate an `OpenStackDeployment` without an `apiVersion`, too. One of the findings reports the missing
-        // field.
+        // Validate even an `OpenStackDeployment` without an `apiVersion`. The validation reports that `apiVersion` is
+        // missing.
         let assumed = || kinds::is_deployment(object).then_some(Kind::OpenStackDeployment);
         let Some(kind) = Kind::of(object).or_else(assumed) else {
             self.check_other(object, names, report);

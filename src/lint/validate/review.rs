@@ -12,28 +12,28 @@ use osdpl_core::desired;
 use osdpl_core::finding::Finding;
 use osdpl_core::observed::ClusterInfo;
 
-/// The data with which osdpl validates an object.
+/// The data, except the object itself, that osdpl needs to validate an object.
 #[derive(Clone, Copy)]
 pub struct ReviewInput<'a> {
     /// The catalogue.
     pub catalog: &'a Catalog,
-    /// The schemas of the CRDs, completed with the features of the catalogue.
+    /// The schemas of the CRDs, which include the schemas of the catalogue's features.
     pub schemas: &'a Schemas,
     /// The objects that are applied together with the resource, such as Secrets and `ConfigMap`s that the resource
     /// references.
     pub manifests: &'a [Value],
-    /// The known properties of the cluster, which rules use; empty if there is no cluster.
+    /// The properties of the cluster that rules use, such as its networks; empty if osdpl knows no cluster.
     pub cluster_info: &'a ClusterInfo,
     /// The current time; without it, osdpl does not check the expiry of certificates.
     pub now: Option<Timestamp>,
 }
 
 impl ReviewInput<'_> {
-    /// Validates one object offline. The function uses only the object and the manifests.
+    /// Validates one object without access to a cluster.
     ///
-    /// If the object is a cloud, also returns the evaluation of its spec. An invalid field prevents the evaluation if
-    /// findings about other fields depend on the field. Without the evaluation, osdpl checks only the names in the
-    /// spec.
+    /// Returns the findings and, if the object is a cloud, the evaluation of its spec. If a field is invalid, and
+    /// findings about other fields may depend on this field, the function does not evaluate the spec. In this case the
+    /// function checks only whether the names in the spec exist in the catalogue.
     pub fn review(&self, kind: Kind, object: &Value) -> (Vec<Finding>, Option<Evaluation>) {
         let mut found = self.schemas.check(kind, object);
         if found.is_empty() {
@@ -51,8 +51,8 @@ impl ReviewInput<'_> {
             (None, None) => Vec::new(),
         };
         for finding in findings {
-            // If the catalogue and the schema report an error about the same field, keep only the catalogue's error,
-            // because its message is more helpful. A warning of the catalogue replaces no finding.
+            // If the schema and the catalogue report errors about the same field, keep only the catalogue's error,
+            // because its message is more helpful. A warning of the catalogue does not replace an error of the schema.
             let is_better = finding.level == Level::Error;
             found.retain(|known| {
                 known.field() != finding.field() || !is_better || !(known.rule == "schema" || is_release(known))
@@ -88,7 +88,7 @@ impl ReviewInput<'_> {
         }
     }
 
-    /// Returns the input for the evaluation of this spec, with the name and namespace of the object.
+    /// Returns the input for evaluating `spec`, with the name and namespace of `object`.
     fn input<'b>(&'b self, object: &'b Value, spec: &'b OpenStackDeploymentSpec) -> Input<'b> {
         let defaults = Input::of_spec(spec, self.catalog);
         let metadata = |field: &str| object["metadata"][field].as_str();
@@ -102,8 +102,8 @@ impl ReviewInput<'_> {
 
 /// Whether a finding is the error of the CEL rule about the format of `spec.openstackRelease`.
 ///
-/// If the catalogue reports an error about this field, osdpl drops this finding, because the catalogue's error lists
-/// the available OpenStack releases.
+/// If the catalogue also reports an error about `spec.openstackRelease`, osdpl drops the error of the CEL rule, because
+/// the catalogue's error lists the available OpenStack releases.
 fn is_release(finding: &Finding) -> bool {
     finding.rule == "cel" && finding.field() == "spec.openstackRelease"
 }

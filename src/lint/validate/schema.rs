@@ -9,7 +9,9 @@ use osdpl_core::catalog::schema::{
 use osdpl_core::desired::redact_url_logins;
 use osdpl_core::finding::Finding;
 
-/// Returns all violations of `schema` in `value` at `field`, except for unknown fields, which the rule `field` reports.
+/// Returns a finding for each violation of `schema` in `value`, which is the value of `field`.
+///
+/// Leaves out unknown fields, because the rule `field` reports unknown fields.
 pub(super) fn check(schema: &Value, value: &Value, field: &str) -> Vec<Finding> {
     let found = validate(schema, value, field, Nulls::Dropped);
     let has_wrong_format = |field: &str| {

@@ -1,6 +1,6 @@
-//! Writes objects of Rook: pools, file systems and clients of Ceph, and the Keystone settings of object stores.
+//! Writes Rook's objects: Ceph's pools, file systems and clients, and the Keystone settings of object stores.
 //!
-//! osdpl never deletes these objects, because the data of the cloud and its keys depend on them.
+//! osdpl never deletes an object of Rook, because the cloud's data and Ceph's keys depend on these objects.
 
 mod watch;
 
@@ -22,7 +22,8 @@ pub(super) fn rook_resource(kind: &str) -> ApiResource {
     ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk("ceph.rook.io", "v1", kind), &plural)
 }
 
-/// Describes why the API server refused a request for an object of Rook, with the remedy if Rook is not installed.
+/// Describes why the API server refused a request for an object of Rook. Names the remedy if Rook is not installed or
+/// the operator lacks the permission.
 pub(super) fn describe_refusal(object: &str, status: &Status) -> String {
     if status.code == 404 {
         return format!(
@@ -71,7 +72,8 @@ impl Cluster {
             Api::namespaced_with(self.client.clone(), &store.namespace, &rook_resource(OBJECT_STORE));
         let body = json!({
             "apiVersion": "ceph.rook.io/v1", "kind": OBJECT_STORE, "spec": settings,
-            // Without the uid, the API server would create the store again if it was deleted meanwhile.
+            // With the uid, the API server refuses the request if someone has deleted the store meanwhile. Without the
+            // uid, the API server would create a new store.
             "metadata": {"name": store.name, "uid": uid, "labels": {DEPLOYMENT_LABEL: owner}},
         });
         match api.patch(&store.name, &PatchParams::apply(MANAGER).force(), &Patch::Apply(body)).await {

@@ -1,7 +1,8 @@
 //! Reads the secrets that the cluster already contains when the operator starts.
 //!
-//! The scrubber, which removes secrets from logs, must know these secrets before the first pass. The tasks read logs of
-//! failing Jobs at once, and a pass learns no secrets while the spec is refused or the resource is being deleted.
+//! The scrubber, which removes secrets from logs, must know these secrets before the first pass, for two reasons: the
+//! background tasks read the logs of failing Jobs as soon as the operator starts, and passes teach the scrubber no
+//! secrets while osdpl refuses the spec or the resource is being deleted.
 
 use std::collections::BTreeSet;
 
@@ -22,21 +23,21 @@ use osdpl_core::scrub::collect_secret_scalars;
 use osdpl_values::yaml;
 use osdpl_values::{CollectSorted, Values};
 
-/// The number of Secrets per page of a list.
+/// The maximum number of Secrets in one response, when the operator lists Secrets page by page.
 const PAGE: u32 = 8;
 
-/// The maximum size of the contents of all Secrets with osdpl's label. Without this limit, anyone who can set the label
-/// could use up the operator's memory.
+/// The maximum number of bytes that the operator keeps from the Secrets with osdpl's label. Without this limit, anyone
+/// who can set the label could use up the operator's memory.
 const CAPACITY: usize = 4 << 20;
 
-/// Returns the contents of the Secrets that osdpl wrote in the namespaces of the stored `OpenStackDeployment`s, and of
-/// the Secrets that the specs name. Skips namespaces that are not in `scope`.
+/// Returns the contents of two kinds of Secrets: those that osdpl wrote in the namespaces of the stored
+/// `OpenStackDeployment`s, and those that the specs name. Skips namespaces that are not in `scope`.
 ///
 /// # Errors
 /// Returns an error if a request to the API server fails.
 pub async fn stored_secrets(client: &Client, scope: &Scope) -> Result<BTreeSet<String>, Error> {
-    // Read the resources as dynamic objects. The operator must also start if a resource does not match this version's
-    // CRD.
+    // Read the resources as dynamic objects, because the operator must start even if a resource does not match this
+    // version's CRD.
     let resource = ApiResource::erase::<OpenStackDeployment>(&());
     let deployments: Api<Stored<DynamicObject>> = Api::all_with(client.clone(), &resource);
     let deployments = if_defined(deployments.list(&ListParams::default()).await.map(|list| list.items))?;
@@ -64,7 +65,8 @@ pub async fn stored_secrets(client: &Client, scope: &Scope) -> Result<BTreeSet<S
     Ok(found)
 }
 
-/// Lists Secrets page by page, and returns their contents. Stops when the capacity is used up.
+/// Lists Secrets that osdpl wrote, page by page, and returns their contents. `capacity` is the number of bytes that the
+/// function may still return. The function stops at the first content that exceeds it.
 async fn own_texts(api: &Api<Secret>, mut page: ListParams, capacity: &mut usize) -> kube::Result<Vec<String>> {
     let mut found = Vec::new();
     loop {
@@ -113,7 +115,7 @@ fn if_defined<K>(listed: Result<Vec<K>, kube::Error>) -> Result<Vec<K>, Error> {
 
 /// Returns the secret contents of a Secret that osdpl wrote.
 ///
-/// Of the Keystone settings of an object gateway, only the password is secret. The other settings are common words,
+/// Leaves out the Keystone settings of an object gateway, except for the password. The other settings are common words,
 /// which must stay readable in logs.
 fn own_contents(secret: &Secret) -> Vec<String> {
     let is_public = |key: &str| key == "rgw_keystone_accepted_roles" || key.starts_with("OS_") && key != "OS_PASSWORD";
@@ -122,8 +124,8 @@ fn own_contents(secret: &Secret) -> Vec<String> {
 
 /// Returns the contents of a Secret that a spec names.
 ///
-/// The result contains the contents of the keys that the spec names and of `values.yaml`, the default key for values.
-/// If the Secret has none of these keys, the result contains the contents of all keys.
+/// Returns the contents of the keys that the spec names, and of `values.yaml`, the default key for values. If the
+/// Secret has none of these keys, returns the contents of all its keys.
 fn named_contents(secret: &Secret, spec_texts: &BTreeSet<String>) -> Vec<String> {
     let all: Vec<_> = entries(secret).collect();
     let is_named = |key: &str| key == "values.yaml" || spec_texts.contains(key);
@@ -138,10 +140,11 @@ fn named_contents(secret: &Secret, spec_texts: &BTreeSet<String>) -> Vec<String>
     found
 }
 
-/// Returns all strings in a spec. They include the names of Secrets and of their keys.
+/// Returns all strings in a spec except for the name of Ceph's Secret. A caller compares them with the names of Secrets
+/// and of their keys.
 ///
-/// The result does not contain the name of Ceph's Secret. That Secret also contains addresses, which must stay readable
-/// in logs. The scrubber knows Ceph's keys anyway, because osdpl copies them to its own Secrets.
+/// Ceph's Secret also contains addresses, which must stay readable in logs. The scrubber knows Ceph's keys anyway,
+/// because osdpl copies them to its own Secrets.
 fn spec_texts(spec: &Value) -> BTreeSet<String> {
     let mut spec = spec.clone();
     if let Some(ceph) = spec.pointer_mut("/features/storage/ceph").and_then(Value::as_object_mut) {

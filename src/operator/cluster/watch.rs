@@ -9,7 +9,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 /// Calls `apply` with each event of a watch, until the returned handle is dropped.
 ///
-/// If `apply` returns `true`, because the event changed something, this function notifies `trigger`, which triggers a
+/// `apply` returns whether the event changed the cached data. If so, this function notifies `trigger`, which triggers a
 /// pass.
 pub(super) fn spawn_watch<E: Send + 'static>(
     events: impl Stream<Item = Result<E, watcher::Error>> + Send + 'static,
@@ -27,7 +27,8 @@ pub(super) fn spawn_watch<E: Send + 'static>(
 
 /// Whether the error says that the operator lacks the permission for the watch.
 ///
-/// After any other error, the watch retries, and callers wait for its next attempt.
+/// Without the permission, callers do not wait for the watched objects. After any other error they wait, because the
+/// watch retries.
 pub(super) fn is_forbidden(error: &watcher::Error) -> bool {
     let forbids = |error: &kube::Error| matches!(error, kube::Error::Api(status) if status.is_forbidden());
     match error {

@@ -61,7 +61,8 @@ impl Outcome {
 
     /// Writes a CRD that a release needs, unless the release's namespace could not be created.
     ///
-    /// This function keeps an error in `failed_crds`, so that this pass does not upgrade the release.
+    /// If the write fails, this function stores the error in `failed_crds`, so that this pass does not upgrade the
+    /// release.
     async fn prepare(&mut self, release: &ReleaseKey, write: impl Future<Output = Result<(), Error>>) -> ActionResult {
         match self.check_namespace(&release.namespace) {
             Ok(()) => skipped_if_error(write.await, release, &mut self.failed_crds),
@@ -141,8 +142,8 @@ impl Context {
     /// osdpl must write the status before helm runs, for three reasons:
     ///
     /// * osdpl uninstalls a release without approval only if the status names the release.
-    /// * If the status does not name an addition, osdpl regards the addition as approved.
-    /// * After a restart, osdpl refuses changed content of a chart only if the status has the digest of the chart.
+    /// * osdpl demands approval for a changed addition only if the status has the digest of the addition.
+    /// * After a restart, osdpl refuses a chart with changed content only if the status has the digest of the chart.
     async fn record_trusted(
         &self,
         deployment: &OpenStackDeployment,
@@ -162,7 +163,7 @@ impl Context {
             return Ok(());
         }
         if let Some(resource) = self.cluster.publish_status(deployment, status, Vec::new()).await? {
-            // Keep the time of the last report. Otherwise the rate limit of reports would count this write as a report.
+            // Keep the time of the last report, because the rate limit must not count this write as a report.
             let at = memory.written.as_ref().map_or(Timestamp::UNIX_EPOCH, |written| written.at);
             memory.written = Some(WrittenStatus::new(resource, at));
         }
@@ -297,7 +298,7 @@ impl Context {
     }
 
     /// Removes osdpl's finalizer from the resource, and forgets the cloud's failures, metrics and maintenance settings.
-    /// For an ignored resource, only removes the finalizer.
+    /// If osdpl ignores the resource because of another one, only removes the finalizer.
     async fn finalize(
         &self,
         deployment: &OpenStackDeployment,
@@ -324,7 +325,8 @@ impl Context {
 }
 
 impl Memory {
-    /// Stores the data of a plan that the next pass needs: the data of the decision, and the requested reads.
+    /// Stores what the next pass needs from this plan: the state that the decision keeps, and the reads that the plan
+    /// requests.
     pub(super) fn keep(&mut self, plan: &Plan) {
         self.kept = plan.kept.clone();
         if plan.hold != Some(Hold::Objects) {
@@ -354,7 +356,7 @@ impl Memory {
         self.kept.refused.insert(id, refusal);
     }
 
-    /// Forgets the responses to reads that the plan's actions may have made outdated. Also forgets the uninstalled
+    /// Forgets each response to a read whose data the plan's actions may have changed. Also forgets the uninstalled
     /// releases whose Jobs this pass has deleted.
     fn forget_reads(&mut self, plan: &Plan) {
         let with_jobs = plan.requests.reads.iter().filter_map(|read| match read {
@@ -384,14 +386,14 @@ fn log_actions(plan: &Plan) {
     }
 }
 
-/// Returns the result of an action without which the pass can't continue: an error ends the pass.
+/// Converts the result of an action that the rest of the pass requires. An error ends the pass.
 fn done(result: Result<(), Error>) -> Result<ActionResult, Error> {
     result.map(|()| ActionResult::Done)
 }
 
-/// Treats a failed action as skipped, and stores its error in `failed`.
+/// Converts the result of an action: a failed action counts as skipped, and its error goes to `failed`.
 ///
-/// A later action that needs the same object looks for the error under the key `needed_by`.
+/// `needed_by` is the key of the error. Later actions of this pass that need the missing object find the error there.
 fn skipped_if_error<K: Ord + Clone>(
     result: Result<(), Error>,
     needed_by: &K,
@@ -406,13 +408,13 @@ fn skipped_if_error<K: Ord + Clone>(
     }
 }
 
-/// Treats every error as a refusal, so that the pass continues.
+/// Converts the result of an action: every error counts as a refusal, so that the pass continues.
 fn refused_if_error(result: Result<(), Error>) -> ActionResult {
     result.map_or_else(|error| ActionResult::Refused(error.to_string()), |()| ActionResult::Done)
 }
 
-/// Treats the API server's refusal of a Rook object ([`Error::Object`]) as a refusal of the action. Any other error,
-/// such as a lost connection, ends the pass.
+/// Converts the result of an action on a Rook object: if the API server refuses the object ([`Error::Object`]), the
+/// action counts as refused. Any other error, such as a lost connection, ends the pass.
 fn refused_if_object_error(result: Result<(), Error>) -> Result<ActionResult, Error> {
     match result {
         Err(Error::Object(message)) => Ok(ActionResult::Refused(message)),

@@ -1,7 +1,7 @@
 //! Provides the catalogue that passes use: the operator's own catalogue, with the additions that the resource names.
 //!
-//! The pass refuses the spec if an addition is missing or invalid, or differs from the digest in the spec. Otherwise an
-//! upgrade could remove values that releases have from the addition's earlier content.
+//! The pass refuses the spec if an addition is missing or invalid, or if its content does not have the digest in the
+//! spec. Without this check, an upgrade could remove the values that a release got from the addition's earlier content.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -39,7 +39,7 @@ struct Built {
     catalog: Arc<Catalog>,
     /// The additions that osdpl built the catalogue from.
     additions: Vec<Addition>,
-    /// The result of the build: the additions that the catalogue rejected, or why osdpl could not read its own
+    /// The additions that osdpl did not load because of errors, or (`Err`) why osdpl could not read its own
     /// catalogue.
     rejected: Result<Vec<RejectedAddition>, String>,
 }

@@ -2,8 +2,8 @@
 //!
 //! If the charts come from a folder, the operator checks them for changes after each pass, and periodically. As long as
 //! no file is touched, a check only reads times and sizes. A changed chart has another digest. The upgrade of its
-//! release waits for approval, like every change that no new spec requested. osdpl refuses a changed chart that the
-//! lock forbids.
+//! release waits for approval, like every change that no new spec requested. osdpl refuses a changed chart if its
+//! digest differs from the digest in the chart lock (`values/lock.yaml`).
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
@@ -168,8 +168,8 @@ impl ChartSource {
     }
 }
 
-/// Returns a [`Charts`] that only says whether the store takes charts from a folder, and which charts its lock
-/// contains.
+/// Returns a [`Charts`] without chart contents. It only says whether the store takes charts from a folder, and which
+/// charts the store's lock contains.
 fn origin(store: &Store) -> Charts {
     let folder = matches!(store.source(), Source::Folder(_));
     Charts { folder, locked: store.lock().charts.keys().cloned().collect_set(), ..Charts::default() }
@@ -256,7 +256,7 @@ impl Shared {
     }
 }
 
-/// Converts a panic while a chart is read into an error.
+/// Waits until a chart is read. If reading the chart panics, returns an error.
 ///
 /// Nothing else notices a panic of the task that reads the chart. Without this function, the chart would stay pending.
 async fn catch_panic<T>(reading: impl Future<Output = Result<T, Error>>, chart: &str) -> Result<T, Blocked> {

@@ -16,14 +16,15 @@ use osdpl_decide::{Kept, Read, Responses};
 /// affects it.
 #[derive(Default)]
 pub(super) struct Memory {
-    /// The last failed helm operation of each release; osdpl removes it when an operation of the release succeeds. The
-    /// backoff and the status use these failures. helm's records contain neither failed uninstalls nor the causes of
-    /// failures. After a restart, osdpl retries at once, and the backoff starts again.
+    /// The last failed helm operation of each release, for the backoff and the status. osdpl removes the entry when an
+    /// operation of the release succeeds. helm's records can't replace this map, because they contain neither failed
+    /// uninstalls nor the causes of failures. After a restart, osdpl retries at once, and the backoff starts again.
     pub(super) failures: BTreeMap<ReleaseKey, Failed>,
-    /// The repairs of drift, to limit their rate. After a restart, osdpl may repair a release once more than allowed.
+    /// The repairs of drift in each release, which osdpl counts to limit their rate. After a restart, osdpl may repair
+    /// a release once more than allowed.
     pub(super) repairs: BTreeMap<ReleaseKey, Repaired>,
-    /// The finished helm processes whose results the watch on records has not reported yet. Without these results, a
-    /// plan would use the older records and run helm again. After a restart, the watch lists all records.
+    /// The finished helm processes whose new records the watch has not reported yet. Without this map, a plan would see
+    /// only the older records and run helm again. After a restart, the watch lists all records.
     pub(super) unobserved: BTreeMap<ReleaseKey, UnobservedResult>,
     /// The outcomes of finished helm processes whose records osdpl could not read. The next pass reads the records
     /// again. After a restart, the watch lists all records.
@@ -40,12 +41,12 @@ pub(super) struct Memory {
     pub(super) responses: Responses,
     /// The state that a decision keeps for the next decision; [`Kept`] documents each field.
     pub(super) kept: Kept,
-    /// All known secrets, which the scrubber removes from logs. The value is `None` while the facts of the plan contain
-    /// the secret. Afterwards, it is the time of the first pass whose facts lacked the secret. osdpl keeps a secret as
-    /// long as a log may still show it. After a restart, osdpl begins with the secrets in the cluster.
+    /// All known secrets, which the scrubber removes from logs. The map's value is `None` while the facts of the plan
+    /// contain the secret. Afterwards, the value is the time of the first pass whose facts lacked the secret. osdpl
+    /// keeps a secret as long as a log may show it. After a restart, osdpl begins with the secrets in the cluster.
     pub(super) secrets: BTreeMap<String, Option<Timestamp>>,
-    /// The digest of the secrets that the scrubber knows, so that osdpl replaces the scrubber only if the secrets
-    /// change. After a restart, osdpl replaces the scrubber once.
+    /// The digest of the secrets that the scrubber knows. osdpl replaces the scrubber only if this digest has changed.
+    /// After a restart, osdpl replaces the scrubber once.
     pub(super) scrubber_digest: String,
     /// The last status that osdpl wrote, kept because the watch on the resource may lag. After a restart, osdpl reads
     /// the status from the resource.
@@ -84,7 +85,7 @@ impl UnobservedResult {
 pub(super) struct WrittenStatus {
     /// The time when osdpl wrote the status.
     pub(super) at: Timestamp,
-    /// The resource after the write; `None` once the watch has reported it.
+    /// The resource with the written status; `None` once the watch has reported this version of the resource.
     resource: Option<OpenStackDeployment>,
 }
 
@@ -93,7 +94,7 @@ impl WrittenStatus {
         Self { at, resource: Some(resource) }
     }
 
-    /// Returns the resource that osdpl wrote, if `watched` is an older version of it.
+    /// Returns the resource with the written status, if `watched` is an older version of the resource.
     pub(super) fn newer_than(&mut self, watched: &OpenStackDeployment) -> Option<OpenStackDeployment> {
         let is_same = |resource: &&OpenStackDeployment| resource.uid() == watched.uid();
         if self.resource.as_ref().filter(is_same).is_some_and(|resource| !is_older(watched, resource)) {

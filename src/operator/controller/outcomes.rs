@@ -162,7 +162,8 @@ impl Memory {
         let retry = now.checked_add(RETRY_DELAY).ok();
         let unread = self.unread.first().and(retry);
         let rereads = self.unobserved.values().filter_map(|waiting| waiting.read_at.checked_add(REREAD_DELAY).ok());
-        // If a record is still overdue, this pass could not read it. So its next read waits for the retry delay.
+        // If the time for a read has already come, this pass tried the read and failed. So the next pass tries it only
+        // after the retry delay.
         let reread = rereads.min().map(|at| at.max(retry.unwrap_or(now)));
         unread.into_iter().chain(reread).min()
     }
@@ -177,7 +178,7 @@ impl Memory {
         self.failures.insert(key.clone(), failed);
     }
 
-    /// Counts the failure of a release's step that failed before helm started.
+    /// Counts a failure of a release that happened before osdpl started helm.
     pub(super) fn count_step_failure(
         &mut self,
         key: &ReleaseKey,
@@ -227,7 +228,7 @@ fn required_fix(failure: Option<&Failure>, has_record: bool) -> RetryCondition {
     }
 }
 
-/// Returns the remedy for a failure; `None` if a later retry alone can succeed.
+/// Returns the remedy for a failure; `None` if a later retry can succeed without a change by the user.
 fn advice(outcome: &Outcome, fix: RetryCondition, claims: &[Claim]) -> Option<String> {
     let retry = format!("annotate the resource with {}=<release> to retry soon", osdpl_core::api::REPAIR);
     match (fix, outcome.failure.as_ref()) {

@@ -44,8 +44,8 @@ impl PassFailure {
     /// Sets the metric of the cloud to not ready if passes fail for longer than the grace period.
     ///
     /// The metric changes even if the status can't be written. `cloud` is the name of the resource, which is also the
-    /// label of the metric. It is `None` if osdpl ignores the resource because of an older one, which may own the
-    /// metric of that name.
+    /// label of the metric. `cloud` is `None` if osdpl ignores this resource because an older one exists: the older one
+    /// may have the same name, and then the metric is about the older one.
     fn update_metrics(&self, now: Timestamp, cloud: Option<&str>, metrics: &Metrics) {
         if let Some(cloud) = cloud.filter(|_| self.is_lasting(now)) {
             metrics.set_not_ready(cloud);

@@ -72,8 +72,8 @@ pub struct Preview {
     pub restarts: BTreeMap<String, String>,
     /// Whether osdpl refuses the spec because of an error.
     pub refused: bool,
-    /// Whether [`plan::Plan::hash`] equals the target hash that the operator computes, because the preview made no
-    /// assumptions about inputs.
+    /// Whether [`plan::Plan::hash`] equals the target hash that the operator computes. The hashes may differ if the
+    /// preview lacks data.
     pub exact: bool,
     /// The facts that the preview could not determine, one line each.
     pub unknown: Vec<String>,
@@ -149,8 +149,8 @@ pub async fn preview(
 /// Whether the preview's plan has the same target hash as the operator's plan.
 fn is_exact(snapshot: &Snapshot, deployment: &OpenStackDeployment) -> bool {
     let has_guesses = snapshot.assumed.as_ref().is_some_and(|assumed| !assumed.guessed.is_empty());
-    // The hash depends on the labels that nodes lose. So if the cloud has ever had roles, the hash is exact only if
-    // osdpl knows the nodes.
+    // The hash depends on the labels that osdpl would remove from nodes. So if the spec or the status contains roles of
+    // nodes, the hash is exact only if osdpl knows the nodes.
     let had_roles = deployment.status.as_ref().is_some_and(|status| !status.roles.is_empty());
     let needs_nodes = had_roles || !deployment.spec.nodes.roles.is_empty();
     !has_guesses && (snapshot.nodes.is_some() || !needs_nodes)
@@ -170,7 +170,7 @@ struct Planner<'a> {
     /// The Secrets with credentials that the operator would store, with predictable values instead of random ones.
     simulated_secrets: BTreeMap<ReleaseKey, Arc<Secret>>,
     responses: Responses,
-    /// The existing namespaces of the resource's releases, and the namespaces that are being deleted.
+    /// Which of the namespaces of the resource and its releases exist, and which of them are being deleted.
     namespaces: Namespaces,
 }
 
@@ -275,7 +275,7 @@ impl<'a> Planner<'a> {
                 && host.parse::<std::net::IpAddr>().is_err()
             {
                 let response = Response::Addresses(Err(format!(
-                    "this command does not resolve {host}, because the name servers of the operator may differ"
+                    "this command does not resolve {host}, because the operator's name servers may answer differently"
                 )));
                 self.responses.insert(read.clone(), Received { response, at: super::now(), fresh: true });
                 continue;
@@ -326,8 +326,8 @@ impl<'a> Planner<'a> {
     }
 }
 
-/// If the API server refused a read, adds the missing fact to `unknown`, and changes the response so that the plan is
-/// made without the fact.
+/// If the API server refused a read, adds the missing fact to `unknown`. If the read concerns CRDs, also replaces the
+/// error by an empty response, so that the plan is made without the fact.
 fn report_refusal(response: &mut Response, unknown: &mut Vec<String>) {
     let fact = match response {
         Response::Networks(Err(error)) => format!("whether networks overlap the networks of Services: {error}"),
@@ -363,7 +363,7 @@ fn label_changes(actions: &[Planned], snapshot: &Snapshot, plan: &Plan) -> BTree
     if plan.refused { BTreeMap::new() } else { node_changes(actions, Approval::NotNeeded) }
 }
 
-/// Returns the changes of node labels in the actions whose state of approval is `approval`.
+/// Returns the changes of labels for each node, from the actions whose approval state is `approval`.
 fn node_changes(actions: &[Planned], approval: Approval) -> BTreeMap<String, LabelChange> {
     let labels =
         actions.iter().filter(|planned| planned.approval == approval).filter_map(|planned| match &planned.action {
@@ -380,8 +380,8 @@ fn ceph_values(catalog: &Catalog, selection: &Selection, facts: &Facts) -> BTree
     releases.map(|(name, known)| (name.clone(), (catalog.ceph_paths(name), known.source()))).collect_map()
 }
 
-/// Returns the namespace of the resource, and the namespaces of its releases: the desired releases, and the releases
-/// that the status or the spec names.
+/// Returns the namespace of the resource, and the namespaces of all its releases: the releases that the spec selects,
+/// and those that the spec or the status names.
 fn namespaces(deployment: &OpenStackDeployment, selection: &Selection) -> BTreeSet<String> {
     let children = deployment.status.iter().flat_map(|status| status.children.keys());
     let children: BTreeSet<&String> = children.collect_set();

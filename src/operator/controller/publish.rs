@@ -18,10 +18,10 @@ use osdpl_core::rollout;
 use osdpl_core::status::{Report, report};
 use osdpl_decide::Plan;
 
-/// The minimum time between two writes of the status if only details have changed.
+/// The minimum time between two writes of the status if only details have changed (see [`is_significant`]).
 ///
-/// During an installation every pass changes details. A write of a large status costs the API server more than a pass
-/// costs the operator, and the pass waits for the write.
+/// During an installation, each pass changes details of the status. Writing a large status costs the API server more
+/// than the whole pass costs the operator. Besides, the pass waits for the write.
 const WRITE_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Context {
@@ -72,15 +72,15 @@ impl Context {
             }
         }
         self.forget_secrets(plan, memory);
-        // Set the metrics only after a successful write. After a failed write, the pass fails, and `pass_failures` sets
-        // them.
+        // Set the metrics only after a successful write. If the write fails, the pass fails, and `pass_failures` sets the
+        // metrics.
         self.metrics.set_cloud(&deployment.name_any(), state);
         Ok(None)
     }
 }
 
-/// Returns the inputs of the status. `releases` is the plan of the releases after this pass has started helm, and
-/// `helm` the version of helm.
+/// Collects the data that the status is made from. `releases` is the plan of the releases, updated with the helm
+/// processes that this pass has started. `helm` is the version of helm.
 fn report_inputs<'a>(
     deployment: &'a OpenStackDeployment,
     plan: &'a Plan,
@@ -133,8 +133,8 @@ fn cloud_state(status: &OpenStackDeploymentStatus, plan: &plan::Plan, running: u
     }
 }
 
-/// Whether two statuses differ in fields that programs wait for: the observed generation, and the conditions without
-/// their messages.
+/// Whether two statuses differ in fields that other programs wait for. These are the observed generation, and the
+/// conditions without their messages.
 fn is_significant(before: Option<&OpenStackDeploymentStatus>, after: &OpenStackDeploymentStatus) -> bool {
     let conditions = |status: &OpenStackDeploymentStatus| -> Vec<(String, String, String)> {
         let fields =

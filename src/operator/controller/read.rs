@@ -20,11 +20,11 @@ use osdpl_core::finding::Finding;
 use osdpl_core::observed::{Observed, ReleaseKey, RunningHelm};
 use osdpl_decide::{Charts, Helm, Kept, RENDER_LIMIT, Read, Received, Responses, Snapshot};
 
-/// The text in [`Memory::started`] that marks an uninstall without hooks. For an upgrade, the map contains the digest
-/// of its inputs; an uninstall has no inputs.
+/// The text in [`Memory::started`] that marks an uninstall without hooks. For an upgrade, that map contains the digest
+/// of the upgrade's inputs. An uninstall has no inputs, so its entry can contain this text.
 pub(super) const SKIPPED_HOOKS: &str = "--no-hooks";
 
-/// The data of a snapshot that comes neither from the tasks nor from the watches.
+/// The data of a snapshot that the caller provides. The rest comes from the tasks and the watches.
 pub(super) struct SnapshotInputs {
     pub(super) deployment: OpenStackDeployment,
     pub(super) catalog: Arc<Catalog>,
@@ -34,8 +34,8 @@ pub(super) struct SnapshotInputs {
 
 /// Returns a snapshot with the objects that tasks and watches have cached.
 ///
-/// The caller adds helm's state, charts, responses to one-off reads, and the data that the operator keeps between
-/// passes.
+/// The snapshot is incomplete: the caller adds helm's state, charts, responses to one-off reads, and the data that the
+/// operator keeps between passes.
 pub(super) fn snapshot(
     inputs: SnapshotInputs,
     observation: &Observation,
@@ -83,7 +83,7 @@ pub(super) fn snapshot(
     }
 }
 
-/// Executes the reads that the last plan requested, except for those whose `known` responses are still valid.
+/// Executes the reads that the last plan requested. Skips each read whose response in `known` is still valid.
 ///
 /// # Errors
 /// Returns an error if a read fails and the plan requires its response.

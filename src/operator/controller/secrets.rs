@@ -24,11 +24,12 @@ use osdpl_core::scrub::Scrubber;
 /// The log of a finished Job may still show the secret.
 const RETENTION: SignedDuration = SignedDuration::from_hours(7 * 24);
 
-/// The maximum time between two reads of the stored secrets by a standby, because no watch reports changes of the
-/// Secrets that users provide.
+/// How often a standby (an operator process without the Lease) reads the stored secrets even without a reported change.
+///
+/// The regular reads are necessary because no watch reports changes of the Secrets that users provide.
 const STANDBY_REFRESH: Duration = Duration::from_secs(30);
 
-/// How long a standby collects changes of Secrets before it reads them together.
+/// How long a standby waits for further changes after a Secret has changed. Then it reads all Secrets together.
 const STANDBY_DEBOUNCE: Duration = Duration::from_millis(200);
 
 impl Context {
@@ -40,7 +41,7 @@ impl Context {
     pub(super) async fn follow_stored_secrets(&self) {
         let mut changes = self.cluster.own_secret_changes().boxed();
         loop {
-            // Read the secrets after a change, and also after the timeout. So ignore which of the two has happened.
+            // Wait for a change or the timeout. Ignore which of the two has happened, because both lead to a read.
             let _ = tokio::time::timeout(STANDBY_REFRESH, changes.next()).await;
             // Wait for further changes, so that one read covers all of them.
             tokio::time::sleep(STANDBY_DEBOUNCE).await;
@@ -99,8 +100,8 @@ impl Context {
 
 /// Whether all workloads run with the inputs of the plan, and none with older inputs.
 ///
-/// Pods that were not restarted yet, releases that wait for their uninstall, and unmanaged releases may still print
-/// older secrets.
+/// Three kinds of pods may still print older secrets: pods that were not restarted yet, and pods of releases that wait
+/// for their uninstall or that osdpl does not manage.
 fn is_settled(desired: &Desired, observed: &Observed, plan: &Plan, rollouts: &Rollouts) -> bool {
     let is_installed =
         |key: &ReleaseKey| observed.releases.get(key).is_some_and(|existing| existing.status != Status::Uninstalled);
@@ -117,8 +118,8 @@ impl Memory {
     /// Adds the secrets of the facts. For each known secret that the facts do not contain, stores the time of the first
     /// pass without the secret.
     ///
-    /// The retention of a secret begins at this time, because the last pass whose facts contained the secret may be
-    /// weeks older.
+    /// The retention of a secret begins at this time, and not at the last pass with the secret, which may be weeks
+    /// earlier.
     fn learn_secrets(&mut self, facts: &Facts, now: Timestamp) {
         for missing_since in self.secrets.values_mut() {
             missing_since.get_or_insert(now);
@@ -136,7 +137,8 @@ impl Memory {
     }
 }
 
-/// Returns all secrets of the facts: credentials, Ceph's keys, values of features, and all scalars from Secrets.
+/// Returns all secrets of the facts: credentials, the contents of Secrets that features name, Ceph's keys, and all
+/// scalars in Secrets with values.
 pub fn collect_secrets(facts: &Facts) -> Vec<Cow<'_, str>> {
     let credentials = facts.credentials.values().flat_map(BTreeMap::values);
     let named = facts.secrets.values().flatten();
@@ -189,7 +191,7 @@ mod tests {
         assert_eq!(
             known(&memory),
             ["hunter2"],
-            "the week begins with the first pass whose facts do not contain the secret"
+            "the retention begins with the first pass whose facts do not contain the secret"
         );
         memory.forget_secrets(at(568));
         assert_eq!(known(&memory), [""; 0]);

@@ -60,8 +60,9 @@ impl Context {
     /// Returns why the webhook refuses the deletion of a resource; `None` if it admits the deletion.
     ///
     /// The webhook refuses the deletion while Nova reports instances, or while osdpl can't query Nova. It always admits
-    /// the deletion of a cloud without a deployed Nova, and of a resource in a namespace that is being deleted. A
-    /// standby queries Nova, too, because the API server may send its request to any of the operator's pods.
+    /// the deletion of a cloud without a deployed Nova, of a resource in a namespace that is being deleted, and of a
+    /// resource with a person's consent ([`may_delete_instances`]). A standby queries Nova, too, because the API server
+    /// may send its request to any pod of the operator.
     pub async fn deletion_obstacle(
         &self,
         deployment: &OpenStackDeployment,
@@ -82,8 +83,8 @@ impl Context {
         let setting = self.setting.borrow().clone();
         let access = match setting.as_ref().map(|setting| setting.nova()) {
             Some(access) => access.cloned().map_err(str::to_owned),
-            // Only the active operator has the access from its last plan. A standby makes no plans, so it reads the
-            // records.
+            // Only the active operator knows Nova's URLs and credentials from its last plan. A standby makes no plans,
+            // so it reads them from the release records.
             None => self.recorded_access(deployment, &catalog).await,
         };
         let found = match access {
@@ -97,8 +98,8 @@ impl Context {
         Some(advise(&problem, deployment))
     }
 
-    /// Returns the URLs and the credentials to query Nova, from the release records; an error says why they are
-    /// missing.
+    /// Returns the URLs and the credentials for queries of Nova, from the release records. An error says why they can't
+    /// be determined.
     async fn recorded_access(&self, deployment: &OpenStackDeployment, catalog: &Catalog) -> Result<Access, String> {
         if !self.tasks.is_ready() {
             return Err("this operator has not read the cluster yet; try again".to_owned());

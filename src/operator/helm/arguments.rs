@@ -16,7 +16,7 @@ use osdpl_core::release::{
 /// How many revisions of a release helm keeps.
 ///
 /// The number is low, because each upgrade reads the records of all revisions three times. When helm deletes old
-/// records, it keeps that of the last deployed revision, so a rollback always has a target.
+/// records, it keeps the record of the last deployed revision, so a rollback always has a target.
 pub(crate) const HISTORY_MAX: u32 = 3;
 
 /// An operation that helm executes on a release.
@@ -55,7 +55,7 @@ pub enum ApplyMode {
 /// One run of `helm upgrade --install`.
 #[derive(Clone)]
 pub struct Upgrade {
-    /// A packaged chart on disk with its dependencies. helm accesses no repository.
+    /// The path of the packaged chart. The package contains the chart's dependencies, so helm accesses no repository.
     pub chart: PathBuf,
     /// The values, including secrets. helm gets them only on its stdin.
     pub values: Value,
@@ -72,8 +72,8 @@ pub struct Upgrade {
     /// The digest of the values that running instances depend on, for [`INSTANCES_LABEL`]; `None` for a release without
     /// such values.
     pub instances: Option<String>,
-    /// The digest of how the chart splits the release's `DaemonSets`, for [`SPLIT_LABEL`]; `None` if it splits none.
-    /// The chart splits a `DaemonSet` if some nodes have values of their own.
+    /// The digest of the way in which the chart renders one `DaemonSet` as several, so that values can differ between
+    /// nodes; for [`SPLIT_LABEL`]. The digest is `None` if the chart can't split `DaemonSets`.
     pub split: Option<String>,
     /// The chart of the release, for [`CHART_LABEL`]; `None` if unknown.
     pub chart_identity: Option<ChartIdentity>,
@@ -84,7 +84,7 @@ pub struct Upgrade {
 /// The arguments that name a chart on helm's command line: a file, or a chart in a repository.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChartReference {
-    /// The path of the chart's file, its address in a registry, or its name in a repository.
+    /// The path of the chart's file, or the chart's address in a registry, or the chart's name in a repository.
     pub name: String,
     /// The flags `--repo` and `--version` with their values; empty for a file.
     pub flags: Vec<String>,
@@ -121,7 +121,8 @@ pub struct Uninstall {
     pub hooks: bool,
 }
 
-/// Returns the flags that the upgrades of all releases have in common. The input digest of each release contains them.
+/// Returns the flags that depend only on helm's major version and the apply mode. The input digest of each release
+/// covers the version and the mode.
 pub(crate) fn pinned_flags(helm: Version, apply: ApplyMode) -> Vec<&'static str> {
     let mut flags = vec!["--reset-values", "--skip-crds"];
     if helm.major >= 4 {
@@ -145,8 +146,8 @@ impl Upgrade {
 
     /// Returns the arguments with which a user can run the same upgrade.
     ///
-    /// The values are in a file, and the chart may be in a repository. The arguments lack the labels that mark a
-    /// revision as made by this operator.
+    /// With these arguments, helm reads the values from a file, and may fetch the chart from a repository. The
+    /// arguments lack the labels that mark a revision as made by this operator.
     pub fn manual_arguments(
         &self,
         release: &ReleaseKey,
@@ -210,7 +211,7 @@ fn target(release: &ReleaseKey) -> [OsString; 4] {
     ["--namespace".into(), release.namespace.clone().into(), "--".into(), release.name.clone().into()]
 }
 
-/// Formats a timeout for helm, such as `60s`. The minimum is one second, because zero means "no time at all".
+/// Formats a timeout for helm, such as `60s`. The minimum is one second, because zero leaves no time at all.
 fn seconds(duration: Duration) -> OsString {
     format!("{}s", duration.as_secs().max(1)).into()
 }

@@ -57,8 +57,8 @@ pub enum Exit {
     Stopped {
         /// Why the operator stopped helm.
         why: StopReason,
-        /// Whether the operator needed SIGKILL, because helm did not end on SIGTERM. In this case helm leaves a pending
-        /// record.
+        /// Whether the operator sent SIGKILL, because helm did not end after SIGTERM. After SIGKILL, helm leaves a
+        /// pending record.
         killed: bool,
     },
     /// helm could not be started.
@@ -104,8 +104,8 @@ pub(super) struct Run {
 
 /// Runs a process to its end; returns how it ended, and its stderr.
 ///
-/// A value in `stop`, or the deadline, ends the process early. The function calls `stopping` before it sends a signal
-/// to the process.
+/// The function stops the process early if `stop` contains a reason, or at the deadline. It calls `stopping` before it
+/// sends a signal to the process.
 pub(super) async fn run(
     run: Run,
     spawner: &Spawner,
@@ -149,8 +149,8 @@ fn not_started(error: &io::Error) -> Tail {
 
 /// Writes the input to helm's stdin.
 ///
-/// The function ignores a failed write. A write fails if helm ends before it has read the whole input; then helm's exit
-/// code and stderr give the reason.
+/// The function ignores a failed write, which only means that helm ended before it had read the whole input. In this
+/// case, helm's exit code and stderr give the reason.
 async fn feed(mut stdin: ChildStdin, input: Vec<u8>) {
     drop(stdin.write_all(&input).await);
     drop(stdin.shutdown().await);
@@ -186,7 +186,7 @@ async fn terminate(child: &mut Child, why: StopReason, grace: Duration) -> Exit 
         exit_of(&child.wait().await)
     };
     match exit {
-        // helm succeeded before the signal arrived, so it did not stop early.
+        // helm succeeded before the signal arrived, so the operator has not stopped it.
         Exit::Success => Exit::Success,
         Exit::Failed(_) | Exit::Signalled(_) | Exit::Stopped { .. } | Exit::NotStarted => Exit::Stopped { why, killed },
     }

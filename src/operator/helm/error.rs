@@ -1,6 +1,6 @@
-//! Errors of preparing and starting helm, and of `helm template`.
+//! Defines the errors that osdpl reports if it can't prepare or start helm, or if `helm template` fails.
 //!
-//! The failure of an upgrade or uninstall is a [`Failure`](super::Failure).
+//! If an upgrade or uninstall fails, osdpl describes the failure by a [`Failure`](super::Failure) instead.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use super::Version;
 
 /// The reason why osdpl cannot use the helm program or cannot start a process.
 ///
-/// Each message includes its cause. No error has a source, because the source would repeat the cause.
+/// Each message includes its cause. `source()` returns `None`, because with a source a log would show the cause twice.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The operating system cannot start the program.
@@ -70,7 +70,7 @@ pub enum Error {
     /// `exec-helm` was called without a program.
     #[error("exec-helm is internal: it needs the parent's process id, a program and its arguments")]
     NothingToExec,
-    /// The kernel rejected the request to signal helm when the operator ends.
+    /// `exec-helm` asked the kernel to signal helm when the operator ends, and the kernel rejected this request.
     #[error("osdpl cannot tell the kernel to stop helm when the operator ends: {why}; helm was not started")]
     ParentDeathSignal {
         /// The error of the operating system.

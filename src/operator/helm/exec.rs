@@ -16,8 +16,8 @@ use super::Error;
 /// `osdpl exec-helm <parent pid> <helm> <arguments…>`.
 pub const SUBCOMMAND: &str = "exec-helm";
 
-/// The path of the running osdpl program. It stays valid if someone replaces the file of the program. The Runner starts
-/// helm through this program.
+/// The path of the running osdpl program, through which the Runner starts helm. The path stays valid if someone
+/// replaces the program's file.
 pub(crate) const SELF_PATH: &str = "/proc/self/exe";
 
 /// Replaces this process by the program in `argv`, which gets SIGTERM when the process `parent` ends.
@@ -56,8 +56,8 @@ mod tests {
         text.lines().map(OsString::from).collect()
     }
 
-    /// The fake wrapper runs this test in place of the subcommand `exec-helm`. Like the subcommand, the test executes
-    /// the program in its arguments.
+    /// Other tests start helm through a fake wrapper, which runs this test instead of the subcommand `exec-helm`. Like
+    /// the subcommand, this test executes the program in its arguments.
     #[test]
     #[ignore = "the fake wrapper of other tests runs it"]
     fn turns_into_its_arguments() {

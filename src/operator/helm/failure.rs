@@ -1,8 +1,8 @@
 //! Classifies helm's error messages.
 //!
-//! helm's exit code is only 0 or 1, so osdpl must parse the message. The phrases are from provoked failures of helm
-//! 3.22.0 and 4.3.1 with Kubernetes 1.36. If helm's release record describes a failure more precisely, osdpl uses the
-//! record.
+//! helm's exit code is only 0 or 1, so osdpl searches the message for known phrases. The phrases are from provoked
+//! failures of helm 3.22.0 and 4.3.1 with Kubernetes 1.36. If helm's release record describes a failure more precisely,
+//! osdpl uses the record.
 
 use std::fmt;
 
@@ -50,7 +50,7 @@ pub enum Failure {
     AlreadyExists(Option<Subject>),
     /// The API server rejects an object: it is invalid, over quota, or denied by a webhook.
     Invalid(Option<Subject>),
-    /// The operator lacks a permission. Contains the permission, such as `get resource "configmaps" in API group ""`.
+    /// The operator lacks the contained permission, for example `get resource "configmaps" in API group ""`.
     Forbidden(String),
     /// The release record, or another object of the release, is larger than the API server stores.
     TooLarge,
@@ -83,7 +83,8 @@ type Rule = (&'static [&'static str], fn(&str) -> Failure);
 /// The rules for classifying a message. The first rule that matches applies: a rule matches if the message contains one
 /// of its phrases.
 ///
-/// The order matters: helm's message may quote an object that contains the phrase of a later rule.
+/// The order matters: helm's message may quote an object, and the object may contain a phrase of another rule. That
+/// other rule must come later.
 const RULES: [Rule; 19] = [
     (&["another operation (install/upgrade/rollback) is in progress"], |_| Failure::Pending),
     (&["has no deployed releases"], |_| Failure::NoDeployedReleases),

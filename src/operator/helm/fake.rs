@@ -12,8 +12,9 @@ use super::Program;
 
 /// Returns the path of the fake helm.
 ///
-/// The fake helm is a file of the source tree, so that no test has to write it. Linux refuses to execute a file that
-/// any process holds open for writing, and a process that another thread forks may inherit the open file.
+/// The fake helm is a file of the source tree, so that no test has to write it. A test could not safely execute a file
+/// that it has just written: another thread may have forked a process, which inherits the file open for writing, and
+/// Linux refuses to execute a file that any process holds open for writing.
 pub(super) fn helm() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("helm/fake/helm.sh")
 }
@@ -59,7 +60,7 @@ impl FakeHelm {
         self.messages.next_line().await.unwrap().unwrap()
     }
 
-    /// Lets one fake helm process continue whose script waits in `wait_for_go`.
+    /// Lets one fake helm process continue. Its script waits in `wait_for_go`.
     pub(super) async fn go(&mut self) {
         self.go.write_all(b"\n").await.unwrap();
     }

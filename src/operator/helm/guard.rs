@@ -1,9 +1,9 @@
 //! Kills helm processes in time if their operator hangs or ends.
 //!
 //! An operator process that is frozen, or gets no processor time, can't stop its helm processes when it loses the
-//! Lease. So the operator starts *itself* once more with a hidden subcommand. This guard process knows the deadline of
-//! the helm processes. At the deadline, the guard kills all helm processes of the operator. With each renewal of the
-//! Lease, the operator sends a later deadline.
+//! Lease. So the operator starts *itself* once more with a hidden subcommand, as the guard process. The operator tells
+//! the guard a deadline, and a later one with each renewal of the Lease. At the deadline, the guard kills all helm
+//! processes of the operator.
 //!
 //! The guard also kills helm processes that outlive the operator: when the operator ends, helm gets SIGTERM from the
 //! kernel (see [`exec`](super::exec)), but could ignore this signal.
@@ -60,8 +60,8 @@ impl Guard {
     /// # Errors
     /// Returns an error if the guard process has ended.
     pub(crate) async fn extend(&mut self, until: Instant) -> Result<(), Error> {
-        // Read the uptime before the clock. If this process freezes between the two reads, the guard then kills helm
-        // too early instead of too late.
+        // Read the uptime first and the clock second. In this order, the guard kills helm too early instead of too late
+        // if this process freezes between the two reads.
         let uptime = uptime(Path::new(PROC))?;
         let deadline = uptime + until.saturating_duration_since(Instant::now());
         let line = format!("{}\n", deadline.as_millis());

@@ -63,7 +63,7 @@ impl Instance {
         Ok(Self(identity(&host, pid, started, pod_uid.map(pod_token).as_deref())))
     }
 
-    /// Returns the identity as text. Attempts contain the same text.
+    /// Returns the identity as the text that attempts contain.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -73,7 +73,8 @@ impl Instance {
         Attempt::trusted(&self.0, number, revision)
     }
 
-    /// Returns the state of the operator process with the identity `other` and its helm processes on this machine.
+    /// Returns what this machine knows about the operator process with the identity `other` and that process's helm
+    /// processes.
     pub fn state_of(&self, other: &str) -> ProcessState {
         self.state_in(other, Path::new("/proc"))
     }
@@ -123,7 +124,7 @@ impl fmt::Display for Instance {
     }
 }
 
-/// Splits the identity of an operator process into its kind (`p` or `h`), the pod or host, and the rest.
+/// Splits the identity of an operator process into the kind (`p` for pod, `h` for host), the pod or host, and the rest.
 fn split(instance: &str) -> Option<(char, &str, &str)> {
     let kind = instance.chars().next().filter(char::is_ascii_lowercase)?;
     let (owner, rest) = instance[1..].split_once('.')?;

@@ -18,8 +18,8 @@ const DEADLINE: Duration = Duration::from_mins(3);
 /// The proxy for `http://` with which helm pulls from an encrypted repository. Nothing listens there, so the pull fails
 /// if the repository redirects helm to an `http://` address, or has such an address in its index.
 ///
-/// This does not protect loopback addresses and hosts in `NO_PROXY`, for which Go's HTTP client uses no proxy
-/// (`golang.org/x/net/http/httpproxy`).
+/// The pull may still use `http://` addresses of loopback and of hosts in `NO_PROXY`, because Go's HTTP client uses no
+/// proxy for these addresses (`golang.org/x/net/http/httpproxy`).
 const NO_PLAIN_HTTP: &str = "http://127.0.0.1:0";
 
 /// The start of the error with which Go's HTTP client reports that it can't reach the proxy [`NO_PLAIN_HTTP`].
@@ -44,7 +44,7 @@ impl Puller {
         Self { start: Box::new(start) }
     }
 
-    /// Runs helm with its cache and data folders in `home`, and returns its stdout. helm pulls from `repository`.
+    /// Runs helm and returns helm's stdout. helm keeps its caches and data in `home`, and accesses `repository`.
     async fn run(&self, home: &Path, arguments: Vec<String>, repository: &str) -> Result<Vec<u8>, PullFailure> {
         let mut command = (self.start)("pull");
         if !repository.starts_with("http://") {
@@ -105,8 +105,8 @@ pub fn reference(request: &Request) -> ChartReference {
     chart
 }
 
-/// Returns the arguments that name a chart on helm's command line: its address in a registry, or its name and the flag
-/// `--repo` with its repository.
+/// Returns the arguments that name a chart on helm's command line: the chart's address in a registry, or the chart's
+/// name and the flag `--repo` with the repository.
 fn chart(repository: &str, name: &str) -> ChartReference {
     if repository.starts_with("oci://") {
         return ChartReference { name: format!("{repository}/{name}"), flags: Vec::new() };
@@ -114,7 +114,8 @@ fn chart(repository: &str, name: &str) -> ChartReference {
     ChartReference { name: name.to_owned(), flags: vec!["--repo".to_owned(), repository.to_owned()] }
 }
 
-/// Finds the archive that helm has written to `folder`. The repository chooses the archive's name.
+/// Returns the path of the archive that helm has written to `folder`. The function searches the folder, because the
+/// repository chooses the archive's name.
 async fn archive(folder: &Path) -> Result<PathBuf, PullFailure> {
     let unwritable = |error: std::io::Error| PullFailure::Unwritable(error.to_string());
     let mut entries = tokio::fs::read_dir(folder).await.map_err(unwritable)?;

@@ -147,7 +147,7 @@ impl Runner {
 
     /// Returns the outcomes of the processes that ended since the last call, oldest first.
     ///
-    /// A process leaves [`Runner::table`] at the moment its outcome appears here.
+    /// A process disappears from [`Runner::table`] at the moment when its outcome appears here.
     pub(crate) fn take_outcomes(&self) -> Vec<Outcome> {
         std::mem::take(&mut self.0.state().outcomes)
     }
@@ -296,7 +296,7 @@ pub(super) fn document(values: &serde_json::Value) -> Result<Vec<u8>, JobRejecti
     Ok(document)
 }
 
-/// Returns the class of helm's failure, if helm failed, and the message about how helm ended.
+/// Returns the class of helm's failure (`None` if helm succeeded or was stopped), and a message about how helm ended.
 fn explain(exit: &Exit, tail: &Tail, scrubber: &Scrubber) -> (Option<Failure>, String) {
     match exit {
         Exit::Success => (None, String::new()),

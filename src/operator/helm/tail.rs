@@ -1,7 +1,7 @@
 //! Keeps the beginning and the end of a process's stderr.
 //!
-//! The end contains the reason of a failure. The beginning may contain the name of the object, because helm writes the
-//! name at the start of a line that may have many kilobytes.
+//! The end contains the reason of a failure. The beginning may contain the name of the object that helm failed on: helm
+//! writes the name at the start of the error line, which may have many kilobytes.
 
 use std::collections::VecDeque;
 
@@ -39,8 +39,8 @@ impl Tail {
         self.end.drain(..excess);
     }
 
-    /// Returns the kept text without secrets. If the middle of stderr was dropped, also removes a secret that the cut
-    /// truncated.
+    /// Returns the kept text without secrets. If the middle of stderr was dropped, also removes the remaining part of a
+    /// secret that was dropped only in part.
     pub(super) fn text(&self, scrubber: &Scrubber) -> String {
         let end: Vec<u8> = self.end.iter().copied().collect();
         if self.dropped {

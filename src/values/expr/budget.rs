@@ -1,6 +1,6 @@
-//! Bounds the evaluation of expressions in steps and in bytes.
+//! Limits the evaluation of expressions: its steps, and the bytes of the values that it creates.
 //!
-//! Users may write additions to the catalogue, with expressions. Without a bound, `l.all(a, l.all(b, l.all(c, …)))`
+//! Additions to the catalogue contain expressions that users write. Without a limit, `l.all(a, l.all(b, l.all(c, …)))`
 //! runs for hours, and a chain of `replace` doubles a text until it fills the memory.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +10,7 @@ use super::failure::Failure;
 /// An amount of work: steps of the evaluation, and bytes of the values that it creates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
-    /// One step for each evaluation of a part of an expression, and for each 32 bytes that a function reads.
+    /// The number of steps: one for each evaluated part of an expression, and one for 32 bytes that a function reads.
     pub steps: usize,
     /// The size of all values that the evaluation creates or copies, including values that it drops at once.
     pub bytes: usize,
@@ -20,7 +20,7 @@ impl Work {
     /// The limit of one evaluation of one expression. An evaluation up to this limit takes tens of milliseconds. For a
     /// spec with the maximum number of flavors, the largest expression of the catalogue needs a tenth of this limit.
     pub const OF_ONE: Self = Self { steps: 400_000, bytes: 8 << 20 };
-    /// The limit of all evaluations of one resource in one pass.
+    /// The limit of all evaluations together for one resource in one reconcile pass.
     pub const OF_ALL: Self = Self { steps: 10_000_000, bytes: 64 << 20 };
 
     fn exceeds(self, limit: Self) -> bool {
@@ -48,7 +48,7 @@ impl Total {
         self.bytes.store(used.bytes, Ordering::Relaxed);
     }
 
-    /// Returns the most steps, and the most bytes, that one evaluation has used.
+    /// Returns the most steps, and the most bytes, of a single evaluation. The two may be of different evaluations.
     pub fn largest(&self) -> Work {
         Work { steps: self.most_steps.load(Ordering::Relaxed), bytes: self.most_bytes.load(Ordering::Relaxed) }
     }

@@ -1,8 +1,8 @@
 //! Evaluates the syntax tree of an expression on JSON values.
 //!
-//! osdpl does not use the evaluation of the crate cel, because it has no limit and copies the result of a `map` or
-//! `filter` for each item. The evaluation here borrows the variables, and counts each step and each byte that it
-//! creates (`budget.rs`). The tests in `same.rs` compare its results with those of cel.
+//! osdpl does not use the interpreter of the crate cel, because that interpreter has no limit of work, and copies the
+//! result of a `map` or `filter` for each item. The evaluation in this module borrows the variables, and counts each
+//! step and each byte that it creates (`budget.rs`). The tests in `same.rs` compare the results of both.
 
 use std::borrow::Cow;
 
@@ -58,7 +58,7 @@ impl<'a> Evaluation<'a> {
         Ok(value.into_owned())
     }
 
-    /// Whether two values are equal, as JSON.
+    /// Whether two JSON values are equal. Counts the bytes that the comparison reads.
     pub fn equal(&mut self, one: &Value, other: &Value) -> Result<bool> {
         match (one, other) {
             (Value::Array(_), Value::Array(_)) | (Value::Object(_), Value::Object(_)) => {
@@ -116,8 +116,8 @@ impl<'a> Evaluation<'a> {
         self.scope.variable(name).ok_or_else(|| Failure::Undeclared(name.to_owned()))
     }
 
-    /// Evaluates `map.field` or `has(map.field)`: returns the field, or whether the map has the field. As in cel, the
-    /// result is `false` if the operand is not a map.
+    /// Evaluates `map.field` or `has(map.field)`: returns the field, or whether the map has the field. If the operand
+    /// is not a map, both forms return `false`, as in cel.
     fn select<'v>(&mut self, select: &'v SelectExpr, locals: Option<&'v Local<'v>>) -> Result<Cow<'v, Value>>
     where
         'a: 'v,
@@ -204,7 +204,7 @@ impl<'a> Evaluation<'a> {
     }
 
     /// Evaluates `||` (`decisive` is true) or `&&` (`decisive` is false). If one operand equals `decisive`, the result
-    /// is `decisive`, even if the evaluation of the other operand fails.
+    /// is `decisive`, even if the other operand fails, unless the other operand exceeds the limit of work.
     fn logical<'v>(
         &mut self,
         one: &'v IdedExpr,
@@ -322,7 +322,8 @@ impl<'a> Evaluation<'a> {
         self.own(result)
     }
 
-    /// Adds an item to the result of a fold. If the result is final, adds nothing and returns `false`.
+    /// Adds an item to the result of a fold. Returns `false`, and adds nothing, if the result is already final: for
+    /// example, `exists` ends at the first match.
     fn fold(
         &mut self,
         fold: &ComprehensionExpr,
@@ -339,7 +340,8 @@ impl<'a> Evaluation<'a> {
         Ok(true)
     }
 
-    /// Evaluates the step of a fold. The steps of `map` and `filter` append to the list without copying it.
+    /// Evaluates the step of a fold, which computes the new `result` from one item. The steps of `map` and `filter`
+    /// append to the list in `result` without copying the list.
     fn accumulate(&mut self, step: &IdedExpr, accumulator: &str, result: &mut Value, local: &Local<'_>) -> Result<()> {
         if is_variable(step, accumulator) {
             return Ok(());
@@ -374,7 +376,7 @@ fn is_variable(tree: &IdedExpr, name: &str) -> bool {
     matches!(&tree.expr, Expr::Ident(ident) if ident == name)
 }
 
-/// Returns a scalar as a key of a map.
+/// Converts a scalar to a key of a map; `None` if the value is not a scalar.
 fn key_of(key: &Value) -> Option<Cow<'_, str>> {
     match key {
         Value::String(key) => Some(Cow::Borrowed(key)),
@@ -383,7 +385,7 @@ fn key_of(key: &Value) -> Option<Cow<'_, str>> {
     }
 }
 
-/// Returns an item of a list, or a field of a map.
+/// Returns an item of a list, or a field of a map; moves it out of an owned value.
 fn take(of: Cow<Value>, at: impl serde_json::value::Index) -> Option<Cow<Value>> {
     match of {
         Cow::Borrowed(of) => of.get(at).map(Cow::Borrowed),

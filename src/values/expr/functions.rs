@@ -3,7 +3,7 @@
 //! | call | result |
 //! |---|---|
 //! | `keyed(list, 'name')` | a map of the list's items by their field `name`, each item without that field |
-//! | `merge([a, b])` | helm's merge of the maps: combines nested maps, else takes the value of `b`; nulls are kept |
+//! | `merge([a, b])` | helm's merge of `b` over `a`: combines nested maps, else takes the value of `b`; keeps nulls |
 //! | `list.join(',')` | the strings and integers of the list joined into one string |
 //! | `text.split(',')` | the list of parts, trimmed; empty parts are dropped |
 //! | `list.toMap()` | the map of a list of pairs, `[['a', 1], ['b', 2]]` |
@@ -100,7 +100,7 @@ const NAMES: [&str; 24] = [
     "sshKey",
 ];
 
-/// Calls a function that takes only texts; `None` if there is no such function.
+/// Calls a function whose arguments are all texts; `None` if no such function has this name.
 fn of_texts(evaluation: &mut Evaluation, name: &str, text: &str, rest: &[&str]) -> Result<Option<Value>> {
     for text in rest {
         evaluation.budget.read(text.len())?;

@@ -1,6 +1,6 @@
 //! Parses lists of CPU numbers in the form that Nova accepts (`nova/virt/hardware.py`, `parse_cpu_spec`): `4-31,^8`.
 
-/// The limit of CPU numbers: all numbers must be lower. No host has so many CPUs.
+/// The limit of CPU numbers: every number in a list must be lower. No host has so many CPUs.
 const LIMIT: u16 = 8192;
 
 /// Whether two lists have a number in common.

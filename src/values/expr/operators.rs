@@ -46,7 +46,7 @@ impl Numeric {
     }
 }
 
-/// Compares two scalars of the same kind.
+/// Compares two numbers, two strings or two booleans. Other operands are an error.
 pub(super) fn compare(one: &Value, other: &Value) -> Result<Ordering, Failure> {
     let order = match (one, other) {
         (Value::Number(one), Value::Number(other)) => Numeric::of(one).compare(Numeric::of(other)),
@@ -57,7 +57,7 @@ pub(super) fn compare(one: &Value, other: &Value) -> Result<Ordering, Failure> {
     order.ok_or(Failure::Operands)
 }
 
-/// Calculates with two numbers of the same type.
+/// Applies an arithmetic operator to two numbers of the same CEL type.
 pub(super) fn calculate(operator: &str, one: &Number, other: &Number) -> Result<Value, Failure> {
     let (one, other) = (Numeric::of(one), Numeric::of(other));
     if let (Numeric::Double(one), Numeric::Double(other)) = (one, other) {

@@ -1,6 +1,6 @@
 //! Parses CEL expressions with the parser of the crate cel.
 //!
-//! A check first refuses expressions that are too large for the stack.
+//! Before it calls that parser, this module refuses expressions that the parser could not parse within its stack.
 
 use cel::IdedExpr;
 use cel::parser::Parser;
@@ -10,8 +10,9 @@ use super::syntax;
 
 /// The maximum length of an expression, in bytes.
 ///
-/// The parser of the crate cel recurses for each operator and bracket, and a stack overflow would end the process. The
-/// largest expressions of the catalogue have 2020 bytes, 207 operators and a depth of 25.
+/// This limit and the next two prevent a stack overflow, which would end the process: the parser of the crate cel
+/// recurses for each operator and bracket. The catalogue's largest expressions have 2020 bytes, 207 operators and a
+/// depth of 25.
 const MAX_LENGTH: usize = 4096;
 /// The maximum number of operators in an expression.
 const MAX_OPERATORS: usize = 512;
@@ -20,8 +21,8 @@ const MAX_DEPTH: usize = 32;
 /// The maximum number of nested double signs (`--(a)`, `!!(a)`).
 ///
 /// The crate cel parses the operand of a double sign twice (cel 0.13.0, `visit_Negate` and `visit_LogicalNot`; fixed in
-/// cel 0.14.4), so that each nested double sign doubles the time and the number of errors. In strings of the catalogue's
-/// expressions, such as `'--name '`, at most 2 texts look like nested double signs.
+/// cel 0.14.4), so that each nested double sign doubles the time and the number of errors. Strings such as `'--name '`
+/// look like double signs, too: an expression of the catalogue has at most 2.
 const MAX_DOUBLE_SIGNS: usize = 6;
 
 /// Parses an expression.
@@ -44,7 +45,7 @@ pub(super) fn parse(source: &str) -> Result<IdedExpr, Error> {
         .map_err(|errors| Error::Syntax { expression: source.to_owned(), problem: syntax::problem(source, &errors) })
 }
 
-/// Counts the operators, calls and selected fields, including those in strings.
+/// Counts the operators, calls and selected fields of an expression, also in its string literals.
 ///
 /// Several operators in a row count as one.
 fn count_operators(source: &str) -> usize {
@@ -53,7 +54,7 @@ fn count_operators(source: &str) -> usize {
     (0..bytes.len()).filter(|at| is_operator(bytes[*at]) && (*at == 0 || !is_operator(bytes[at - 1]))).count()
 }
 
-/// Returns the depth of nested brackets, including those in strings, plus the number of choices (`a ? b : c`).
+/// Returns the depth of nested brackets, also in string literals, plus the number of choices (`a ? b : c`).
 fn depth(source: &str) -> usize {
     let depths = source.bytes().scan(0_usize, |depth, byte| {
         match byte {
@@ -68,9 +69,9 @@ fn depth(source: &str) -> usize {
 
 /// Counts the double signs that may be nested: those between two opening brackets count as one.
 ///
-/// Two equal signs are a double sign if no letter and no digit is between them. The parser skips blanks and comments, and
-/// in an invalid expression also other characters. The function does not recognize strings, because the parser continues
-/// inside of an invalid string.
+/// Two equal signs are a double sign if no letter and no digit is between them, because the parser skips blanks and
+/// comments, and in an invalid expression also other characters. The function counts signs in strings, too, because the
+/// parser continues inside of an invalid string.
 fn count_double_signs(source: &str) -> usize {
     let (mut count, mut has_double, mut in_comment) = (0, false, false);
     let (mut last, mut before) = (None, ' ');

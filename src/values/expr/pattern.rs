@@ -6,16 +6,16 @@ use regex::{Error, Regex, RegexBuilder};
 
 use super::budget::Work;
 
-/// The size limits of compiled patterns in bytes, each with its cost: the steps that a search counts for each byte of
-/// the text. A pattern gets the smallest limit that it fits into.
+/// The size classes of compiled patterns: the maximum size in bytes, and the steps that a search counts for each byte
+/// of the text. A pattern belongs to the smallest class that it fits into.
 ///
 /// The time of a search is in proportion to the size of the compiled pattern, multiplied by the length of the text.
 /// Even a short pattern can be large when compiled: `[ab]*a[ab]{2000}`. All patterns of the catalogue but one fit into
-/// 8 KiB. Patterns with classes of Unicode, such as `\d` and `\w`, are larger. A large pattern costs more steps than
-/// its size alone would, because it does not fit into the processor's caches.
+/// 8 KiB. Patterns with Unicode character classes, such as `\d` and `\w`, are larger. Above 32 KiB, the steps grow
+/// faster than the size, because large patterns do not fit into the processor's caches.
 const SIZES: [(usize, usize); 5] = [(2 << 10, 4), (8 << 10, 16), (32 << 10, 64), (64 << 10, 256), (256 << 10, 2048)];
 
-/// The cost of compiling a pattern, as the length in bytes of a text whose search takes the same time.
+/// The part of the compile cost that depends on the compiled size. A search counts it like this many bytes of text.
 const COMPILED_AS: usize = 16;
 
 /// The maximum length of a pattern in bytes.
@@ -24,13 +24,13 @@ const LONGEST: usize = 1000;
 /// The steps to count for compiling the shortest pattern.
 const COMPILE: usize = 2000;
 
-/// The steps to count for compiling a class of Unicode, such as `\w`, which has hundreds of ranges.
+/// The steps to count for compiling a Unicode character class. Such a class, for example `\w`, has hundreds of ranges.
 const CLASS: usize = 1000;
 
 /// A compiled regular expression.
 pub(super) struct Pattern {
     regex: Regex,
-    /// The steps to count for a search, for each byte of the text.
+    /// The steps that a search counts for each byte of the text.
     steps: usize,
 }
 
@@ -69,7 +69,7 @@ impl Pattern {
     }
 }
 
-/// Compiled regular expressions, with the steps that remain for all searches together.
+/// Compiled regular expressions, with the steps that remain for compiling and searching with all of them.
 pub struct Patterns<'a> {
     compiled: BTreeMap<&'a str, Option<Pattern>>,
     left: usize,

@@ -10,7 +10,7 @@ use super::functions::Secrets;
 
 /// The variables that expressions can use.
 ///
-/// All scopes that are nested in one scope share its limit of work.
+/// A scope and all scopes nested in it ([`Scope::nested`]) share one limit of work.
 #[derive(Default)]
 pub struct Scope<'outer> {
     variables: Map<String, Value>,
@@ -20,7 +20,7 @@ pub struct Scope<'outer> {
 }
 
 impl Scope<'static> {
-    /// Creates a scope with these variables, in which expressions can read no Secrets.
+    /// Creates a scope with these variables and without texts from Secrets.
     pub fn new(variables: Map<String, Value>) -> Self {
         Self { variables, ..Self::default() }
     }
@@ -49,24 +49,24 @@ impl Scope<'_> {
         self.variables.get(name).or_else(|| self.outer?.variable(name))
     }
 
-    /// Returns the text of a key in a Secret; `None` if it is not available.
+    /// Returns the text of a key in a Secret; `None` if the scope does not contain this text.
     pub(super) fn secret(&self, name: &str, key: &str) -> Option<&str> {
         let found = self.secrets.get(&(name.to_owned(), key.to_owned()));
         found.map(String::as_str).or_else(|| self.outer?.secret(name, key))
     }
 
-    /// Returns the work of all evaluations so far, in this scope and in all scopes that share its limit.
+    /// Returns the work of all evaluations so far, in this scope and in all scopes that share a limit with this scope.
     pub fn used(&self) -> Work {
         self.total.used()
     }
 
-    /// Sets the counted work back to `used`, an earlier result of [`Scope::used`]. So a reused scope has the same limit
-    /// as a new one.
+    /// Sets the counted work back to `used`, an earlier result of [`Scope::used`]. If a pass reuses the scope of an
+    /// earlier pass, the work of the earlier pass then does not count.
     pub fn reset_used(&self, used: Work) {
         self.total.reset(used);
     }
 
-    /// Returns the most steps, and the most bytes, that a single evaluation has used.
+    /// Returns the most steps, and the most bytes, of a single evaluation. The two may be of different evaluations.
     pub fn largest(&self) -> Work {
         self.total.largest()
     }

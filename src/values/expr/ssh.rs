@@ -18,15 +18,15 @@ const BLOCK: usize = 8;
 
 /// Returns the private key for a secret text as the text of a file, and the public key as a line for `authorized_keys`.
 ///
-/// The seed of the key is the SHA-256 of the text, so the key is as strong as the text. The library accepts every seed
-/// of 32 bytes, so the result is never `None`.
+/// The seed of the key is the SHA-256 of the text, so that the key is as hard to guess as the text. The result is never
+/// `None`, because the library accepts every seed of 32 bytes.
 pub(super) fn key_pair(secret: &str) -> Option<(String, String)> {
     let seed: [u8; 32] = Sha256::digest(secret).into();
     let pair = Ed25519KeyPair::from_seed_unchecked(&seed).ok()?;
     let public = pair.public_key().as_ref();
     let blob = [field(KIND), field(public)].concat();
-    // The format requires a number twice: in an encrypted key, two equal numbers show that the passphrase was right.
-    // This key is not encrypted, so any number will do.
+    // The format contains a check number twice. After the decryption of an encrypted key, two equal numbers show that
+    // the passphrase was right. This key is not encrypted, so any number will do.
     let check = public.get(..4)?;
     let halves = [seed.as_slice(), public].concat();
     let mut private = [check, check, &field(KIND), &field(public), &field(&halves), &field(b"")].concat();

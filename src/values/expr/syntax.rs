@@ -1,7 +1,7 @@
 //! Describes the mistakes in expressions that are not valid CEL: what is wrong, where, and what to write.
 //!
-//! The crate cel finds the mistake and its location, but the messages of cel list tokens of its grammar. For `spec +`
-//! cel says `mismatched input '<EOF>' expecting {'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, …}`,
+//! The crate cel finds the mistake and its location, but its messages list tokens of the grammar. For `spec +` cel says
+//! `mismatched input '<EOF>' expecting {'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, …}`,
 //! and for `spec.a = 1` it says `token recognition error at: '= '`. This module says `a value is missing after +` and
 //! `write ==` instead.
 

@@ -26,7 +26,7 @@ enum Node {
 }
 
 impl MapTemplate {
-    /// Returns the values that contain no expression.
+    /// Returns the entries that contain no expression, as values.
     fn into_plain(self) -> Values {
         self.0.into_iter().filter_map(|(key, node)| Some((key.into(), node.plain()?))).collect()
     }
@@ -35,7 +35,8 @@ impl MapTemplate {
 impl Node {
     /// Whether the node contains no expression.
     ///
-    /// osdpl stores a tree without expressions as one plain node, so that the evaluation copies the tree as a whole.
+    /// osdpl stores a subtree without expressions as one [`Node::Plain`], so that the evaluation copies the subtree at
+    /// once.
     fn is_plain(&self) -> bool {
         matches!(self, Self::Plain(_))
     }
@@ -55,8 +56,7 @@ impl Template {
     /// Compiles every expression in `values`.
     ///
     /// # Errors
-    /// Returns an error if an expression is invalid. The error is about the first such expression, and contains its
-    /// path.
+    /// Returns an error for the first invalid expression, with the path of the value that contains the expression.
     pub fn compile(values: Values) -> Result<Self, (Path, Error)> {
         Ok(Self(compile_map(values, None)?))
     }
@@ -64,7 +64,7 @@ impl Template {
     /// Evaluates every expression; returns the resulting values, and the paths of values that are secret.
     ///
     /// # Errors
-    /// Returns an error if an expression fails. The error is about the first such expression, and contains its path.
+    /// Returns an error for the first expression that fails, with the path of the value that contains the expression.
     pub fn evaluate(&self, scope: &Scope) -> Result<(Values, Vec<Path>), (Path, Error)> {
         let mut evaluation = Evaluation { scope, secret: Vec::new(), list: None };
         let values = evaluation.map(&self.0, None)?;
@@ -197,7 +197,8 @@ fn closing(text: &str) -> Option<usize> {
     None
 }
 
-/// The position of a node in the tree. The evaluation builds the path of the node only for an error or a secret.
+/// The position of a node in the tree: the node's key and the position of its parent. The evaluation builds the path of
+/// a node only for an error or a secret.
 #[derive(Clone, Copy)]
 struct Location<'a> {
     above: Option<&'a Self>,

@@ -1,5 +1,5 @@
-//! Parses YAML into a tree in which every node knows its location. Errors and the provenance of values name this
-//! location.
+//! Parses YAML into a tree in which every node has its location in the file, so that errors and the provenance of
+//! values can name this location.
 
 use std::fmt::{self, Write as _};
 
@@ -12,8 +12,8 @@ use super::{Error, read};
 
 /// A node of the tree, with the location of its key.
 ///
-/// If a node has no key, its location is where the node starts. An alias has its own location, not the location of its
-/// anchor.
+/// A node without a key, such as an item of a list, has the location of its first character. The node of an alias has
+/// the location of the alias, not of the anchor.
 #[derive(Debug)]
 pub struct LocatedNode {
     location: Location,
@@ -28,12 +28,12 @@ enum Node {
 }
 
 impl LocatedNode {
-    /// Returns the node below these keys. The key of an item of a list is the item's index, from 0.
+    /// Returns the node at the path `keys` below this node. The key of an item of a list is the item's index, from 0.
     pub fn find<'a>(&self, keys: impl IntoIterator<Item = &'a str>) -> Option<&Self> {
         keys.into_iter().try_fold(self, |node, key| node.child(key))
     }
 
-    /// Returns the node below these keys. If a key is missing, returns the last node that exists on this path.
+    /// Returns the node at the path `keys` below this node; if a key is missing, the last node that exists on the path.
     pub fn nearest<'a>(&self, keys: impl IntoIterator<Item = &'a str>) -> &Self {
         let mut node = self;
         for key in keys {
@@ -84,8 +84,8 @@ impl LocatedNode {
         })
     }
 
-    /// Writes the node as JSON, in which each key, item and end of a map begins a line. Adds the YAML location of each
-    /// line to `locations`, so that the line of a JSON error leads to its location in the YAML.
+    /// Writes the node as JSON. Begins a new line for each key, each item of a list and each end of a map, and adds the
+    /// YAML location of each line to `locations`. So the line number in a JSON error gives the location in the YAML.
     fn write(&self, json: &mut String, locations: &mut Vec<Location>) {
         match &self.node {
             Node::Map(map) => {

@@ -28,7 +28,7 @@ const TRANSLATIONS: [(&str, &str); 10] = [
 /// The advice to programmers that the YAML library appends to its messages.
 const ADVICE: [&str; 1] = [", set DuplicateKeyPolicy in Options if acceptable"];
 
-/// The ends of messages about strings that YAML reads as another type, because they have no quotes: `y`, `1.10`.
+/// The ends of messages about a missing pair of quotes: YAML reads a string such as `y` or `1.10` as another type.
 const UNQUOTED: [&str; 3] = [
     "invalid type: boolean, expected a string",
     "invalid type: integer, expected a string",
@@ -49,9 +49,9 @@ pub fn translate(message: &str) -> String {
     translation.unwrap_or_else(|| ADVICE.iter().fold(message.to_owned(), |message, advice| message.replace(advice, "")))
 }
 
-/// Removes the value from serde's message about a value of the wrong type.
+/// Removes the quoted value from serde's message about a wrong value.
 ///
-/// The value may be a secret, or a text full of secrets.
+/// The value may be a secret, or a text that contains secrets.
 pub fn redact_literals(message: &str) -> String {
     for (begin, kinds) in [("invalid type: ", &KINDS[..]), ("invalid value: ", &KINDS), ("unknown variant ", &VARIANT)]
     {
@@ -62,8 +62,8 @@ pub fn redact_literals(message: &str) -> String {
             continue;
         };
         let after = &message[start + kind.len() + quote.len()..];
-        // The quoted value may itself contain the text that follows a value in serde's messages. So the value ends at
-        // the last occurrence of that text.
+        // In serde's messages, `, expected ` or `, there are no ` follows the quoted value. The value may contain the
+        // same text, so the value ends at the last occurrence.
         let end =
             [", expected ", ", there are no "].iter().filter_map(|end| after.rfind(&format!("{quote}{end}"))).max();
         let rest = end.map_or("", |end| &after[end + quote.len()..]);

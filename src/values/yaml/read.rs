@@ -1,4 +1,4 @@
-//! Reads YAML. The build script `src/core/build.rs` includes this file too, to read the catalogue.
+//! Reads YAML. Both this crate and the build script `src/core/build.rs`, which reads the catalogue, compile this file.
 
 #[path = "problem.rs"]
 pub mod problem;
@@ -19,7 +19,7 @@ pub struct Error {
     pub message: String,
 }
 
-/// Reads YAML. Where YAML 1.1 and 1.2 differ, the function reads it as helm does: `0644` is octal.
+/// Reads YAML. Where YAML 1.1 and 1.2 differ, reads the text as helm does: `0644` is octal.
 ///
 /// Duplicate keys are errors.
 ///

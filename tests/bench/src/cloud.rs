@@ -1,5 +1,5 @@
-//! Prepares the cloud that a run installs into a new namespace, with the charts, values and order that the operator
-//! would use.
+//! Prepares a cloud in a new namespace for one run of the benchmark. All methods install the charts with the same
+//! values and dependencies, which the operator's code computes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -51,7 +51,7 @@ pub struct World {
 }
 
 impl World {
-    /// Packages the charts, and installs the operator's chart, which grants the operator's rights.
+    /// Packages the charts, and installs the operator's chart, so that the operator gets its rights.
     pub async fn new(cluster: &Cluster, osdpl: &Path, charts: &Path, sample: &Path) -> anyhow::Result<Self> {
         let text = std::fs::read_to_string(sample).with_context(|| sample.display().to_string())?;
         let sample = osdpl_values::yaml::parse::<Value>(&sample.display().to_string(), &text)?;
@@ -107,7 +107,7 @@ impl World {
         Ok(())
     }
 
-    /// Runs helm with all rights; its own files are in the scratch folder.
+    /// Runs helm with all rights. helm stores its cache, configuration and data in the scratch folder.
     pub async fn helm(&self, arguments: impl IntoIterator<Item = std::ffi::OsString>) -> anyhow::Result<()> {
         let arguments: Vec<_> = arguments.into_iter().collect();
         let output = self.command().args(&arguments).output().await?;
@@ -117,7 +117,7 @@ impl World {
         Ok(())
     }
 
-    /// Returns a helm command without arguments.
+    /// Returns a command that runs helm with all rights, still without arguments.
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.helm);
         let home = |part: &str| self.scratch.path().join(part);
@@ -198,7 +198,7 @@ impl<'a> Cloud<'a> {
         Ok(Self { world, namespace: namespace.to_owned(), releases, deployment, readiness })
     }
 
-    /// Returns a client for the resources of osdpl in the namespace of the cloud.
+    /// Returns a client for the `OpenStackDeployment`s in the namespace of the cloud.
     pub fn api(&self) -> Api<OpenStackDeployment> {
         Api::namespaced(self.world.client.clone(), &self.namespace)
     }
@@ -218,8 +218,8 @@ impl<'a> Cloud<'a> {
         order
     }
 
-    /// Removes the namespace and the cluster-scoped objects of its charts, without helm: the next run must not wait for
-    /// hooks.
+    /// Removes the namespace and the cluster-scoped objects of its charts. Does not use helm, so that the next run need
+    /// not wait for hooks.
     pub async fn remove(self) -> anyhow::Result<()> {
         let client = &self.world.client;
         for resource in self.api().list(&ListParams::default()).await?.items {
@@ -243,7 +243,7 @@ impl<'a> Cloud<'a> {
     }
 }
 
-/// Computes the releases and their dependencies with the operator's code.
+/// Returns the releases of the cloud, with their values and dependencies, as the operator's code computes them.
 fn desired(deployment: &OpenStackDeployment) -> anyhow::Result<Desired> {
     let catalog = osdpl_core::files::load_catalog(None)?;
     let name = deployment.name_any();

@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 
-/// The kernel's unit: `USER_HZ`, 100 per second on every architecture that Rust supports.
+/// The kernel's unit of CPU time in `/proc`: `USER_HZ` is 100 per second on every architecture that Rust supports.
 const TICK: Duration = Duration::from_millis(10);
 
-/// CPU time of a process, user and system.
+/// The CPU time of a process: the sum of user and system time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cpu {
     /// The CPU time of the process itself, without its children.
     pub own: Duration,
-    /// The CPU time of the children that have exited and that the process has waited for, and of their children.
+    /// The CPU time of the children that have exited and that the process has waited for, including their children.
     pub children: Duration,
 }
 

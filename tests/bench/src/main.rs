@@ -41,7 +41,7 @@ struct Arguments {
     /// The resource to install.
     #[arg(long)]
     sample: PathBuf,
-    /// How often the benchmark measures each method; it reports the medians.
+    /// The number of measurements of each method. The report contains the medians.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
     /// Measure only these methods.
@@ -53,8 +53,8 @@ struct Arguments {
     /// Measure the operator with a large cloud, instead of comparing it with plain helm.
     #[arg(long)]
     scale: bool,
-    /// Measure the computation of a pass, instead of comparing the operator with plain helm; needs no cluster and no
-    /// charts.
+    /// Measure how long osdpl takes to compute a reconcile pass, instead of comparing the operator with plain helm;
+    /// needs no cluster and no charts.
     #[arg(long)]
     plan: bool,
 }
@@ -90,7 +90,7 @@ async fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let world = World::new(&cluster, &arguments.osdpl, &arguments.charts, &arguments.sample).await?;
     let mut report = Report::default();
     for round in 0..arguments.rounds {
-        // Each round starts with another method, so that a drift of the machine's speed affects all methods.
+        // Start each round with another method, so that a gradual change of the machine's speed affects all methods.
         for index in 0..arguments.methods.len() {
             let method = arguments.methods[(index + round) % arguments.methods.len()];
             let cloud = Cloud::fresh(&world, &format!("bench-{round}-{index}")).await?;

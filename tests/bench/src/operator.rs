@@ -87,7 +87,8 @@ pub async fn apply(cloud: &Cloud<'_>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Waits until the resource is Ready for its newest generation, and until all objects are up, as for plain helm.
+/// Waits until the resource is Ready for its newest generation, and all objects are up. An installation
+/// with plain helm also ends only when all objects are up.
 pub async fn until_ready(cloud: &Cloud<'_>) -> anyhow::Result<()> {
     let name = cloud.deployment.name_any();
     let ready = await_condition(cloud.api(), &name, |resource: Option<&OpenStackDeployment>| {

@@ -1,5 +1,5 @@
 //! Measures how long the computation of a reconcile pass takes: loading the catalogue, and selecting, resolving and
-//! planning a spec. The specs are those of a cloud with 60 releases, a cloud with 1 000 releases, and the sample.
+//! planning a spec. It measures the specs of a cloud with 60 releases, a cloud with 1 000 releases, and the sample.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

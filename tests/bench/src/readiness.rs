@@ -1,4 +1,4 @@
-//! Checks whether the objects of charts are up. All measurements use this check, so that they are comparable.
+//! Checks whether the objects of charts are up. All measurements use the same check, so that they are comparable.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -59,7 +59,7 @@ impl ReadinessWatch {
     }
 
     async fn until(&mut self, matches: impl Fn(&ObservedObject) -> bool) -> anyhow::Result<()> {
-        // List the objects first: a watch may not have seen the objects of a helm process that has just exited.
+        // List the objects first, because the watches may not have delivered the objects that helm has just created.
         self.observed.list::<Deployment>().await?;
         self.observed.list::<StatefulSet>().await?;
         self.observed.list::<DaemonSet>().await?;

@@ -60,16 +60,16 @@ impl fmt::Display for Cost {
 
 /// The limits that the measurements must not exceed.
 mod goals {
-    /// The operator's time as a fraction of the time of plain helm in dependency order.
+    /// The operator's maximum time, as a fraction of the time of [`super::Method::Ordered`].
     pub const OF_ORDERED: f64 = 0.9;
-    /// The operator's time as a fraction of the time of plain helm with all releases at once.
+    /// The operator's maximum time, as a fraction of the time of [`super::Method::AtOnce`].
     pub const OF_AT_ONCE: f64 = 1.25;
     pub const RESIDENT_KIB: u64 = 25 * 1024;
-    /// The time from the change of one key until helm starts.
+    /// The maximum time from the change of one key until helm starts.
     pub const DELAY_MS: f64 = 200.0;
     pub const RESIDENT_AT_SCALE_KIB: u64 = 40 * 1024;
     pub const STATUS_DELAY_MS: f64 = 1000.0;
-    /// The operator's CPU time in an idle minute, as a fraction of one core.
+    /// The operator's maximum CPU time in an idle minute, as a fraction of one core.
     pub const IDLE: f64 = 0.01;
 }
 

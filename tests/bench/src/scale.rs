@@ -1,7 +1,7 @@
 //! `make bench-scale`: measures the operator's memory, latency and idle load with a large cloud.
 //!
-//! The cloud has the releases of the sample, and small releases up to a total of [`RELEASES`]. It has so many nodes
-//! that about half of all pods are the sample's agents on these nodes.
+//! The cloud has the releases of the sample, and small releases up to a total of [`RELEASES`]. The cluster has so many
+//! nodes that about half of all pods are the sample's agents, which run on every node.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -178,7 +178,7 @@ async fn delay(cloud: &Cloud<'_>, cluster: &Cluster, name: &str) -> anyhow::Resu
         anyhow::Ok(Instant::now())
     };
     let rule = async {
-        // Wait until both watches have delivered an event, so that they see the change.
+        // Make the pod unready only after both watches have delivered a first event, so that both see the change.
         tokio::join!(pod_watched.notified(), resource_watched.notified());
         anyhow::Ok(cluster.behaviour("down", &down).await?)
     };

@@ -84,8 +84,8 @@ async fn change(cloud: &Cloud<'_>, operator: &Operator, number: u32) -> anyhow::
     Ok(delay)
 }
 
-/// Returns the number of API writes by the operator and its helm processes so far. Both use the operator's service
-/// account.
+/// Returns the number of API writes so far by the operator's service account, which the operator and its helm processes
+/// use.
 fn writes(cluster: &Cluster) -> anyhow::Result<u64> {
     let (namespace, account) = SYSTEM;
     let user = format!("system:serviceaccount:{namespace}:{account}");

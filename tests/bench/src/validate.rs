@@ -13,8 +13,8 @@ use super::plan::{mark, median, timed};
 const ROUNDS: usize = 15;
 const GOAL: Duration = Duration::from_millis(100);
 
-/// Measures `osdpl validate` with each sample and prints the medians. The samples alternate, so that a drift of the
-/// machine's speed affects the results of all samples.
+/// Measures `osdpl validate` with each sample and prints the medians. Each round measures all samples, so that a
+/// gradual change of the machine's speed affects all results.
 pub fn measure(osdpl: &Path, folder: &Path) -> anyhow::Result<()> {
     let samples = samples(folder)?;
     let mut durations = vec![Vec::new(); samples.len()];

@@ -16,13 +16,13 @@ pub(crate) struct ReleaseReport {
     pub release: String,
     pub chart: String,
     pub revision: u32,
-    /// The number of values that the spec overrides for this release only.
+    /// The number of values in the `overrides` that the written spec contains for this release.
     pub overrides: usize,
-    /// The changes other than values and objects, such as another version of the chart.
+    /// Changes that concern neither values nor objects, such as another version of the chart.
     pub changes: Vec<String>,
     #[serde(flatten)]
     pub effects: Effects,
-    /// The other tool that manages the release, and a remedy; absent if osdpl can adopt the release.
+    /// The tool that manages the release instead of osdpl, and a remedy; absent if osdpl can adopt the release.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
 }
@@ -88,23 +88,21 @@ impl ReleaseReport {
     }
 }
 
-/// Returns the number of values that the spec overrides for the release.
+/// Returns the number of values that the release's `overrides` in the written spec set or unset.
 fn count_overrides(name: &str, described: &Description) -> usize {
     let release = described.spec.services.values().find_map(|service| service.releases.get(name));
     release.map_or(0, |release| osdpl_values::leaves(&release.overrides.values).len() + release.overrides.unset.len())
 }
 
-/// Returns the changes that [`Effects`] does not contain: a change of the chart, or the reason why osdpl could not
-/// compare the release.
+/// Describes what [`Effects`] does not contain: another chart, or the reason why osdpl could not compare the release
+/// with the spec.
 fn changes(name: &str, described: &Description, observations: &Observations) -> Vec<String> {
     let verdict = described.compared.get(name).map(|compared| &compared.result);
     let compared_change = match verdict {
         Some(ComparisonResult::Same) => None,
         Some(ComparisonResult::Differs { chart, .. }) => chart.clone(),
         Some(result @ (ComparisonResult::Owned(_) | ComparisonResult::Unknown(_))) => Some(result.to_string()),
-        None => {
-            Some("the whole release, because the spec does not select the release; see the errors below".to_owned())
-        }
+        None => Some("the whole release, because the spec does not select it (the errors below say why)".to_owned()),
     };
     let chart = match observations.charts.get(name) {
         Some(ChartState::Other(change)) => Some(change.clone()),

@@ -13,7 +13,8 @@ use osdpl_values::CollectSorted;
 pub(crate) enum Adoptability {
     /// Another tool installed the release, and osdpl can adopt it.
     Adoptable,
-    /// osdpl already manages the release. The number is its newest revision, which another tool may have created.
+    /// osdpl already manages the release. The number is the release's newest revision, which another tool may have
+    /// created.
     Managed(u32),
     /// The release can't be adopted; the text says why.
     Refused(String),
@@ -22,8 +23,8 @@ pub(crate) enum Adoptability {
     Absent(String),
 }
 
-/// The input of the check whether osdpl can adopt a release: the resource, the releases that it selects, and helm's
-/// records.
+/// Checks whether osdpl can adopt a release. The check needs the resource, the releases that the resource selects, and
+/// helm's records.
 pub(crate) struct AdoptionCheck<'a> {
     cluster: &'a Reader,
     deployment: &'a OpenStackDeployment,
@@ -63,7 +64,7 @@ impl<'a> AdoptionCheck<'a> {
         };
         if self.is_unmanaged(name) {
             return Ok(Adoptability::Refused(
-                "the resource sets `managed: false` for this release; remove the field, and the release is in sync if nothing differs"
+                "the resource sets `managed: false` for this release; remove the field, and the release is in sync if it matches the spec"
                     .into(),
             ));
         }
@@ -75,8 +76,8 @@ impl<'a> AdoptionCheck<'a> {
         release.is_some_and(|release| release.managed == Some(false))
     }
 
-    /// Returns whether osdpl can adopt a release with this newest record. Also looks for other tools that own the
-    /// release's objects.
+    /// Returns whether osdpl can adopt a release. Checks the release's newest record in helm, and whether another tool
+    /// owns the release's objects.
     async fn check_record(&self, key: &ReleaseKey, newest: &RecordMeta) -> anyhow::Result<Adoptability> {
         match (&newest.origin, &newest.status) {
             (RevisionOrigin::Ours(_) | RevisionOrigin::Inherited(_), _) => {

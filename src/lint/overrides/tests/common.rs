@@ -1,5 +1,5 @@
-//! Tests warnings about values that `spec.common` sets for many releases, and the index in warnings about entries of
-//! `unset`.
+//! Tests warnings about values that `spec.common` sets for many releases. Also tests that a warning about an entry of
+//! `unset` contains the index of the entry.
 
 use super::*;
 
@@ -18,7 +18,7 @@ fn reports_common_values_without_effect() {
     assert_eq!(
         of_all(json!({"pod": {"history": 3}})),
         [same("pod.history")],
-        "the chart of the release `store` does not have the key, so there is no warning about it"
+        "only `front` causes a warning, because the chart of `store` does not have the key"
     );
     assert_eq!(of_all(json!({"pod": {"history": 4}})), Vec::<String>::new());
     let empty = "changes nothing: helm merges maps, so an empty map keeps the chart's values; remove the empty map, or remove keys with `unset`";

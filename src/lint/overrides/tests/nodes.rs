@@ -2,8 +2,9 @@
 
 use super::*;
 
-/// Returns the warnings about a spec in which `entries` are the entries of `spec.nodes.overrides`, and `own` are the
-/// values of the release.
+/// Returns the warnings about a spec that sets values of the release `front`.
+///
+/// `entries` are the values in each entry of `spec.nodes.overrides`; `own` are the values for all nodes.
 fn of_some_nodes(entries: &[Value], own: &Value) -> Vec<String> {
     let daemons = "service: front\ndescription: An API.\ngroup: openstack\ncredentials: {user: {}}\nreleases:\n  front:\n    components: {front/agent: \
                    DaemonSet}\n    daemonsets: {agent: {component: front/agent, form: conf}}\n    values: {conf: {region: '${spec.region}'}}\n";

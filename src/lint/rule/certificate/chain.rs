@@ -68,7 +68,7 @@ impl Chain {
     pub fn host_problem(&self, hosts: &[String]) -> Option<String> {
         let first = ParsedCertificate::try_from(&self.all[0]).ok()?;
         let is_valid_for = |host: &str| {
-            // rustls does not accept a wildcard here. For `*.example.org`, check a name that the wildcard matches.
+            // A rustls `ServerName` can't be a wildcard. For `*.example.org`, check a name that the wildcard matches.
             let host = host.strip_prefix("*.").map_or_else(|| host.to_owned(), |rest| format!("osdpl.{rest}"));
             ServerName::try_from(host).is_ok_and(|name| verify_server_name(&first, &name).is_ok())
         };
@@ -76,15 +76,15 @@ impl Chain {
         let names = if missing.len() == 1 { "that name" } else { "those names" };
         (!missing.is_empty()).then(|| {
             format!(
-                "{} is not valid for {}: clients refuse it; issue one with {names} among its subjectAltNames",
+                "{} is not valid for {}: clients refuse it; issue a certificate with {names} among its subjectAltNames",
                 self.name,
                 missing.join(", ")
             )
         })
     }
 
-    /// Returns the reason why a client that trusts these CAs does not trust the first certificate. The function does
-    /// not check the expiry.
+    /// Returns the reason why a client that trusts only the CAs in `authorities` does not trust the first certificate.
+    /// The function does not check the expiry.
     pub fn trust_problem(&self, authorities: &Self) -> Option<String> {
         use CertificateError::{BadSignature, InvalidPurpose, InvalidPurposeContext, UnknownIssuer};
         // If the certificate itself is one of the trusted CAs, clients trust it even if no CA has signed it.
@@ -127,7 +127,8 @@ impl Chain {
 
     /// Whether clients stop trusting the first certificate if the intermediate certificate at `index` is removed.
     ///
-    /// If the trusted CAs are not known, the function treats the other intermediate certificates as trusted CAs.
+    /// `authorities` are the trusted CAs. If they are not known, the function treats the remaining intermediate
+    /// certificates as trusted CAs.
     fn needs(&self, index: usize, authorities: Option<&Self>) -> bool {
         let others = self.all.iter().enumerate().skip(1).filter(|(at, _)| *at != index);
         let others: Vec<CertificateDer<'_>> = others.map(|(_, other)| other.clone()).collect();
@@ -135,8 +136,8 @@ impl Chain {
             return false;
         }
         let mut roots = RootCertStore::empty();
-        // `add_parsable_certificates` skips certificates that can't be CAs. This is right, because they sign no other
-        // certificate.
+        // `add_parsable_certificates` skips certificates that can't be CAs. Clients need no such certificate, because
+        // it can't have signed another certificate.
         roots.add_parsable_certificates(authorities.map_or(&others, |authorities| &authorities.all).iter().cloned());
         let begin = validity(&self.all[0]).0.unwrap_or_default();
         verify(&self.all[0], &roots, &others, seconds(begin)).is_err()

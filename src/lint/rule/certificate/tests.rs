@@ -137,15 +137,15 @@ fn matches_wildcards_and_reports_all_missing_names() {
     assert_eq!(
         problems(&["keystone.example.org"], &["*.cloud.example.org", "a.example.org"]),
         [
-            "tls.crt is not valid for *.cloud.example.org, a.example.org: clients refuse it; issue one with those names among its subjectAltNames"
+            "tls.crt is not valid for *.cloud.example.org, a.example.org: clients refuse it; issue a certificate with those names among its subjectAltNames"
         ]
     );
 }
 
 #[test]
 fn accepts_keys_on_unsupported_curves() {
-    // The first key declares the curve P-521 (DER: a sequence with the curve's identifier). The second key has no
-    // content.
+    // The check accepts the first key, which declares the curve P-521 (DER: a sequence with the curve's identifier). It
+    // reports the second key, which declares no curve and has no content.
     let key = |text: &str| format!("-----BEGIN PRIVATE KEY-----\n{text}\n-----END PRIVATE KEY-----\n");
     let valid = secret(&params_for((2026, 2030)), &authority("root"));
     assert_eq!(problems(&with(&valid, "tls.key", Some(&key("MAcGBSuBBAAj")))), Vec::<String>::new());

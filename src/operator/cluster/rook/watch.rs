@@ -1,7 +1,7 @@
 //! Watches on Rook's objects in one namespace.
 //!
-//! If an object that osdpl created changes, the next pass reads Rook's objects again. For objects that others created,
-//! the watches cache the fields that decisions use.
+//! If an object that osdpl created changes, the next pass reads Rook's objects again. Of objects that others created,
+//! the watches cache only the fields that decisions use.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};

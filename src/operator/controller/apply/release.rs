@@ -87,7 +87,7 @@ impl Context {
             }
             Action::Adopt { in_sync } => {
                 let Some(release) = plan.desired.releases.get(name) else { return Ok(()) };
-                // Label the failed revisions that another tool made as cleaned up, so that osdpl deletes none of their
+                // Another tool made the failed revisions. Mark them as cleaned up, so that osdpl deletes none of their
                 // objects.
                 for past in observed.into_iter().filter(|observed| !observed.is_ours()).flat_map(failed_revisions) {
                     self.cluster.mark_cleaned_up(key, past).await?;
@@ -122,7 +122,8 @@ impl Context {
 
     /// Returns the labels with which osdpl adopts a revision that another tool made.
     ///
-    /// If the revision differs from the desired state, the labels mark its inputs as unknown.
+    /// If the revision differs from the desired state (`in_sync` is `false`), the labels mark the revision's inputs as
+    /// unknown.
     fn adoption_labels(
         &self,
         name: &str,

@@ -1,4 +1,5 @@
-//! Derives from the status what only the operator knows, such as the digests of charts and running helm processes.
+//! Derives data from the status that `osdpl plan` can't observe, such as the digests of charts and running helm
+//! processes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use osdpl_core::release::{Status, Verb};
 use osdpl_decide::{Assumed, Crds, Snapshot};
 use osdpl_values::CollectSorted;
 
-/// The data that the assumptions are made from: the stored resource with its status, the catalogue, and charts.
+/// Makes the preview's assumptions about data of the operator that `osdpl plan` can't observe.
 pub(super) struct Assumptions<'a> {
     /// The resource in the cluster; `None` if it does not exist yet.
     pub(super) live: Option<&'a OpenStackDeployment>,
@@ -65,8 +66,8 @@ impl Assumptions<'_> {
         self.charts.map(|source| source.snapshot().crds).unwrap_or_default()
     }
 
-    /// Returns helm's major version, and the releases whose inputs are a guess. If the status does not contain the
-    /// version, the inputs of all installed releases are a guess.
+    /// Returns helm's major version, and the releases whose input digests the preview can't compute. If the status does
+    /// not contain the version, these are all installed releases.
     fn helm_major(
         &self,
         selection: &Selection,
@@ -127,8 +128,8 @@ impl Assumptions<'_> {
         ReportedCharts { charts, guessed, unknown }
     }
 
-    /// Returns the message in the status about a release for which the operator has no chart; `None` for any other
-    /// release.
+    /// Returns the message in the status that says why the operator has no chart for a release. Returns `None` if the
+    /// operator has a chart, or if the spec has changed since the operator wrote the message.
     ///
     /// The operator has no chart for a release if the status contains no digest of the chart.
     fn blocked(&self, spec: &OpenStackDeploymentSpec, name: &str) -> Option<String> {
@@ -139,7 +140,8 @@ impl Assumptions<'_> {
         is_blocked.then(|| child.message.clone())
     }
 
-    /// Returns the version and the digest of a release's chart in the status, if the release still uses the same chart.
+    /// Returns the version and the digest of a release's chart from the status; `None` if the spec now selects another
+    /// chart.
     fn version_and_digest(&self, spec: &OpenStackDeploymentSpec, name: &str) -> Option<(String, String)> {
         let live = self.live?;
         let (service, release) = self.catalog.release(name)?;
@@ -170,8 +172,9 @@ impl Assumptions<'_> {
     }
 }
 
-/// Adds the helm processes that the operator runs. The preview assumes that helm runs for a release if a living
-/// operator process has locked its record, or if the status reports the release as starting.
+/// Adds the helm processes that the operator runs. The preview assumes that helm runs for a release in two cases: a
+/// living operator process has locked the release's record, or the release has no record and the status reports it as
+/// starting.
 fn add_running_helm(observed: &mut Observed, live: Option<&OpenStackDeployment>, selection: &Selection) {
     let process = |verb, inputs: Option<&String>, since| RunningHelm {
         verb,

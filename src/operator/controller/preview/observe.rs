@@ -49,9 +49,11 @@ pub(super) async fn observe(
     Ok(tasks)
 }
 
-/// Returns the function that tells whether the operator process that an attempt label names may still run helm.
+/// Returns a function that tells whether an operator process may still run helm. The argument of the function is the
+/// process's identity, from the attempt label of a release record.
 ///
-/// Only the holder of the operator's Lease runs helm. If the Leases can't be listed, the result is unknown.
+/// Only the holder of the operator's Lease runs helm. If the Leases can't be listed, the returned function answers
+/// [`Liveness::Unknown`].
 async fn liveness_check(client: &Client, unknown: &mut Vec<String>) -> LivenessCheck {
     let holders = match lease::holders(client).await {
         Ok(holders) => Some(holders),

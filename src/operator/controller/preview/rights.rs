@@ -15,7 +15,7 @@ use osdpl_values::CollectSorted;
 use crate::cluster::{Error, api_message};
 use osdpl_client::Scope;
 
-/// The namespaces and the kinds of objects that the user may read.
+/// What the user may read: the namespaces, and exceptions for some kinds of objects.
 pub(super) struct Rights {
     /// The namespaces that the user may read.
     pub(super) scope: Scope,
@@ -23,12 +23,12 @@ pub(super) struct Rights {
     pub(super) unreadable_kinds: BTreeSet<&'static str>,
 }
 
-/// Checks whether the user may read all namespaces, as the operator does, or at least the namespaces of the resource's
-/// releases.
+/// Checks whether the user may read all namespaces, as the operator does. If not, checks whether the user may read at
+/// least the namespaces of the resource's releases.
 ///
 /// # Errors
-/// Returns an error if the user may not read the namespaces of the releases either; the message names every refused
-/// read.
+/// Returns an error if the user may read neither all namespaces nor those of the releases; the message names every
+/// refused read.
 pub(super) async fn check_rights(
     client: &Client,
     namespaces: &BTreeSet<String>,
@@ -119,7 +119,8 @@ where
     list_one(client, ApiResource::erase::<K>(&()), namespace)
 }
 
-/// Makes the request of [`refusal`]. The function is not generic, so the program contains its code only once.
+/// Makes the list request of [`refusal`]. This function is not generic like [`refusal`], so that the program contains
+/// its code only once.
 async fn list_one(client: &Client, resource: ApiResource, namespace: Option<&str>) -> Result<Option<String>, Error> {
     let api: Api<DynamicObject> = match namespace {
         Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),

@@ -29,8 +29,8 @@ fn stops_at_the_limit_of_steps_or_bytes() {
         let remedy =
             "an expression may take at most 400000 steps and create at most 8 MiB of values; use shorter lists";
         assert!(error.contains(remedy) && error.len() < 900, "{error}");
-        // The evaluation counts work before it does the work. So a counter is above the limit when the evaluation
-        // stops, although the work that was done is within the limit.
+        // The evaluation counts each piece of work before it does the work. So when the evaluation stops, a counter is
+        // above the limit, although the work that was done is within the limit.
         assert!(used.steps > Work::OF_ONE.steps || used.bytes > Work::OF_ONE.bytes, "{bomb}: {used:?}");
     }
 }
