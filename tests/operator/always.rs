@@ -170,7 +170,9 @@ fn always_holds_back_objects_of_rook() {
         let cloud = world.until_reason(reason::APPROVAL).await;
         assert!(cloud.status().message.contains("osdpl would apply CephBlockPool"), "{:?}", cloud.status());
         assert!(rook.api("CephBlockPool").get_opt("images").await.unwrap().is_none());
-        world.osdpl(&["approve", &cloud.status().approval.unwrap()]);
+        // The status contains the hash only when the operator has fetched all charts.
+        let hash = world.until("the status contains the hash to approve", |cloud| cloud.status().approval).await;
+        world.osdpl(&["approve", &hash]);
         rook.until_requested("CephBlockPool", "images").await;
     });
 }
