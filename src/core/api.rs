@@ -15,7 +15,7 @@ mod spec;
 mod status;
 
 pub use cause::{CauseObject, RootCauseStatus};
-pub use choice::{Approval, DeletionPolicy, DriftPolicy};
+pub use choice::{Approval, DeletionPolicy, DriftPolicy, HookPolicy};
 pub use maintenance::{
     FailedInstance, InstancePolicy, InstancesStatus, MaintenanceLimits, MaintenancePhase, MaintenanceStep,
     MaintenanceWindow, NodeMaintenance, NodeMaintenanceSpec, NodeMaintenanceStatus, StepState, StepStatus,
@@ -47,11 +47,12 @@ pub const ADOPT: &str = "osdpl.dev/adopt";
 /// The annotation with which a person requests the repair of releases. Its value is the names of the releases,
 /// separated by commas, or `all`.
 ///
-/// To repair a release, the operator restores edited and deleted objects. If someone else made the newest revision, the
-/// operator overwrites it with a new revision. The operator also retries a failed operation after a short delay.
+/// To repair a release, the operator restores objects that someone edited or deleted. If someone other than the
+/// operator made the newest revision, the operator replaces it with a new revision. If the operator's last helm
+/// operation failed, the operator retries the operation after a short delay.
 pub const REPAIR: &str = "osdpl.dev/repair";
 /// The annotation with which a person confirms that nodes were removed permanently. Its value is the names of the
-/// nodes, separated by commas. The operator deletes the hosts of these nodes from Nova and Neutron.
+/// nodes, separated by commas. The operator deletes these nodes' hosts from Nova and Neutron.
 pub const FORGET_NODES_ANNOTATION: &str = "osdpl.dev/forget-nodes";
 /// The annotation with which a person requests that the operator uninstalls releases without running their hooks, for
 /// the case that a hook can never finish. Its value is the names of the releases, separated by commas, or `all`.
@@ -96,7 +97,7 @@ pub fn owner_label(namespace: &str, name: &str) -> String {
 }
 
 impl OpenStackDeployment {
-    /// Returns the value of [`DEPLOYMENT_LABEL`] on the objects of this resource.
+    /// Returns the value of [`DEPLOYMENT_LABEL`] on the objects that the operator creates for this resource.
     pub fn owner_label(&self) -> String {
         owner_label(&self.namespace().unwrap_or_default(), &self.name_any())
     }

@@ -86,18 +86,22 @@ pub struct Catalog {
     release_index: Arc<ReleaseIndex>,
     /// For each component, the names of the service and the release that provide it.
     providers: BTreeMap<Component, (String, String)>,
-    /// The field managers and the fields whose changes osdpl does not report as drift (`values/drift.yaml`).
+    /// The changes that osdpl does not report as drift: all changes by some field managers, and all changes of some
+    /// fields (`values/drift.yaml`).
     pub tolerated: ToleratedChanges,
+    /// The paths of the values that no hook of a release reads, by the name of the release (`values/hooks.yaml`). osdpl
+    /// assumes that the hooks of a release without an entry may read all values.
+    pub unread_by_hooks: BTreeMap<String, Vec<Path>>,
     /// The built-in roles of nodes, by name (`values/nodes.yaml`).
     pub roles: BTreeMap<String, Role>,
-    /// The releases whose `OnDelete` `DaemonSets` the operator rolls out in batches, in the order of the rollouts.
+    /// The releases, in rollout order, for which the operator updates `OnDelete` `DaemonSets` in batches of pods.
     pub rollout: Vec<String>,
     /// The checks that compare values of several releases (`values/couplings.yaml` and `values/rules.yaml`).
     pub cross_checks: CrossChecks,
     /// The files that users added (see [`extend_catalog`]): maps the path of each file to its source, such as
     /// `ConfigMap openstack/edge, key presets.edge.yaml`.
     pub added: BTreeMap<String, String>,
-    /// The digest of the content of each `ConfigMap` with files that users added, by the name of the `ConfigMap`.
+    /// The content digest of each `ConfigMap` that adds files to the catalogue, by the `ConfigMap`'s name.
     pub additions: BTreeMap<String, String>,
 }
 
@@ -138,8 +142,8 @@ pub struct Release {
     /// components before it starts helm. The services that provide the components become part of the cloud.
     pub waits_for: Vec<Need>,
     /// The components without which the release does not work. The operator may install the release before or after
-    /// these components, because their pods may wait for each other. The services that provide the components become
-    /// part of the cloud, unless the spec disables them.
+    /// these components, because the pods of the release and of the components may wait for each other. The services
+    /// that provide the components become part of the cloud, unless the spec disables the services.
     pub alongside: Vec<Need>,
     /// The components that the release provides, each with the kind of its workload.
     pub components: BTreeMap<Component, WorkloadKind>,
@@ -148,7 +152,7 @@ pub struct Release {
     /// The components that need more than half of their pods to be ready. Before the operator allows the drain of a
     /// node, it checks that enough pods on other nodes are ready.
     pub quorum: Vec<Component>,
-    /// The components whose `CronJobs` run tests, each with the location of the tests' results.
+    /// The components whose `CronJobs` run tests, each with a text that says where the tests store their results.
     pub tests: BTreeMap<Component, String>,
     /// How the operator finds the nodes that the API of the release lists as hypervisors; `None` for releases other
     /// than nova.
@@ -205,8 +209,8 @@ pub struct Endpoint {
     pub path: String,
     /// The HTTP status codes with which a probe succeeds.
     pub accept: Vec<u16>,
-    /// Whether the API is the API of Keystone. If so, the operator also reads Keystone's versions and, as the
-    /// administrator, Keystone's service catalogue.
+    /// Whether the API is the API of Keystone. If so, the operator not only probes the API. It also reads Keystone's
+    /// versions and, as the administrator, Keystone's service catalogue.
     pub keystone: bool,
 }
 
@@ -224,7 +228,7 @@ pub struct DaemonSet {
     pub shared: Vec<Path>,
 }
 
-/// A reference from a release to a component that it needs, waits for, or works with.
+/// A reference to a component that a release needs, waits for, or works with.
 #[derive(Debug)]
 pub struct Need {
     /// The component that the release refers to.
@@ -280,7 +284,7 @@ pub struct Certificates {
     pub field: String,
     /// The list of Secrets, under the key `secrets`. The type is [`Body`], because the list can contain expressions.
     pub secrets: Body,
-    /// The keys in each Secret's data for the certificate, its private key and its CA.
+    /// The keys under which each Secret contains the certificate, the private key and the CA.
     pub keys: CertificateKeys,
     /// Whether the user must create the Secrets. If so, osdpl reports a Secret that is missing.
     pub user_provided: bool,
@@ -315,14 +319,16 @@ pub struct Check {
 }
 
 impl Catalog {
-    /// Returns the paths at which a release's values describe Ceph. At such a path, the catalogue has a single
+    /// Returns the paths at which a release's values describe Ceph. At each of these paths, the whole value is one
     /// expression that reads the variable `ceph`.
     pub fn ceph_paths(&self, release: &str) -> BTreeSet<Path> {
         let expressions = self.bodies(release).flat_map(Body::whole_scalar_expressions);
         expressions.filter(|(_, expression)| crate::ceph::uses_ceph(expression)).map(|(path, _)| path).collect_set()
     }
 
-    /// Returns the fields that reference a key of a Secret, in their order in `features`, the settings of all features.
+    /// Returns the fields in `features` that reference a key of a Secret, in the order of `features`.
+    ///
+    /// `features` contains the settings of all features.
     pub(crate) fn secret_references(&self, features: &Values) -> Vec<SecretField> {
         let known = features.iter().filter_map(|(name, value)| Some((name, &self.features.get(name)?.schema, value)));
         let marked = known.filter(|(_, schema, _)| schema.contains_text(SECRET_MARK));

@@ -1,13 +1,13 @@
-//! Computes the desired state of a cloud from its spec, the catalogue and the facts.
+//! Computes the desired state of a cloud from its spec, the catalogue and the [`Facts`] about the cluster.
 //!
-//! [`select`] determines the services, features and releases of a spec. [`resolve`] merges the layers into the values
-//! of each release.
+//! [`select`] determines the services, features and releases of a spec. [`resolve`] merges layers of values into the
+//! values of each release.
 //!
 //! Pure module (no I/O). These are the layers, from low to high; each overrides the layers before it:
 //! 1. the catalogue: shared fragments, the release's base values and fragments, the fragments of the OpenStack release
 //! 2. the presets, in the order in which the spec names them
-//! 3. the features; then `spec.images`, which rewrites the images from the chart and from the layers so far
-//! 4. `spec.common`: the values for all charts, then those for the release's group
+//! 3. the features; then `spec.images`, which rewrites the images of the chart and of layers 1 to 3
+//! 4. `spec.common`: the values for all charts, then the values for the release's group
 //! 5. the release in `spec.services`: its `valuesFrom`, then its `values` and `unset`
 //! 6. `spec.nodes.overrides`, in the form that the release's chart understands
 
@@ -67,7 +67,7 @@ pub struct Selection {
     pub name: String,
     /// The namespace of the OpenStackDeployment.
     pub namespace: String,
-    /// The settings of all features: the catalogue's defaults, overridden by the presets, overridden by the spec.
+    /// The settings of all features. The spec overrides the presets, and the presets override the catalogue's defaults.
     pub features: Values,
     /// The fields of features that refer to a key of a Secret, each with the names of the Secret and the key.
     pub secrets: Vec<SecretField>,
@@ -82,7 +82,7 @@ pub struct Selection {
     pub releases: BTreeMap<String, ReleaseKey>,
     /// The findings about the spec; osdpl refuses the spec if one of them is a [`Level::Error`].
     pub findings: Vec<Finding>,
-    /// The variables for the catalogue's CEL expressions. [`resolve`] then adds the credentials and the other facts.
+    /// The variables for the catalogue's CEL expressions. [`resolve`] later adds variables from the [`Facts`].
     pub scope: Scope<'static>,
 }
 
@@ -130,34 +130,34 @@ pub struct Facts {
     /// The properties of the Ceph cluster that the cloud uses, as far as the operator could read them; `None` if the
     /// cloud does not use Ceph.
     pub ceph: Option<DeclaredCeph>,
-    /// The values in the Secrets and ConfigMaps that `valuesFrom` names, or the reason why osdpl can't read the values;
-    /// by kind, name and key.
+    /// The values in the Secrets and ConfigMaps that `valuesFrom` names, by kind, name and key. An error is the reason
+    /// why osdpl can't read the values.
     pub values_from: BTreeMap<(ValuesKind, String, String), Result<Values, Unavailable>>,
-    /// The content of each key of a Secret that a feature names, or the reason why osdpl can't read it; by the names of
-    /// the Secret and the key.
+    /// The content of each Secret key that a feature names, by the names of the Secret and the key. An error is the
+    /// reason why osdpl can't read the content.
     pub secrets: BTreeMap<(String, String), Result<String, Unavailable>>,
-    /// The facts that Jobs of releases have stored in ConfigMaps, or the reason why osdpl can't read the facts; by
-    /// release.
+    /// The facts that Jobs of releases have stored in ConfigMaps, by release. An error is the reason why osdpl can't
+    /// read the facts.
     pub job_facts: BTreeMap<String, Result<JobFacts, Unavailable>>,
-    /// The reason why a credential is not available, and the remedy, by service and credential name.
+    /// For each credential that is not available, the reason and the remedy; by service and credential name.
     pub missing: BTreeMap<(String, String), String>,
     /// The reason why osdpl refuses the name or namespace that the spec requests for a release, by the release's
     /// catalogue name.
     pub refused: BTreeMap<String, Blocked>,
-    /// The properties of each release's chart, or the reason why the chart is not available; by the release's catalogue
-    /// name.
+    /// The properties of each release's chart, by the release's catalogue name. An error is the reason why the chart is
+    /// not available.
     pub charts: BTreeMap<String, Result<ChartInfo, Blocked>>,
     /// The storage classes of the releases' existing volume claims, which override `spec.storageClass` for these
     /// releases.
     pub claim_classes: ClaimClasses,
-    /// The properties of the cluster that only checks of the spec read; the values of releases do not depend on them.
+    /// The properties of the cluster that only checks of the spec read. No values of releases depend on them.
     pub cluster_info: ClusterInfo,
     /// The major version of the helm program that osdpl runs.
     pub helm_major: u64,
 }
 
 impl Facts {
-    /// Returns these facts without the facts that Jobs have stored; `None` if Jobs have stored no facts.
+    /// Returns a copy without the facts that Jobs have stored (`job_facts`); `None` if Jobs have stored no facts.
     fn without_job_facts(&self) -> Option<Self> {
         let are_stored = self.job_facts.values().flatten().any(|facts| !facts.is_empty());
         are_stored.then(|| Self { job_facts: BTreeMap::new(), ..self.clone() })
@@ -167,7 +167,7 @@ impl Facts {
 /// Why osdpl can't use the content of a Secret or ConfigMap to which the spec refers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unavailable {
-    /// The object, or the key in it, does not exist. A reference with `optional: true` tolerates this.
+    /// The object, or the key in it, does not exist. A reference with `optional: true` tolerates this error.
     Missing(String),
     /// osdpl can't read or parse the object. Even a reference with `optional: true` does not tolerate this error,
     /// because the object may exist.
@@ -249,6 +249,9 @@ pub struct DesiredRelease {
     /// The digest of the settings on which running OpenStack instances depend; `None` if the catalogue names no such
     /// settings. An upgrade that changes the digest waits for approval.
     pub instances: Option<String>,
+    /// The digest of the inputs that the release's hooks may read, 16 hexadecimal digits; `None` if the catalogue names
+    /// no value that the hooks do not read. An upgrade that does not change the digest may skip the hooks.
+    pub hooks: Option<String>,
     /// How the chart splits each `DaemonSet` of the release into several, so that values can differ between nodes;
     /// `None` if the chart can't split `DaemonSets`. An upgrade that changes how the chart splits them waits for
     /// approval, because it recreates the pods.
@@ -260,7 +263,7 @@ pub struct DesiredRelease {
     pub waits_for: BTreeSet<String>,
     /// The components that the release provides, each with the kind of its workload.
     pub components: BTreeMap<Component, WorkloadKind>,
-    /// The release's `CronJobs` that test the cloud, each with the location of its results.
+    /// The components whose `CronJobs` test the cloud, each with a text that says where the tests store their results.
     pub tests: BTreeMap<Component, String>,
     /// The number of Jobs that the chart renders with the release's values.
     pub jobs: usize,
@@ -275,8 +278,7 @@ pub struct DesiredRelease {
     pub version: Option<String>,
     /// The digest of the chart's content, if known.
     pub chart_digest: Option<String>,
-    /// The value for the label [`crate::release::CHART_LABEL`]: digests of the requested chart and of its content;
-    /// `None` if the chart is not available.
+    /// The identity of the chart, for the label [`crate::release::CHART_LABEL`]; `None` if the chart is not available.
     pub chart_identity: Option<ChartIdentity>,
     /// The fingerprint by which osdpl recognizes the chart in helm's records ([`crate::release::chart_fingerprint`]);
     /// `None` if unknown.
@@ -339,10 +341,10 @@ pub(crate) fn release_overrides<'a>(
     spec.services.get(service)?.releases.get(release)
 }
 
-/// Returns the chart version that the spec sets for a release; `None` if the spec sets no version, or sets the locked
-/// version.
+/// Returns the chart version that the spec sets for a release; `None` if the spec sets no version, or sets the version
+/// in the chart lock.
 ///
-/// The catalogue describes only the locked version of a chart. For another version, the catalogue's data may be wrong,
+/// The catalogue describes only the locked version of a chart. For other versions, the catalogue's data may be wrong,
 /// for example the keys of the chart's values.
 pub fn overridden_chart_version<'a>(
     spec: &'a crate::api::OpenStackDeploymentSpec,

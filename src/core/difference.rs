@@ -1,12 +1,12 @@
 //! Compares the manifests of a release before and after an upgrade, so that osdpl can show what the upgrade changes.
 //!
-//! [`diff_manifests`] returns the added, removed and changed objects, with the changed fields. Each entry says whether
-//! the object's pods restart. It also says whether a person must delete the object before the upgrade, because
-//! Kubernetes refuses to change a field.
+//! [`diff_manifests`] returns a [`Difference`] for each added, removed or changed object. A [`Difference`] contains the
+//! changed fields, and says whether the object's pods restart. It also says whether a person must delete the object
+//! before the upgrade, because Kubernetes refuses to change a field.
 //!
 //! Pure module (no I/O). helm renders both manifests, so neither contains the API server's defaults. Only the check of
-//! immutable fields adds these defaults. The returned entries contain no secrets: osdpl leaves out the values of
-//! changed Secrets, and in all other objects, a scrubber redacts the secrets that it knows.
+//! immutable fields adds these defaults. A [`Difference`] contains no secrets: osdpl leaves out the values of
+//! changed Secrets, and in objects of other kinds, a scrubber redacts the secrets that it knows.
 //!
 //! ```text
 //! object   one object of a manifest               fields   the fields in which two objects differ
@@ -52,6 +52,9 @@ pub enum Effect {
     /// the changed hook runs again.
     #[serde(rename = "runsAnew")]
     RunsAgain,
+    /// The object is a hook (a Job or pod) that changed, but the upgrade runs no hooks (`--no-hooks`). So the object in
+    /// the cluster stays as it is.
+    Skipped,
     /// Kubernetes refuses to change some fields of the object. The upgrade fails unless someone deletes the object
     /// first.
     Recreated {
@@ -83,6 +86,7 @@ impl fmt::Display for Effect {
                 formatter.write_str("changes, and its pods restart when someone deletes them (updateStrategy OnDelete)")
             }
             Self::RunsAgain => formatter.write_str("changes and runs again"),
+            Self::Skipped => formatter.write_str("changes, but the upgrade skips this hook"),
             Self::Recreated { fields, pods: _ } => {
                 write!(formatter, "must be recreated: {} can't be changed", fields.join(", "))
             }
@@ -116,7 +120,7 @@ pub fn diff_manifests(before: &[Object], after: &[Object], scrubber: &Scrubber) 
     let mut found = Vec::new();
     for (id, old) in &before {
         let (effect, fields) = match after.get(id) {
-            // If the new manifest does not contain a hook, helm leaves the hook's object in the cluster, so nothing
+            // If only the old manifest contains a hook, helm leaves the hook's object in the cluster, so nothing
             // changes.
             None if old.is_hook() => continue,
             None if old.is_kept() => (Effect::Kept, Vec::new()),
@@ -139,8 +143,8 @@ pub fn diff_manifests(before: &[Object], after: &[Object], scrubber: &Scrubber) 
 
 /// Returns the objects of a manifest that helm creates, changes or deletes in an upgrade, by identity.
 ///
-/// The result does not contain hooks that helm runs only at other events, such as a deletion. If several objects have
-/// the same identity, the result contains only the last object, as in helm.
+/// The result does not contain hooks that helm does not run in upgrades, such as `pre-delete` hooks. If several objects
+/// have the same identity, the result contains only the last object, as in helm.
 fn by_id(objects: &[Object]) -> BTreeMap<&Id, &Object> {
     let taking_part = objects.iter().filter(|object| !object.is_hook() || object.is_hook_of_upgrades());
     taking_part.map(|object| (object.id(), object)).collect_map()

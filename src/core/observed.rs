@@ -39,12 +39,12 @@ pub use storage::{Claim, ClaimPhase, Class};
 pub struct Observed {
     /// The state of each release according to helm's records. A release without a record has no entry.
     pub releases: BTreeMap<ReleaseKey, ObservedRelease>,
-    /// The releases that belong to the cloud according to the resource's status. osdpl uninstalls a release that is not
-    /// in this set only after approval, because anyone who may write Secrets in the release's namespace can forge its
-    /// records.
+    /// The releases that belong to the cloud according to the resource's status. To uninstall a release outside of this
+    /// set, osdpl waits for approval, because anyone who may write Secrets in the release's namespace can forge the
+    /// release's records.
     pub owned: BTreeSet<ReleaseKey>,
-    /// The labels that nodes lose in the desired state. Until osdpl has finished the removal, the map also contains the
-    /// labels that osdpl has already removed.
+    /// The labels that nodes lose in the desired state. The map keeps labels that osdpl has already removed until
+    /// osdpl has finished the whole removal.
     pub label_losses: LabelLosses,
     /// The Deployments, `StatefulSets` and `DaemonSets` that belong to helm releases.
     pub workloads: Vec<Workload>,
@@ -52,7 +52,7 @@ pub struct Observed {
     pub jobs: Vec<ObservedJob>,
     /// The `CronJobs` that belong to helm releases.
     pub crons: Vec<ObservedCronJob>,
-    /// The root causes why workloads and Jobs are not ready, without duplicates, the most severe first.
+    /// Why workloads and Jobs are not ready: the root causes without duplicates, the most severe first.
     pub causes: Vec<Cause>,
     /// The helm processes of this operator that run now, by release.
     pub running: BTreeMap<ReleaseKey, RunningHelm>,
@@ -78,8 +78,8 @@ pub struct Observed {
     pub comparisons: BTreeMap<ReleaseKey, ManifestComparison>,
     /// The namespaces that are being deleted: Kubernetes creates no new objects in them.
     pub terminating: BTreeSet<String>,
-    /// The rollouts that are replacing a batch of pods now: for the `DaemonSets` of each rollout, the size of the
-    /// batch. The size is the maximum number of nodes that may lack a ready pod.
+    /// The batch size of each rollout that is replacing a batch of pods now, by the `DaemonSets` of the rollout. The
+    /// batch size is the maximum number of nodes that may lack a ready pod.
     pub rolling_batches: BTreeMap<DaemonSetGroup, i32>,
 }
 
@@ -98,8 +98,8 @@ pub struct ObservedRelease {
     pub was_deployed: bool,
     /// The digest of the inputs of the newest revision, from the label of its record; `None` without the label.
     pub inputs: Option<String>,
-    /// The digest of the newest revision's inputs, but only of the inputs that come from the catalogue. osdpl reads the
-    /// digest from a label of the revision's record.
+    /// The digest of those inputs of the newest revision that come from the catalogue. osdpl reads the digest from a
+    /// label of the revision's record.
     pub catalog: Option<String>,
     /// The release's name in the catalogue, from the label of the newest record. Without the label, osdpl derives the
     /// name from the chart, the spec or helm's name.
@@ -108,11 +108,14 @@ pub struct ObservedRelease {
     pub images: Option<String>,
     /// The digest of the settings that running instances depend on, from the newest record's label.
     pub instances: Option<String>,
-    /// The digest that tells how the chart divides the nodes among several `DaemonSets`, because some nodes have other
-    /// values; from the newest record's label.
+    /// The digest of how the chart divides the nodes among several `DaemonSets`, so that values can differ between
+    /// nodes; from the newest record's label.
     pub split: Option<String>,
     /// The chart of the newest revision, from its record's label; `None` without the label.
     pub chart: Option<ChartIdentity>,
+    /// The digest of the inputs that the hooks of the newest revision may read, from its record's label; `None` if
+    /// osdpl did not write the label for this revision.
+    pub hooks: Option<String>,
     /// All revisions whose records helm still has, lowest first.
     pub history: Vec<PastRevision>,
     /// The digest of the inputs that osdpl applied last, from the record of the newest revision that osdpl made.
@@ -144,7 +147,7 @@ impl Observed {
     /// Whether someone scaled the workload to 0 outside of helm.
     ///
     /// Returns false if helm's manifest itself sets 0 replicas. osdpl reads the manifest and not the values, because
-    /// each chart has another key for the number of replicas.
+    /// each chart has a different key for the number of replicas.
     pub fn is_scaled_to_zero(&self, workload: &Workload) -> bool {
         if workload.kind == WorkloadKind::DaemonSet || workload.desired != 0 {
             return false;
@@ -193,7 +196,8 @@ pub enum Liveness {
     Dead,
     /// Another operator process ran helm, and its helm process may still run.
     Alive,
-    /// osdpl can't determine whether the helm process still runs, because the user of `osdpl plan` may not read Leases.
+    /// osdpl can't determine whether the helm process still runs, because the user of `osdpl plan` lacks the right to
+    /// read Leases.
     Unknown,
 }
 
@@ -213,8 +217,8 @@ pub struct RecordBody {
     pub workloads: BTreeSet<(WorkloadKind, String, String)>,
     /// The workloads for which the manifest sets 0 replicas, as (kind, namespace, name).
     pub scaled_to_zero: BTreeSet<(WorkloadKind, String, String)>,
-    /// The Jobs that must complete before the release is ready, as (namespace, name): the plain Jobs, and the hook Jobs
-    /// that helm runs after the install, upgrade or rollback and then keeps.
+    /// The Jobs that must complete before the release is ready, as (namespace, name): the Jobs that are not hooks, and
+    /// the hook Jobs that helm runs after the install, upgrade or rollback and does not delete afterwards.
     pub jobs: BTreeSet<(String, String)>,
     /// The Jobs that are post-upgrade hooks, as (namespace, name). In each upgrade, helm recreates them after it has
     /// changed the workloads.
@@ -222,8 +226,8 @@ pub struct RecordBody {
     /// Whether all pre-install hooks completed. If the helm process dies during an install, this field decides how
     /// osdpl recovers the release.
     pub pre_install_satisfied: bool,
-    /// Whether an unfinished uninstall has completed its hooks; `None` if the record is not of an uninstall, or if the
-    /// operator has not read the newest version of the record.
+    /// Whether an unfinished uninstall has completed its hooks; `None` if the record's status is not
+    /// `uninstalling`, or if the operator has not read the newest version of the record.
     pub delete_hooks_completed: Option<bool>,
     /// The objects in the manifest that osdpl watches for drift, each with the fields that the manifest sets.
     pub applied_objects: Arc<BTreeMap<drift::ObjectId, drift::ExpectedFields>>,

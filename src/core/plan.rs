@@ -23,7 +23,7 @@ pub use settle::settle_step;
 pub use state::{State, classify};
 pub use step::{Action, Decision, Reason, Step, Wait};
 
-use crate::api::Approval;
+use crate::api::{Approval, HookPolicy};
 use crate::catalog::{Catalog, Component};
 use crate::desired::{Desired, Provider};
 use crate::observed::{Observed, ReleaseKey};
@@ -50,6 +50,8 @@ pub struct Policy {
     pub repair: BTreeSet<String>,
     /// The names of releases whose uninstall runs no hooks; `all` stands for every release.
     pub skip_hooks: BTreeSet<String>,
+    /// When an upgrade runs the hooks of a release.
+    pub hooks: HookPolicy,
     /// Whether the whole cloud is paused.
     pub paused: bool,
     /// The names of paused releases, including releases that are no longer desired.

@@ -13,6 +13,7 @@
 //! cleanup   the cleanup after failed revisions      recovery  the steps to recover from a dead helm run
 //! source    the values and chart of a revision      verb      the verbs of helm
 //! chart_identity   the requested and the installed chart of a revision
+//! hook_inputs      the inputs that the hooks of a revision may read
 //! ```
 //!
 //! Pure module (no I/O, no clock). The format of records is that of helm v3.22.0 and v4.3.1 (`pkg/storage/driver`,
@@ -23,6 +24,7 @@ mod chart_identity;
 mod cleanup;
 mod decode;
 mod fields;
+mod hook_inputs;
 mod manifest;
 mod meta;
 mod record;
@@ -38,6 +40,7 @@ pub use cleanup::{Cleanup, PastRevision, find_orphans, has_object, is_leftover};
 pub(crate) use cleanup::{RESOURCE_POLICY_ANNOTATION, cleanup_before_uninstall, pending_cleanup};
 pub use decode::{DecodeError, decode, decode_contents, decode_hooks, decode_objects, decode_values};
 pub use fields::Field;
+pub use hook_inputs::HookInputs;
 pub use manifest::{Object, parse_objects};
 pub(crate) use meta::RELEASE_NAME_ANNOTATION;
 pub use meta::{
@@ -92,6 +95,10 @@ pub const SPLIT_LABEL: &str = "osdpl.dev/split";
 /// Label on a record: the [`ChartIdentity`] of the revision. With this label, osdpl later detects whether the content
 /// of the chart has changed. Records of older osdpl versions lack the label.
 pub const CHART_LABEL: &str = "osdpl.dev/chart";
+
+/// Label on a record: the [`HookInputs`] of the revision. With this label, osdpl later decides whether an upgrade can
+/// skip the hooks. Records of older osdpl versions lack the label.
+pub const HOOKS_LABEL: &str = "osdpl.dev/hooks";
 
 /// The value of [`SPLIT_LABEL`] if the chart splits no `DaemonSet`. osdpl also assumes this value for an old record
 /// that lacks the label.

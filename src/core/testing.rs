@@ -39,6 +39,7 @@ pub fn release(name: &str) -> DesiredRelease {
         catalog: "catalogue".into(),
         images: "images".into(),
         instances: None,
+        hooks: None,
         split: None,
         needs: BTreeMap::new(),
         waits_for: std::collections::BTreeSet::new(),

@@ -269,7 +269,7 @@ impl Action {
         let existing = |key: &ReleaseKey| observed.releases.get(key);
         match self {
             Self::Release { key, action, .. } => match action {
-                plan::Action::Upgrade { delete_jobs } => {
+                plan::Action::Upgrade { delete_jobs, .. } => {
                     delete_jobs.iter().map(|job| ("Job", key.namespace.clone(), job.clone())).collect()
                 }
                 plan::Action::Unlock => {

@@ -344,7 +344,7 @@ mod tests {
 
     #[test]
     fn only_upgrades_wait_for_charts() {
-        let upgrade = Step::Do(Action::Upgrade { delete_jobs: Vec::new() }, Reason::Spec);
+        let upgrade = Step::Do(Action::Upgrade { delete_jobs: Vec::new(), skip_hooks: false }, Reason::Spec);
         let blocked = Blocked { reason: reason::CHART_PENDING.into(), message: "chart x is being fetched".into() };
         let placeholders = Placeholders::from([("front".to_owned(), blocked.clone()), ("store".to_owned(), blocked)]);
         let decisions = [("front".to_owned(), decision(upgrade)), ("store".to_owned(), decision(Step::Ready))].into();

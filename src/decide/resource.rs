@@ -158,6 +158,7 @@ pub(crate) fn policy(deployment: &OpenStackDeployment) -> Policy {
         adopt: annotated_names(deployment, ADOPT),
         repair: annotated_names(deployment, REPAIR),
         skip_hooks: annotated_names(deployment, SKIP_HOOKS),
+        hooks: deployment.spec.hooks.unwrap_or_default(),
         paused: deployment.spec.paused,
         paused_releases: paused_releases(&deployment.spec),
         deleting: deployment.metadata.deletion_timestamp.is_some(),

@@ -75,6 +75,23 @@ pub fn set(values: &mut Values, path: &Path, value: Value) {
     map.insert(last.clone(), value);
 }
 
+/// Removes the value at a path, and then the maps on the way to it that are empty.
+pub fn remove(values: &mut Values, path: &Path) {
+    remove_below(values, path.keys());
+}
+
+fn remove_below(values: &mut Values, keys: &[String]) {
+    let Some((key, below)) = keys.split_first() else { return };
+    if below.is_empty() {
+        values.remove(key);
+    } else if let Some(map) = values.get_mut(key).and_then(Value::as_object_mut) {
+        remove_below(map, below);
+        if map.is_empty() {
+            values.remove(key);
+        }
+    }
+}
+
 /// Returns every leaf (scalar, list, null or empty map) with its path, sorted by path.
 pub fn leaves(values: &Values) -> Vec<(Path, &Value)> {
     leaves_with_key(values, |_| true)

@@ -145,3 +145,12 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn removes_a_value_and_the_empty_maps_above_it() {
+    let mut values = map(json!({"conf": {"keystone": {"token": {"expiration": 1}}}, "pod": {"replicas": {"api": 1}}}));
+    for path in ["conf.keystone.token.expiration", "pod.replicas.other", "pod.replicas.api.deeper", "missing.path"] {
+        remove(&mut values, &Path::parse(path).unwrap());
+    }
+    assert_eq!(values, map(json!({"pod": {"replicas": {"api": 1}}})));
+}

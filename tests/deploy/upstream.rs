@@ -4,6 +4,8 @@
 
 #[path = "upstream/by_values.rs"]
 mod by_values;
+#[path = "upstream/hooks.rs"]
+mod hooks;
 #[path = "upstream/random_output.rs"]
 mod random_output;
 #[path = "upstream/rendered.rs"]

@@ -3,8 +3,10 @@
 
 use cluster::Rule;
 use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
+use kube::api::DeleteParams;
 use osdpl_core::api::reason;
 use serde_json::{Value, json};
 
@@ -126,5 +128,64 @@ fn healthy_hook_finishes_before_a_newer_spec() {
         let history: Vec<Value> = serde_json::from_str(&history).unwrap();
         let statuses: Vec<_> = history.iter().map(|revision| revision["status"].as_str().unwrap()).collect();
         assert_eq!(statuses, ["superseded", "deployed"]);
+    });
+}
+
+/// Returns the number of helm runs, and whether the last one ran hooks.
+fn last_run(world: &World) -> (usize, bool) {
+    let runs = world.helm_runs();
+    let skips = runs.last().unwrap().arguments.contains(&"--no-hooks".to_owned());
+    (runs.len(), !skips)
+}
+
+#[test]
+fn upgrade_skips_hooks_that_would_repeat_their_work() {
+    run_test("skipped-hooks", async |world| {
+        let operator = world.operator().start().await;
+        let keystone = |values: Value| with_values(keystone_spec(), "keystone", values);
+        world.apply(&keystone_spec()).await;
+        world.until_ready().await;
+        let (installs, _) = last_run(world);
+        let jobs = world.api::<Job>();
+        let uid = async || jobs.get(JOB).await.unwrap().uid().unwrap();
+        let first = uid().await;
+
+        let expiry = |seconds: u32| json!({"conf": {"keystone": {"token": {"expiration": seconds}}}});
+        world.apply(&keystone(expiry(7200))).await;
+        world.until_ready().await;
+        assert_eq!(last_run(world), (installs + 1, false), "no hook reads the lifetime of tokens");
+        assert_eq!(uid().await, first, "the Job must be the one of the first revision");
+        assert_eq!(world.helm_values("keystone")["conf"]["keystone"]["token"]["expiration"], 7200);
+
+        let read = json!({"conf": {"keystone": {"token": {"expiration": 7200}, "database": {"max_retries": 5}}}});
+        world.apply(&keystone(read)).await;
+        world.until_ready().await;
+        assert_eq!(last_run(world), (installs + 2, true), "a hook may read the settings of the database");
+        let second = uid().await;
+        assert_ne!(second, first);
+
+        let mut spec = keystone(expiry(7200));
+        spec["hooks"] = json!("Always");
+        world.apply(&spec).await;
+        world.until_ready().await;
+        assert_eq!(last_run(world), (installs + 3, true));
+        spec = with_values(spec, "keystone", expiry(3600));
+        world.apply(&spec).await;
+        world.until_ready().await;
+        assert_eq!(last_run(world), (installs + 4, true), "the spec requires the hooks");
+
+        // Delete the Job while no operator runs, so that the next operator certainly knows about the deletion.
+        operator.stop().await;
+        jobs.delete(JOB, &DeleteParams::background()).await.unwrap();
+        world.until_object::<Job>("the Job is deleted", JOB, |found| found.is_none()).await;
+        let _operator = world.operator().start().await;
+        world.apply(&keystone(expiry(1800))).await;
+        world.until_ready().await;
+        assert_eq!(
+            last_run(world),
+            (installs + 5, true),
+            "new pods wait for the Job, so its hook must create it again"
+        );
+        assert!(jobs.get(JOB).await.unwrap().uid().is_some());
     });
 }

@@ -9,7 +9,7 @@ use crate::manifests::{Renderer, scrubber};
 use crate::value_change::{Change, Redactor, ValuesSource};
 use osdpl_core::adopt::compare_release;
 use osdpl_core::desired::DesiredRelease;
-use osdpl_core::difference::{Difference, diff_manifests, parse_objects};
+use osdpl_core::difference::{Difference, Effect, diff_manifests, parse_objects};
 use osdpl_core::observed::{ComparisonResult, ObservedRelease, ReleaseKey};
 use osdpl_core::plan::{Action, Step, Wait};
 use osdpl_core::release::{RevisionSource, Status};
@@ -176,6 +176,12 @@ impl Comparison<'_> {
         }
     }
 
+    /// Whether the plan upgrades the release without hooks.
+    fn skips_hooks(&self, name: &str) -> bool {
+        let step = self.live.preview.plan.decisions.get(name).map(|decision| &decision.step);
+        matches!(step, Some(Step::Do(Action::Upgrade { skip_hooks: true, .. }, _)))
+    }
+
     async fn compare_objects(
         &self,
         renderer: &Renderer,
@@ -188,7 +194,12 @@ impl Comparison<'_> {
         let cloud = (spec, &*self.live.catalog);
         let after = renderer.objects(cloud, (name, release), recorded.is_some(), &scrubber).await?;
         let before = parse_objects(recorded.map(|(_, contents)| contents).unwrap_or_default(), &release.key);
-        Ok(diff_manifests(&before, &after, &scrubber))
+        let mut differences = diff_manifests(&before, &after, &scrubber);
+        if self.skips_hooks(name) {
+            let hooks = differences.iter_mut().filter(|difference| difference.effect == Effect::RunsAgain);
+            hooks.for_each(|hook| hook.effect = Effect::Skipped);
+        }
+        Ok(differences)
     }
 }
 

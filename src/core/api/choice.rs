@@ -36,6 +36,16 @@ pub enum DeletionPolicy {
     Detach,
 }
 
+/// When an upgrade runs the hooks of a release, such as the Jobs that migrate its database and create its users.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum HookPolicy {
+    /// An upgrade skips the hooks if it changes only values that no hook reads. The catalogue lists these values.
+    #[default]
+    WhenNeeded,
+    /// Every upgrade runs the hooks.
+    Always,
+}
+
 /// What the operator does if someone edited or deleted objects of a release without helm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum DriftPolicy {

@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 
 use super::Nodes;
 use super::OpenStackDeploymentStatus;
-use super::choice::{Approval, DeletionPolicy, DriftPolicy};
+use super::choice::{Approval, DeletionPolicy, DriftPolicy, HookPolicy};
 
 /// One OpenStack cloud, run from the upstream OpenStack-Helm charts.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -103,6 +103,9 @@ pub struct OpenStackDeploymentSpec {
     /// What the operator does if someone edits or deletes objects of releases without helm; `Report` if unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drift: Option<DriftPolicy>,
+    /// When an upgrade runs the hooks of a release, such as the Jobs that migrate its database; `WhenNeeded` if unset.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hooks: Option<HookPolicy>,
 }
 
 /// A ConfigMap whose files the operator adds to the catalogue.

@@ -8,6 +8,7 @@
 //! | `values/shared/<topic>.yaml` | [`Shared`] |
 //! | `values/lock.yaml` | [`Lock`] |
 //! | `values/drift.yaml` | [`Drift`] |
+//! | `values/hooks.yaml` | [`Hooks`] |
 //! | `values/nodes.yaml` | [`Nodes`] |
 //! | `values/couplings.yaml` | [`super::EqualSetting`] |
 //! | `values/rules.yaml` | [`super::Rule`] |
@@ -236,6 +237,29 @@ pub struct Drift {
     /// [`crate::drift`], to the reason why osdpl tolerates changes.
     #[serde(default)]
     pub fields: BTreeMap<String, String>,
+}
+
+/// The content of `values/hooks.yaml`: the values that no hook of a release reads.
+///
+/// If an upgrade changes only these values, osdpl runs helm without hooks.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Hooks {
+    /// The values, in groups with a common reason.
+    #[serde(default)]
+    pub unread: Vec<UnreadValues>,
+}
+
+/// Values that no hook of some releases reads.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UnreadValues {
+    /// Why no hook reads the values, for people.
+    pub why: String,
+    /// The names of the releases.
+    pub releases: Vec<String>,
+    /// The paths of the values. A path also stands for all values below it.
+    pub paths: Vec<String>,
 }
 
 /// The content of `values/nodes.yaml`: the roles of nodes, and the order in which the operator rolls out `DaemonSets`.

@@ -3,6 +3,7 @@
 //! The loader parses every file, compiles the expressions in users' files to check them, and collects all errors.
 
 mod feature;
+mod hooks;
 mod service;
 
 use std::collections::BTreeMap;
@@ -65,6 +66,7 @@ impl Loader<'_> {
             managers: tolerated.managers.into_keys().collect_set(),
             fields: tolerated.fields.into_keys().collect_set(),
         };
+        let unread_by_hooks = self.unread_by_hooks(&services);
         let file::Nodes { roles, rollout } = self.parse::<file::Nodes>("values/nodes.yaml").unwrap_or_default();
         let mut rule_errors = Vec::new();
         let cross_checks = checks::read(self.files, &services, &mut rule_errors);
@@ -83,6 +85,7 @@ impl Loader<'_> {
             release_index: Arc::clone(&self.release_index),
             providers,
             tolerated,
+            unread_by_hooks,
             roles,
             rollout,
             cross_checks,

@@ -168,7 +168,6 @@ impl Source<'_> {
         DesiredRelease {
             inputs: self.inputs(&key, &values, fact),
             inputs_without_facts: None,
-            key,
             chart: release.chart.clone(),
             service: service.to_owned(),
             group: catalog.services[service].group,
@@ -190,8 +189,10 @@ impl Source<'_> {
             blocked: self.blocked(problems),
             images: super::images::digest(&values, fact),
             instances: instance_digest(release, scope),
+            hooks: self.hook_digest(&key, &values, fact),
             split: super::per_node::split(release, &values),
             catalog: self.catalog_digest(fact),
+            key,
             secret,
             marked,
             values,
@@ -210,6 +211,19 @@ impl Source<'_> {
         let Release { timeout, server_side, .. } = self.release;
         let identity = format!("{key} {timeout} {server_side} {}", self.facts.helm_major);
         digest([chart.map_or("", |chart| chart.digest.as_str()), &canonical_map(values), &identity, EPOCH])
+    }
+
+    /// Computes the digest of the inputs that the release's hooks may read: like [`Self::inputs`], but without the values
+    /// that no hook reads. Returns `None` if the catalogue names no such values.
+    fn hook_digest(&self, key: &ReleaseKey, values: &Values, chart: Option<&ChartInfo>) -> Option<String> {
+        let unread = self.catalog.unread_by_hooks.get(self.name)?;
+        let mut read = values.clone();
+        for path in unread {
+            osdpl_values::remove(&mut read, path);
+        }
+        let mut digest = self.inputs(key, &read, chart);
+        digest.truncate(16);
+        Some(digest)
     }
 
     /// Returns the identity of the release's chart: the requested version and digest, and the digest of the chart's

@@ -66,9 +66,11 @@ impl fmt::Display for Reason {
 impl fmt::Display for Action {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Upgrade { delete_jobs } if delete_jobs.is_empty() => formatter.write_str("helm upgrade --install"),
-            Self::Upgrade { delete_jobs } => {
-                write!(formatter, "delete Jobs {}, helm upgrade --install", delete_jobs.join(", "))
+            Self::Upgrade { delete_jobs, skip_hooks } => {
+                if !delete_jobs.is_empty() {
+                    write!(formatter, "delete Jobs {}, ", delete_jobs.join(", "))?;
+                }
+                write!(formatter, "helm upgrade --install{}", if *skip_hooks { " --no-hooks" } else { "" })
             }
             Self::Uninstall { skip_hooks: false } => formatter.write_str("helm uninstall"),
             Self::Uninstall { skip_hooks: true } => formatter.write_str("helm uninstall --no-hooks"),

@@ -6,9 +6,10 @@ use std::collections::BTreeSet;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 use super::{Action, Context, Policy, Reason, State, Step, Wait};
+use crate::api::HookPolicy;
 use crate::desired::DesiredRelease;
 use crate::observed::{Failed, ObservedRelease, ReleaseKey, RetryCondition};
-use crate::release::{Cleanup, Verb, cleanup_before_uninstall, pending_cleanup};
+use crate::release::{Cleanup, Status, Verb, cleanup_before_uninstall, pending_cleanup};
 use osdpl_values::{CollectSorted, digest};
 
 impl Context<'_> {
@@ -38,11 +39,39 @@ impl Context<'_> {
         if !unmet.is_empty() {
             return Step::Wait(Wait::Needs(unmet));
         }
-        match record.map(|record| jobs_to_delete(release, record)) {
-            None => Step::Do(Action::Upgrade { delete_jobs: Vec::new() }, why),
-            Some(Some(delete_jobs)) => Step::Do(Action::Upgrade { delete_jobs }, why),
-            Some(None) => Step::Wait(Wait::ReleaseRecord),
+        let Some(record) = record else {
+            return Step::Do(Action::Upgrade { delete_jobs: Vec::new(), skip_hooks: false }, why);
+        };
+        let (Some(delete_jobs), Some(skip_hooks)) =
+            (jobs_to_delete(release, record), self.skips_hooks(release, record, &why))
+        else {
+            return Step::Wait(Wait::ReleaseRecord);
+        };
+        Step::Do(Action::Upgrade { delete_jobs, skip_hooks }, why)
+    }
+
+    /// Whether the upgrade can skip the release's hooks, because they would only repeat the work of earlier hooks;
+    /// `None` until osdpl has read the body of the newest record.
+    ///
+    /// The hooks can be skipped if all of the following is true. If osdpl is not sure, the hooks run.
+    ///
+    /// * A new spec or catalogue is the reason for the upgrade. A repair, or an upgrade after a failure, runs the hooks.
+    /// * osdpl made the newest revision, and the revision is deployed. So its hooks succeeded, or osdpl skipped them
+    ///   because they had the same inputs as the last hooks that succeeded.
+    /// * The upgrade changes neither images nor an input that the hooks may read.
+    /// * All Jobs of the hooks exist and are complete, because the init containers of new pods wait for these Jobs.
+    fn skips_hooks(&self, release: &DesiredRelease, record: &ObservedRelease, why: &Reason) -> Option<bool> {
+        let is_change = matches!(why, Reason::Spec | Reason::Catalog | Reason::Additions(_));
+        let is_deployed = record.status == Status::Deployed;
+        let same_inputs = release.hooks.is_some() && record.hooks == release.hooks && has_images(release, record);
+        if self.policy.hooks == HookPolicy::Always || !is_change || !is_deployed || !same_inputs {
+            return Some(false);
         }
+        let is_complete = |(namespace, name): &(String, String)| {
+            let mut jobs = self.observed.jobs.iter();
+            jobs.any(|job| job.complete && job.namespace == *namespace && job.name == *name)
+        };
+        Some(record.body.as_ref()?.hook_jobs.iter().all(is_complete))
     }
 
     pub(super) fn blocked(release: &DesiredRelease) -> Option<Step> {

@@ -47,6 +47,8 @@ pub enum Action {
         /// The names of the Jobs to delete. helm cannot change plain Jobs, because they are immutable. Hook Jobs of the
         /// previous revision are already complete, so new pods that wait for these Jobs would start too early.
         delete_jobs: Vec<String>,
+        /// Whether helm runs no hooks (`--no-hooks`), because the upgrade changes no value that a hook reads.
+        skip_hooks: bool,
     },
     /// Run `helm uninstall`.
     Uninstall {

@@ -8,6 +8,7 @@ use crate::release::{ChartIdentity, Status, Verb};
 mod adopting;
 mod always;
 mod drifting;
+mod hooks;
 mod instances;
 mod leaving;
 mod settling;

@@ -8,8 +8,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::jiff::Timestamp;
 
 use super::{
-    ATTEMPT_LABEL, Attempt, CATALOG_LABEL, CHART_LABEL, CLEANED_UP_LABEL, ChartIdentity, IMAGES_LABEL, INPUTS_LABEL,
-    INSTANCES_LABEL, RELEASE_LABEL, SPLIT_LABEL, Status,
+    ATTEMPT_LABEL, Attempt, CATALOG_LABEL, CHART_LABEL, CLEANED_UP_LABEL, ChartIdentity, HOOKS_LABEL, HookInputs,
+    IMAGES_LABEL, INPUTS_LABEL, INSTANCES_LABEL, RELEASE_LABEL, SPLIT_LABEL, Status,
 };
 
 /// Identifies a release within the Kubernetes cluster.
@@ -93,6 +93,9 @@ pub struct RecordMeta {
     pub split: Option<String>,
     /// The chart of the revision, from [`CHART_LABEL`]; meaningful only for [`RevisionOrigin::Ours`].
     pub chart: Option<ChartIdentity>,
+    /// The digest of the inputs that the hooks of the revision may read, from [`HOOKS_LABEL`]; `None` if osdpl did not
+    /// write the label for this revision.
+    pub hooks: Option<String>,
     /// Whether osdpl has removed the objects that only this failed revision had, from [`CLEANED_UP_LABEL`].
     pub cleaned_up: bool,
     /// When helm created the record, by the API server's clock.
@@ -139,6 +142,7 @@ impl RecordMeta {
         if secret != expected {
             return Err(malformed(format!("its labels require the name {expected:?}")));
         }
+        let hooks = labels.get(HOOKS_LABEL).and_then(HookInputs::parse);
         Ok(Self {
             origin: labels.origin(revision).map_err(malformed)?,
             inputs: labels.get(INPUTS_LABEL).map(str::to_owned),
@@ -148,6 +152,7 @@ impl RecordMeta {
             instances: labels.get(INSTANCES_LABEL).map(str::to_owned),
             split: labels.get(SPLIT_LABEL).map(str::to_owned),
             chart: labels.get(CHART_LABEL).and_then(ChartIdentity::parse),
+            hooks: hooks.as_ref().and_then(|hooks| hooks.of_revision(revision)).map(str::to_owned),
             cleaned_up: labels.get(CLEANED_UP_LABEL) == Some(revision.to_string().as_str()),
             created: metadata.creation_timestamp.as_ref().map(|time| time.0),
             uid: metadata.uid.clone(),

@@ -313,7 +313,8 @@ fn previews_restarts_of_upgrades() {
         preview_restarts(desired, observed, catalog, &cloud.plan, &cloud.settings).into_iter().collect::<Vec<_>>()
     };
     assert_eq!(preview(&cloud), []);
-    let upgrade = Step::Do(crate::plan::Action::Upgrade { delete_jobs: Vec::new() }, crate::plan::Reason::Spec);
+    let upgrade = crate::plan::Action::Upgrade { delete_jobs: Vec::new(), skip_hooks: false };
+    let upgrade = Step::Do(upgrade, crate::plan::Reason::Spec);
     cloud.plan.decisions.get_mut("nova").unwrap().step = upgrade;
     let status = "restarts after approval the pods whose pod template changes: nova/compute on 3 nodes, 1 at a time";
     assert_eq!(preview(&cloud), [("nova".to_owned(), status.to_owned())]);

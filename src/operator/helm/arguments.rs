@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use super::Version;
 use osdpl_core::release::{
-    ATTEMPT_LABEL, Attempt, CATALOG_LABEL, CHART_LABEL, ChartIdentity, IMAGES_LABEL, INPUTS_LABEL, INSTANCES_LABEL,
-    RELEASE_LABEL, ReleaseKey, SPLIT_LABEL, Verb,
+    ATTEMPT_LABEL, Attempt, CATALOG_LABEL, CHART_LABEL, ChartIdentity, HOOKS_LABEL, HookInputs, IMAGES_LABEL,
+    INPUTS_LABEL, INSTANCES_LABEL, RELEASE_LABEL, ReleaseKey, SPLIT_LABEL, Verb,
 };
 
 /// How many revisions of a release helm keeps.
@@ -77,6 +77,11 @@ pub struct Upgrade {
     pub split: Option<String>,
     /// The chart of the release, for [`CHART_LABEL`]; `None` if unknown.
     pub chart_identity: Option<ChartIdentity>,
+    /// The digest of the inputs that the release's hooks may read, for [`HOOKS_LABEL`]; `None` if the hooks may read
+    /// all inputs.
+    pub hooks: Option<String>,
+    /// Whether helm runs no hooks.
+    pub skip_hooks: bool,
     /// The release's name in the catalogue, for [`RELEASE_LABEL`].
     pub catalog_name: String,
 }
@@ -94,7 +99,7 @@ pub struct ChartReference {
 impl fmt::Debug for Upgrade {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { chart, values: _, hook_timeout, apply, inputs, catalog, images, instances, split, .. } = self;
-        let Self { chart_identity, catalog_name, .. } = self;
+        let Self { chart_identity, hooks, skip_hooks, catalog_name, .. } = self;
         formatter
             .debug_struct("Upgrade")
             .field("chart", chart)
@@ -106,6 +111,8 @@ impl fmt::Debug for Upgrade {
             .field("instances", instances)
             .field("split", split)
             .field("chart_identity", chart_identity)
+            .field("hooks", hooks)
+            .field("skip_hooks", skip_hooks)
             .field("catalog_name", catalog_name)
             .finish_non_exhaustive()
     }
@@ -140,7 +147,8 @@ impl Upgrade {
     /// helm stores `attempt` as a label when it creates the record, so even a pending record names the operator process
     /// that made it.
     pub fn arguments(&self, release: &ReleaseKey, attempt: &Attempt, helm: Version) -> Vec<OsString> {
-        let flags = ["--labels".into(), self.labels(attempt).into()];
+        let labels = ["--labels".into(), self.labels(attempt).into()];
+        let flags = labels.into_iter().chain(self.skip_hooks.then(|| "--no-hooks".into()));
         self.command_line(release, helm, "-".as_ref(), flags, self.chart.as_os_str())
     }
 
@@ -180,12 +188,14 @@ impl Upgrade {
     }
 
     fn labels(&self, attempt: &Attempt) -> String {
-        let Self { inputs, catalog, images, instances, split, chart_identity, catalog_name, .. } = self;
+        let Self { inputs, catalog, images, instances, split, chart_identity, hooks, catalog_name, .. } = self;
         let instances = instances.as_ref().map(|digest| format!("{INSTANCES_LABEL}={digest},")).unwrap_or_default();
         let split = split.as_ref().map(|digest| format!("{SPLIT_LABEL}={digest},")).unwrap_or_default();
+        let hooks = hooks.clone().map(|digest| HookInputs { digest, revision: attempt.revision() });
+        let hooks = hooks.map(|hooks| format!("{HOOKS_LABEL}={hooks},")).unwrap_or_default();
         let chart = chart_identity.as_ref().map(|chart| format!("{CHART_LABEL}={chart},")).unwrap_or_default();
         format!(
-            "{INPUTS_LABEL}={inputs},{CATALOG_LABEL}={catalog},{RELEASE_LABEL}={catalog_name},{IMAGES_LABEL}={images},{instances}{split}{chart}{ATTEMPT_LABEL}={attempt}"
+            "{INPUTS_LABEL}={inputs},{CATALOG_LABEL}={catalog},{RELEASE_LABEL}={catalog_name},{IMAGES_LABEL}={images},{instances}{split}{chart}{hooks}{ATTEMPT_LABEL}={attempt}"
         )
     }
 }

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::super::charts::ReadyChart;
 use super::super::memory::Memory;
 use super::super::read::SKIPPED_HOOKS;
 use super::super::{Context, now};
@@ -96,7 +95,7 @@ impl Context {
                 let is_labelled = self.cluster.label_record(key, revision, &labels).await?;
                 tracing::info!(release = %key, revision, in_sync, is_labelled, "adopted the release");
             }
-            Action::Upgrade { delete_jobs } => {
+            Action::Upgrade { delete_jobs, skip_hooks } => {
                 outcome.check_prerequisites(key)?;
                 let Some(release) = plan.desired.releases.get(name) else { return Ok(()) };
                 // Do nothing if the chart has changed since osdpl made the plan: the values may not fit the new chart.
@@ -104,7 +103,8 @@ impl Context {
                 let digest = release.chart_digest.as_deref().unwrap_or_default();
                 let Some(chart) = self.charts.chart(name, digest) else { return Ok(()) };
                 self.cluster.delete_jobs(key, delete_jobs).await?;
-                let is_started = self.start_upgrade(name, release, chart, revision, memory);
+                let upgrade = Upgrade { skip_hooks: *skip_hooks, ..build_upgrade(name, release, chart.path) };
+                let is_started = self.start_upgrade(release, upgrade, revision, memory);
                 outcome.helm_started.extend(is_started.map(|is_started| (name.to_owned(), is_started)));
             }
             Action::Uninstall { skip_hooks } => {
@@ -151,13 +151,11 @@ impl Context {
     /// Returns `true` if helm runs; [`Context::start_helm`] describes the other results.
     fn start_upgrade(
         &self,
-        name: &str,
         release: &DesiredRelease,
-        chart: ReadyChart,
+        upgrade: Upgrade,
         revision: i64,
         memory: &mut Memory,
     ) -> Option<bool> {
-        let upgrade = build_upgrade(name, release, chart.path);
         let deadline = upgrade.hook_timeout * DEADLINE_HOOKS;
         let is_started = self.start_helm(&release.key, Operation::Upgrade(Box::new(upgrade)), revision + 1, deadline);
         if is_started == Some(true) {
@@ -204,6 +202,8 @@ pub fn build_upgrade(name: &str, release: &DesiredRelease, chart: PathBuf) -> Up
         instances: release.instances.clone(),
         split: release.split.as_ref().map(|split| split.digest.clone()),
         chart_identity: release.chart_identity.clone(),
+        hooks: release.hooks.clone(),
+        skip_hooks: false,
         catalog_name: name.to_owned(),
     }
 }

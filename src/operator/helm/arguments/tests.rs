@@ -17,6 +17,8 @@ fn upgrade() -> Upgrade {
         instances: None,
         split: None,
         chart_identity: None,
+        hooks: None,
+        skip_hooks: false,
         catalog_name: "identity".into(),
     }
 }

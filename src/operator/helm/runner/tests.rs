@@ -44,6 +44,8 @@ fn upgrade(name: &str) -> Job {
         instances: None,
         split: None,
         chart_identity: None,
+        hooks: None,
+        skip_hooks: false,
         catalog_name: "identity".into(),
     };
     Job {

@@ -1,0 +1,50 @@
+//! Records which inputs the hooks of a revision had, so that a later upgrade can skip hooks that would repeat their work.
+
+use std::fmt;
+
+/// The inputs that the hooks of a revision may read, as a digest, and the number of the revision.
+///
+/// `Display` writes the value of [`HOOKS_LABEL`](super::HOOKS_LABEL), and [`HookInputs::parse`] reads it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HookInputs {
+    /// The digest of the chart and of all values, except for the values that no hook reads; 16 hexadecimal digits.
+    pub digest: String,
+    /// The revision for which osdpl wrote the label.
+    pub revision: u32,
+}
+
+impl HookInputs {
+    /// Parses the value of a label; returns `None` for a value that osdpl does not write.
+    pub fn parse(label: &str) -> Option<Self> {
+        let (digest, revision) = label.split_once("-v")?;
+        Some(Self { digest: digest.to_owned(), revision: revision.parse().ok()? })
+    }
+
+    /// Returns the digest, if osdpl wrote the label for this revision.
+    ///
+    /// Otherwise helm copied the label from an earlier revision: somebody else made the revision, or an older version
+    /// of osdpl did. Then its hooks may have had other inputs.
+    pub fn of_revision(&self, revision: u32) -> Option<&str> {
+        (self.revision == revision).then_some(self.digest.as_str())
+    }
+}
+
+impl fmt::Display for HookInputs {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}-v{}", self.digest, self.revision)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn label_is_valid_for_its_own_revision_only() {
+        let inputs = HookInputs { digest: "0a1b".into(), revision: 7 };
+        let read = HookInputs::parse(&inputs.to_string()).unwrap();
+        assert_eq!(read, inputs);
+        assert_eq!((read.of_revision(7), read.of_revision(8)), (Some("0a1b"), None));
+        assert_eq!((HookInputs::parse("0a1b"), HookInputs::parse("0a1b-vx")), (None, None));
+    }
+}
