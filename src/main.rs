@@ -8,10 +8,10 @@
 //! | `osdpl-values` | trees of values and helm's merge, YAML, CEL expressions | no |
 //! | `osdpl-core` | the custom resources, the catalogue, the desired and the observed state, the plan of each release, the status | only to load the files of the catalogue |
 //! | `osdpl-lint` | checks of a resource; errors make osdpl refuse it, warnings name values that likely have no effect | no |
-//! | `osdpl-decide` | the decision of a pass: from a snapshot of the cluster to a plan of every action | no |
-//! | `osdpl-client` | code that all controllers share: errors of requests to the API server, a function that runs a controller, an HTTP client | yes |
+//! | `osdpl-decide` | a function from a snapshot of the cluster to a plan: every action of a reconcile pass | no |
+//! | `osdpl-client` | code that all controllers share: limits and errors of API requests, a function that runs a controller, an HTTP client | yes |
 //! | `osdpl-maintenance` | the controller of NodeMaintenance resources, and the client of the OpenStack APIs | yes, except for the module `decide` |
-//! | `osdpl-operator` | watches, reads and writes of the API server, the helm runner, charts, the webhook, metrics | yes |
+//! | `osdpl-operator` | watches, requests to the API server, the helm runner, charts, the webhook, metrics | yes |
 //! | `osdpl-cli` | the subcommands, and the reference documentation of the catalogue | yes |
 //!
 //! # A reconcile pass
@@ -25,20 +25,20 @@
 //! * `read` (`osdpl_operator::controller`) collects a `Snapshot`: the objects that the watches have cached, and the
 //!   responses to the reads that the last plan requested. For these reads, the operator uses a `Reader`, which has no
 //!   write methods.
-//! * `decide` (`osdpl_decide`) is a pure function. It resolves the spec, the catalogue and the facts into desired
-//!   releases. For this, it uses `osdpl_lint::Input`: all code that computes the desired state (`osdpl_core::desired`)
-//!   from a spec goes through this type. `decide` takes the next step of each release from a state table
-//!   (`osdpl_core::plan`), and lists every action with its reason: writes of osdpl's own objects, namespaces, CRDs of
-//!   charts, node labels, Jobs to delete, helm runs, adoptions, evictions in rollouts, hosts to delete from Nova and
-//!   Neutron, and annotations to remove.
-//! * If `decide` needs more data, the plan requests the data, and the snapshot of a later pass contains them. If the
-//!   plan has a `Hold`, the pass ends early: before `apply` (`Objects`, `Reads`), or after `apply` without a report
-//!   (`Actions`, `Watch`, `Charts`).
+//! * `decide` (`osdpl_decide`) is a pure function. It resolves the spec, the catalogue and the facts (see the glossary)
+//!   into the desired releases, by means of `osdpl_lint::Input`: all code that computes the desired state
+//!   (`osdpl_core::desired`) from a spec goes through this type. `decide` takes the next step of each release from a
+//!   state table (`osdpl_core::plan`). The plan lists every action with its reason: writes of osdpl's own objects,
+//!   namespaces, CRDs of charts, node labels, Jobs to delete, helm runs, adoptions, evictions in rollouts, hosts to
+//!   delete from Nova and Neutron, and annotations to remove.
+//! * If `decide` needs more data, the plan requests the data, and the snapshot of a later pass contains them. A `Hold`
+//!   in the plan ends the pass early: `Hold::Objects` and `Hold::Reads` before `apply`; `Hold::Actions`, `Hold::Watch`
+//!   and `Hold::Charts` after `apply`, without `report`.
 //! * `subscribe` passes the plan's requests to the watches and tasks, so that the next snapshot contains the requested
-//!   data. It also passes the maintenance settings to the controller of NodeMaintenance. `kept` is the data of this
-//!   decision that the next decision needs; the operator stores it in memory.
+//!   data. It passes the plan's maintenance settings to the controller of NodeMaintenance resources. It stores `kept`,
+//!   the part of the plan that the next decision needs, in memory.
 //! * `apply` executes the actions and starts helm, but never waits for helm. A separate task deletes hosts in Nova and
-//!   Neutron, because this may need many attempts. The next snapshot contains the result of that task.
+//!   Neutron, because a deletion may need many attempts. The next snapshot contains the result of that task.
 //! * `report` computes the status (`osdpl_core::status`) and writes it (`Context::publish`). A pass that fails does not
 //!   report; if passes keep failing, `controller::pass_failures` writes the error to the status.
 //!
@@ -51,17 +51,17 @@
 //!
 //! * The resource is being deleted: nothing is desired, and `spec.deletionPolicy` decides what happens to the releases.
 //!   The rest of the spec need not be valid.
-//! * The cloud is paused: the operator only adds its finalizer, and adopts releases at a person's request. The plan
-//!   also lists the actions that wait for approval, but the operator does not execute them.
-//! * An older `OpenStackDeployment` exists: the pass writes only the status, and removes the finalizer if the resource
-//!   is being deleted.
+//! * The cloud is paused: the operator only adds its finalizer, and adopts the releases that a person asks it to adopt.
+//!   The plan also lists the actions that wait for approval, but the operator does not execute them.
+//! * An older `OpenStackDeployment` exists: the pass writes only the status. If the resource is being deleted, the pass
+//!   removes the finalizer instead.
 //! * The operator has no rights in the resource's namespace: the pass writes only the status.
 //! * The spec is refused: the pass writes only the finalizer, the Endpoints of external hosts and the status.
 //!
 //! A pass is short, and depends only on the present state, not on the event that triggered it. The end of a helm
 //! process triggers the next pass, and so does a change of a release record, a workload, a Secret, a node or the
 //! resource itself. Helm's release records store the progress: their labels name the inputs, the catalogue and the
-//! attempt of each revision. So a restarted operator continues where the last one stopped.
+//! attempt of each revision. So a new operator process continues where its predecessor stopped.
 //!
 //! Several operator processes can run. The holder of a Lease is the active one, and the others are standbys: they have
 //! the same watches, but run no passes and write nothing (`osdpl_operator::lease`).
@@ -69,8 +69,8 @@
 //! # Where a change belongs
 //!
 //! * A service, preset, feature or OpenStack release: YAML in `values/` and `presets/`; no Rust. CONTRIBUTING lists the
-//!   files. A service whose chart grants rights that the operator does not have also needs a file in
-//!   `deploy/osdpl/rbac/`.
+//!   files. If a service's chart grants rights that the operator does not have, the operator needs these rights, too:
+//!   add a file in `deploy/osdpl/rbac/`.
 //! * A field of the spec: `src/core/api/spec.rs`, its limits in `src/core/api/rules.rs`, then `sh crds/generate`. What
 //!   the field allows or forbids in a pass belongs in `Policy` (`osdpl_decide`, `resource.rs`).
 //! * A check of user input: search the code for the field first, because a check may exist already. Then add the check
@@ -94,20 +94,20 @@
 //!   `deploy/docs/guide/install.md`.
 //! * A step of a node's maintenance: `decide` in `osdpl-maintenance`, and `MaintenanceStep` in `osdpl_core::api` (then
 //!   `sh crds/generate`). A request to Nova or Neutron: `osdpl_core::openstack`, sent by the client in
-//!   `osdpl-maintenance`. If the maintenance needs something else from the operator: a method of the trait
-//!   `osdpl_maintenance::Operator`.
+//!   `osdpl-maintenance`. Anything else that the maintenance needs from the operator: a method of the
+//!   trait `osdpl_maintenance::Operator`.
 //! * A subcommand: a module of `osdpl-cli`, a variant of `Command` and an arm of `run` in its `lib.rs`.
 //!
 //! # Glossary
 //!
 //! | term | meaning |
 //! |---|---|
-//! | action | one write; the plan adds its reason and whether it needs approval (`Planned`) |
+//! | action | one write; the plan adds the reason, and whether the action needs approval (`Planned`) |
 //! | active operator | the operator process that holds the Lease; only it runs passes and helm, and writes |
 //! | addition | a ConfigMap that `spec.catalog` names, with services, presets or features for the catalogue |
 //! | adoption | taking over a helm release that someone else installed, by labelling its record |
 //! | approval | the annotation with which a person agrees to a target hash |
-//! | attempt | one run of helm by one operator process; a label on the release record names it |
+//! | attempt | one run of helm by one operator process; a label on the release record names the attempt |
 //! | catalogue | the YAML files in `values/` and `presets/` |
 //! | cleanup | removing the objects that failed revisions of a release left behind |
 //! | component | the workloads with the same labels `application` and `component`, such as `keystone/api` |
@@ -115,11 +115,11 @@
 //! | desired state | the releases that a spec resolves to, each with its values and needs |
 //! | detach | removing osdpl's labels from all releases, so that the cloud continues without osdpl |
 //! | drift | a change that someone made to an object of a release outside of helm |
-//! | external service | a service that runs outside of the cluster, published under a Service of osdpl |
-//! | fact | information from outside of spec and catalogue that values depend on: credentials, Ceph, charts, Secrets |
-//! | feature | a switch of the spec with a schema; it sets values in many releases |
+//! | external service | a service outside of the cluster; osdpl creates a Kubernetes Service that leads to it |
+//! | fact | an input of the values besides spec and catalogue: credentials, data about Ceph, charts, Secrets |
+//! | feature | a switch in the spec, with a schema for its settings; it sets values in many releases |
 //! | finding | an error, warning or note about a resource, with its location and remedy |
-//! | fragment | a set of values in the catalogue with an optional condition |
+//! | fragment | a set of values in the catalogue; an optional condition decides whether osdpl uses the values |
 //! | group | `infra` or `openstack`; values can be set for all releases of a group |
 //! | inputs | the chart, values and flags of a release; their digest is a label on the record |
 //! | layer | one source of values; later layers override earlier ones |
@@ -137,7 +137,7 @@
 //! | release | one helm release; a service has one or more |
 //! | request | an object, chart or record that a plan asks for, so that the next snapshot contains it |
 //! | rollout | the replacement of data plane pods in batches, after approval |
-//! | root cause | the object at the end of the chain that a component waits for |
+//! | root cause | the last object in the chain of objects for which a component waits |
 //! | service | an OpenStack or infrastructure service of the catalogue |
 //! | snapshot | all data from which a pass makes its decision, read before the decision |
 //! | standby | an operator process that waits for the Lease |

@@ -1,5 +1,5 @@
 //! Checks the shipped catalogue: the catalogue loads, each value that it sets has a key in the chart, each credential
-//! is set at a path, and each kind of cloud resolves to consistent values.
+//! appears in the values of a release, and each kind of cloud resolves to consistent values.
 
 #![allow(clippy::disallowed_methods, reason = "tests read files")]
 
@@ -44,8 +44,8 @@ use serde_json::{Value, json};
 
 #[test]
 fn every_chart_has_known_keys() {
-    // When osdpl loads the built-in catalogue, it skips the checks of external files. So check here that the built-in
-    // catalogue contains the list of known keys of every chart.
+    // When osdpl loads the built-in catalogue, it skips checks that it makes only for the files of users. So check here
+    // that the built-in catalogue contains the list of known keys of every chart.
     let catalog = Catalog::load(&osdpl_core::files::built_in()).unwrap();
     let releases = catalog.services.values().flat_map(|service| service.releases.values());
     let missing: Vec<_> =
@@ -54,7 +54,7 @@ fn every_chart_has_known_keys() {
 }
 
 /// The built-in catalogue must have the same files as the `values` and `presets` folders. The other tests load these
-/// folders as an external catalogue, because osdpl checks only external catalogues.
+/// folders as an external catalogue, because osdpl skips checks for the built-in catalogue.
 #[test]
 fn built_in_catalogue_matches_the_tested_one() {
     let built_in = osdpl_core::files::built_in();

@@ -1,5 +1,5 @@
-//! Checks the chart store with the real helm 3 and 4: it pulls charts from a local repository, and packages charts
-//! exactly as helm does.
+//! Checks the chart store with the real helm 3 and 4: the store pulls charts from a local repository, and packages
+//! charts exactly as helm does.
 
 #![allow(clippy::disallowed_methods, reason = "tests start programs and write files")]
 
@@ -78,7 +78,7 @@ async fn serve(State(folder): State<PathBuf>, UrlPath(file): UrlPath<String>) ->
     tokio::fs::read(folder.join(file)).await.map_err(|_| StatusCode::NOT_FOUND)
 }
 
-/// Copies a chart with its sibling charts into `into`, and lets helm add the chart's dependencies to its `charts/`.
+/// Copies a chart with its sibling charts into `into`, and lets helm add the chart's dependencies to the copy.
 fn packable(helm: &Path, home: &Path, chart: &Path, into: &Path) {
     copy(chart.parent().unwrap(), into);
     let copied = into.join(chart.file_name().unwrap());
@@ -175,8 +175,8 @@ impl Listener for Https {
 }
 
 impl Https {
-    /// Starts a server of the files in a folder. Redirects the file `moved.tgz` to an address without encryption.
-    /// Returns the server's address and its certificate in PEM.
+    /// Starts an HTTPS server for the files in a folder. The server redirects requests for `moved.tgz` to an
+    /// unencrypted address. Returns the server's address and its certificate in PEM.
     async fn serve(folder: &Path) -> (String, String) {
         let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
         let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()).into();
@@ -262,7 +262,9 @@ async fn stand_in_folder_has_the_packaged_digest() {
     same_digests(&stand_ins()).await;
 }
 
-/// Checks the real charts, if `OSDPL_TEST_CHECKOUT` names a checkout of OpenStack-Helm.
+/// Verifies that osdpl computes the same digest for the folder and for the package of a real chart.
+///
+/// Runs only if `OSDPL_TEST_CHECKOUT` names a checkout of OpenStack-Helm.
 #[tokio::test]
 async fn real_chart_folder_has_the_packaged_digest() {
     match std::env::var_os("OSDPL_TEST_CHECKOUT") {

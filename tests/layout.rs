@@ -1,7 +1,7 @@
 //! Checks the repository's layout: pure crates stay free of I/O, files stay short, the top level has only the agreed
 //! entries.
 //!
-//! Cargo enforces the direction of imports between crates.
+//! No test checks the imports between crates, because a crate can import only the crates in its `Cargo.toml`.
 
 #![allow(clippy::disallowed_methods, reason = "tests read files and ask git")]
 
@@ -9,10 +9,12 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The pure crates, and one pure module of a crate. Pure code does no I/O: its results depend only on its arguments.
+/// The pure crates, and the pure module `decide` of the crate `maintenance`. Pure code does no I/O: its results depend
+/// only on its arguments.
 const PURE: [&str; 5] = ["values", "core", "lint", "decide", "maintenance/decide"];
 
-/// The only modules of pure crates that may read files: the loader of the catalogue, and its build script.
+/// The only files of pure crates that may read files: the loader of the catalogue, and the build script of the crate
+/// `core`.
 const LOADERS: [&str; 2] = ["src/core/files.rs", "src/core/build.rs"];
 
 /// Names that pure crates must not use: those of threads, files, processes, the network, the clock, randomness, the

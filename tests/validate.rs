@@ -27,7 +27,7 @@ use osdpl_lint::validate::{Report, Schemas, report, split_documents};
 const TABLE: &str = "tests/validate/bad.txt";
 /// The minimum number of bad inputs in the table.
 const INPUTS: usize = 150;
-/// The lines that the tests put before an input without `apiVersion`, which is only a spec.
+/// The lines that the tests put before an input that is only a spec. Such an input has no `apiVersion`.
 const HEAD: &str =
     "apiVersion: osdpl.dev/v1alpha1\nkind: OpenStackDeployment\nmetadata: {name: cloud, namespace: openstack}\nspec:\n";
 
@@ -88,8 +88,8 @@ fn findings_of(input: &str, usual: &Report, catalog: &Catalog, schemas: &Schemas
     })
 }
 
-/// Returns a message with `…` in place of the parts that change when the catalogue grows. These parts are lists of all
-/// names, and the index of a fragment in its file.
+/// Returns a message with `…` in place of the parts that change when the catalogue grows. These parts are a list of
+/// names at the end of the message, and the index of a fragment in its file.
 fn without_lists(message: &str) -> String {
     let mut text = message.to_owned();
     for list in ["; there are ", "; these can: "] {

@@ -23,8 +23,8 @@ use osdpl_operator::cluster::Reader;
 pub(crate) type ExtendedWithErrors = (ExtendedCatalog, Vec<Finding>);
 
 impl CatalogOption {
-    /// Loads the catalogue with the additions that the resource of a file names. Reads the additions only from this
-    /// file, and prints each addition that the file does not contain.
+    /// Loads the catalogue with the additions that the resource in a file names. Reads additions only from this file.
+    /// For each addition that the file does not contain, prints a message, and leaves the addition out.
     ///
     /// # Errors
     /// Returns an error if an addition in the file is invalid.
@@ -38,8 +38,8 @@ impl CatalogOption {
             let keys = keys_of_field(finding.field());
             format!("{}: {finding}", document.line(keys.iter().map(String::as_str)))
         };
-        // The message about a rejected addition already names a line in the ConfigMap. So do not add a line of the
-        // resource.
+        // The message about a rejected addition already contains the line in the ConfigMap. So do not add the line in
+        // the resource, as `line` does.
         let rejected = |RejectedAddition { source, message }: &RejectedAddition| format!("{source}: {message}");
         let errors = named.errors.iter().map(line).chain(extended.rejected.iter().map(rejected));
         let errors: Vec<String> = errors.collect();
@@ -56,8 +56,8 @@ impl CatalogOption {
         self.with_errors(&reader.read_additions(&namespace, &deployment.spec.catalog, |_| None).await)
     }
 
-    /// Loads the catalogue with the additions that the resource of a file names, as if the file were applied: reads
-    /// an addition from the cluster if the file does not contain it.
+    /// Loads the catalogue with the additions that the resource in a file names, as if the file were applied. If the
+    /// file does not contain an addition, reads the addition from the cluster.
     pub(crate) async fn load_applied(
         &self,
         client: &Client,
@@ -76,8 +76,8 @@ impl CatalogOption {
         Ok((extended, errors.collect()))
     }
 
-    /// Loads the catalogue with additions. An invalid addition does not fail the call: the returned catalogue lists it
-    /// in `rejected`.
+    /// Loads the catalogue with these additions. An invalid addition is no error: the returned catalogue lists the
+    /// addition in `rejected`.
     pub(crate) fn extended(&self, additions: &[Addition]) -> anyhow::Result<ExtendedCatalog> {
         extend_catalog(&self.texts()?, additions).with_context(|| self.error_context())
     }
@@ -112,10 +112,10 @@ impl CatalogOption {
     }
 }
 
-/// Converts errors about additions to one error.
+/// Fails if there are errors about additions.
 ///
 /// # Errors
-/// Returns an error if `errors` is not empty. The message contains all errors.
+/// Returns an error if `errors` is not empty. Its message contains all of `errors`.
 pub(crate) fn check_additions(errors: &[Finding]) -> anyhow::Result<()> {
     let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
     if errors.is_empty() { Ok(()) } else { bail!("{}", errors.join("\n")) }

@@ -47,14 +47,14 @@ pub(crate) struct Arguments {
     /// Search all namespaces, which is the default.
     #[arg(long, short = 'A', conflicts_with = "namespace")]
     all_namespaces: bool,
-    /// The name of the OpenStackDeployment. Default: `cloud` for a description; the only OpenStackDeployment in the
-    /// cluster for an adoption.
+    /// The name of the OpenStackDeployment. Default: `cloud` if the command describes a cloud; the name of the only
+    /// OpenStackDeployment in the cluster if the command adopts releases.
     #[arg(long)]
     name: Option<String>,
     /// Write the resource and its Secrets to this file, readable only by its owner.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Also print the Secrets, which contain passwords.
+    /// Print not only the resource, but also its Secrets, which contain passwords.
     #[arg(long, conflicts_with = "out")]
     show_secrets: bool,
     /// The output format.
@@ -152,7 +152,7 @@ impl Arguments {
     }
 
     /// Returns the renderer of manifests, or the reason why osdpl can't render manifests. Without a renderer, the
-    /// command compares only values.
+    /// command compares only the values of releases, not their manifests.
     async fn renderer(&self, client: &Client) -> Result<Renderer, String> {
         if self.chart_options.source().is_none() {
             return Err("no charts are given (--charts)".into());

@@ -17,8 +17,8 @@ use osdpl_core::api::{APPROVE, OpenStackDeployment};
 pub(crate) struct Arguments {
     #[command(flatten)]
     target: Target,
-    /// The hash that `osdpl plan` printed. osdpl refuses the hash if other changes are pending now than in that
-    /// plan. Default: approve the changes that are pending now.
+    /// The hash that `osdpl plan` printed. If the pending changes differ from that plan by now, osdpl approves nothing.
+    /// Default: approve the changes that are pending now.
     hash: Option<String>,
 }
 

@@ -70,7 +70,8 @@ impl KindArgument {
     }
 }
 
-/// Parses the kind of entries. If the word is the name of an entry, the error suggests the command that describes it.
+/// Parses the kind of entries. If the user wrote the name of an entry instead, the error suggests the command that
+/// describes this entry.
 #[derive(Clone)]
 struct KindParser;
 

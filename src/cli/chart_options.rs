@@ -37,7 +37,7 @@ pub(crate) struct ChartOptions {
 }
 
 impl ChartOptions {
-    /// Returns the source of the charts, if one was given.
+    /// Returns the source of the charts, if the user selected one.
     pub(crate) fn source(&self) -> Option<&Source> {
         self.source.as_ref()
     }
@@ -47,7 +47,7 @@ impl ChartOptions {
         Ok(self.store(self.lock()?, self.puller().await?))
     }
 
-    /// Opens a chart store that can tell which charts it would pull, but pulls none.
+    /// Opens a chart store that pulls no charts, but knows which charts it would pull.
     pub(crate) fn open_without_pull(&self) -> anyhow::Result<Store> {
         Ok(self.store(self.lock()?, Arc::new(NoPull)))
     }

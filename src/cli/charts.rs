@@ -26,7 +26,7 @@ pub(crate) struct Arguments {
 enum Command {
     /// Write the lock (version and digest of each chart), and each chart's key tree (the keys that its values can have)
     Lock(LockArguments),
-    /// Fill a folder with charts, for an image or an air-gapped cluster
+    /// Fill a folder with charts, for a container image or an air-gapped cluster
     Pull(PullArguments),
     /// Show the charts: name, version, digest, source
     List(ChartOptions),
@@ -36,7 +36,8 @@ enum Command {
 struct LockArguments {
     #[command(flatten)]
     chart_options: ChartOptions,
-    /// The folder to write `lock.yaml` and `keys/` to. A `lock.yaml` in this folder selects charts and versions
+    /// The folder to write `lock.yaml` and `keys/` to. If it already has a `lock.yaml`, this lock selects charts and
+    /// versions
     #[arg(long, value_name = "FOLDER", default_value = "values")]
     out: PathBuf,
     /// Use the newest version of each chart in the repository, instead of the version in the lock
@@ -95,8 +96,8 @@ impl LockArguments {
     async fn run(self) -> anyhow::Result<()> {
         let file = self.out.join("lock.yaml");
         let mut lock = if file.exists() { read_lock(&file)? } else { Lock::default() };
-        // A new lock accepts the current charts of the repository. So do not compare these charts with the digests of
-        // the old lock.
+        // The new lock accepts the repository's present charts, even if their digests have changed. So give the store
+        // the old lock without digests: the store refuses charts that do not match the digests.
         let mut unpinned = lock.clone();
         unpinned.charts.values_mut().for_each(|pinned| pinned.digest = None);
         let pull = self.chart_options.puller().await?;
@@ -122,7 +123,8 @@ impl LockArguments {
         Ok((chart, keys))
     }
 
-    /// Selects the newest version in the repository, unless the command line or the lock selects a version.
+    /// Returns the request with the newest version in the repository. Returns the request unchanged if the user named
+    /// a version, if the lock has one and `--newest` is not set, or if the source is a folder.
     async fn newest(&self, store: &Store, pull: &dyn Pull, request: ChartRequest) -> anyhow::Result<ChartRequest> {
         let Source::Repository { url } = store.source() else { return Ok(request) };
         let is_locked = store.lock().charts.contains_key(&request.name);
@@ -240,8 +242,8 @@ impl Results {
         }
     }
 
-    /// Returns an error if the command failed for a chart, or if there was no chart. `verb` is the past participle of
-    /// the command's work, such as `pulled`.
+    /// Returns an error if the command failed for a chart, or if there was no chart. In the message, `verb`
+    /// says what the command does to charts, such as `pulled`.
     fn finish(self, verb: &str) -> anyhow::Result<()> {
         match self {
             Self { done: 0, failed: 0 } => {

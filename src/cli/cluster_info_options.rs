@@ -1,4 +1,4 @@
-//! Defines options for commands that do not query the target cluster: with these options, the user describes it.
+//! Defines the options with which the user describes the target cluster to commands that do not query it.
 
 use clap::Args;
 
@@ -9,11 +9,11 @@ use osdpl_lint::rule::check_network;
 #[derive(Args)]
 #[command(next_help_heading = "Target cluster")]
 pub(crate) struct ClusterInfoOptions {
-    /// The number of nodes of the cluster. osdpl assumes that each node has every role, and checks that the nodes
-    /// suffice for replicas that need a node each.
+    /// The number of nodes of the cluster. osdpl checks whether there are enough nodes for replicas that must run on
+    /// different nodes, and assumes that each node has every role.
     #[arg(long, value_name = "NUMBER")]
     nodes: Option<usize>,
-    /// A StorageClass of the cluster, or NAME=PROVISIONER; repeat for each class.
+    /// The name of a StorageClass of the cluster, or NAME=PROVISIONER; repeat the option for each StorageClass.
     #[arg(long = "storage-class", value_name = "NAME", value_parser = class)]
     classes: Vec<Class>,
     /// A network of the cluster's pods, such as 10.244.0.0/16.
@@ -25,7 +25,7 @@ pub(crate) struct ClusterInfoOptions {
 }
 
 impl ClusterInfoOptions {
-    /// Converts the options to the properties of the cluster that the checks of the resource use.
+    /// Returns the properties of the cluster that the options describe. The checks of a resource use these properties.
     pub(crate) fn to_cluster_info(&self) -> ClusterInfo {
         let range = |description: &str, is_of_pods, cidr: &String| Range {
             description: description.into(),
@@ -53,7 +53,7 @@ fn network(text: &str) -> Result<String, String> {
 
 fn class(text: &str) -> Result<Class, String> {
     let (name, provisioner) = text.split_once('=').unwrap_or((text, ""));
-    // The letters that Kubernetes permits in the name of an object (RFC 1123).
+    // Kubernetes permits only these characters in the name of an object (RFC 1123).
     let is_valid = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || "-.".contains(letter);
     if name.is_empty() || !name.chars().all(is_valid) {
         return Err(

@@ -15,7 +15,7 @@ use osdpl_core::files;
 /// The option that selects the catalogue.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct CatalogOption {
-    /// A folder with values/ and presets/ instead of the built-in catalogue.
+    /// A folder with values/ and presets/, which osdpl uses instead of the built-in catalogue.
     #[arg(long, env = "OSDPL_CATALOG", value_name = "DIR", value_parser = folder)]
     pub catalog: Option<PathBuf>,
 }
@@ -35,7 +35,7 @@ impl CatalogOption {
         files::load_catalog(self.catalog.as_deref()).with_context(|| self.error_context())
     }
 
-    /// Returns the text before an error about the catalogue, such as `the catalogue in DIR is invalid`. The text names
+    /// Returns the text that precedes an error about the catalogue, such as `the catalogue in DIR is invalid`. It names
     /// the catalogue's folder, because the file names in the error are relative to this folder.
     pub(crate) fn error_context(&self) -> String {
         let folder = self.catalog.as_ref().map(|folder| format!(" in {}", folder.display())).unwrap_or_default();
@@ -60,7 +60,8 @@ pub(crate) struct Target {
     pub cluster: ClusterOption,
 }
 
-/// The options that select a resource of the cluster, for commands whose arguments are not the resource's name.
+/// The options that select a resource of the cluster. In `Target`, the name is a positional argument. Here, the name is
+/// an option, for commands that have other positional arguments.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ResourceOption {
     /// The resource's name in the cluster; default: the only resource in the cluster.
@@ -105,7 +106,7 @@ impl Target {
             (0, _) => bail!(
                 "the cluster has no OpenStackDeployment with this name and namespace; `kubectl get osdpl -A` lists all"
             ),
-            _ => bail!("there are several OpenStackDeployments; name one, see `kubectl get osdpl -A`"),
+            _ => bail!("there are several OpenStackDeployments; name one of those that `kubectl get osdpl -A` lists"),
         }
     }
 }

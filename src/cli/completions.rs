@@ -44,8 +44,8 @@ pub(crate) fn kubectl(mut root: Command, words: &[String]) -> ExitCode {
     for (candidate, about) in candidates.iter().filter(|(candidate, _)| candidate.starts_with(prefix)) {
         output::line(format_args!("{candidate}\t{about}"));
     }
-    // The directive `:4` tells the shell not to complete files. With `:0`, the shell completes files if there is no
-    // candidate.
+    // With the directive `:4`, the shell never completes file names. With `:0`, the shell completes file names if osdpl
+    // prints no candidate.
     output::line(if takes_files { ":0" } else { ":4" });
     ExitCode::SUCCESS
 }
@@ -65,8 +65,8 @@ fn values(option: &Arg) -> Candidates {
     values.iter().map(|value| (value.get_name().to_owned(), help(value.get_help()))).collect()
 }
 
-/// Whether the shell completes file names as values of an option. Most options without a fixed set of values take a
-/// file.
+/// Whether the shell completes file names as values of an option. The function assumes that every option without a
+/// fixed set of values takes a file, because most of these options do.
 fn takes_file(option: &Arg) -> bool {
     option.get_possible_values().is_empty()
 }
@@ -76,8 +76,8 @@ fn options(command: &Command) -> Candidates {
     visible.filter_map(|option| Some((format!("--{}", option.get_long()?), help(option.get_help())))).collect()
 }
 
-/// Returns the subcommands of a command. If it has no subcommands, returns the values of its positional arguments. The
-/// second part of the result is `false`: the shell must not complete file names.
+/// Returns the subcommands of a command. If the command has no subcommands, returns the values of its positional
+/// arguments. The boolean is always `false`, which means that the shell must not complete file names.
 fn names(command: &Command) -> (Candidates, bool) {
     let visible = command.get_subcommands().filter(|command| !command.is_hide_set());
     let subcommands: Candidates = visible.map(|found| (found.get_name().to_owned(), help(found.get_about()))).collect();

@@ -17,17 +17,17 @@ use super::kubeconfig;
 use osdpl_client::{Bounds, bounded, connect, describe_failure, refusal};
 use osdpl_core::catalog::did_you_mean;
 
-/// The address of the API server that this process uses, and the options that select another API server. Error messages
-/// contain both.
+/// The address of the API server that this process uses, and the names of the options that select another API server.
+/// Error messages contain both.
 static SERVER: OnceLock<(String, &str)> = OnceLock::new();
 
-/// Stores the address of the API server, and the options that select another API server, for the messages of
-/// [`readable`].
+/// Stores the address of the API server, and the names of the options that select another API server, for the messages
+/// of [`readable`].
 pub(crate) fn remember_server(config: &Config, options: &'static str) {
     let _ = SERVER.set((config.cluster_url.to_string().trim_end_matches('/').to_owned(), options));
 }
 
-/// The options that select a cluster. They repeat kubectl's options, which kubectl does not pass to plugins.
+/// The options that select a cluster. kubectl has the same options, but does not pass their values to plugins.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ClusterOption {
     /// The kubeconfig file; default: KUBECONFIG or ~/.kube/config, as for kubectl.
@@ -161,7 +161,7 @@ fn unreadable(file: &Path, error: kubeconfig::Error) -> anyhow::Error {
 /// cause.
 pub(crate) fn readable(error: kube::Error) -> anyhow::Error {
     match error {
-        // This is the API server's response for a kind whose CRD is not installed.
+        // The API server sends this message if the CRD of the requested kind is not installed.
         kube::Error::Api(status) if status.message.trim() == "404 page not found" => anyhow!(
             "the cluster does not know this kind (404 page not found); install the operator's chart, or only its CRDs: osdpl crd | kubectl apply --server-side -f -"
         ),

@@ -57,8 +57,8 @@ impl Arguments {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Returns the requested releases that osdpl still manages, as pairs of service and release. Prints a line for each
-    /// release that is already unmanaged.
+    /// Returns the requested releases that osdpl manages, as pairs of service and release. Prints a line for each
+    /// requested release that is already unmanaged (`managed: false`).
     async fn managed_releases(
         &self,
         client: &Client,
@@ -86,8 +86,8 @@ impl Arguments {
     }
 }
 
-/// Returns the merge patch of the spec that sets `managed: false` for releases. Each pair is a service and one of its
-/// releases.
+/// Returns a merge patch for the spec that sets `managed: false` for each release. An item of `releases` is a pair of a
+/// service and one of its releases.
 fn unmanage_patch(releases: &[(String, String)]) -> Value {
     let mut services = json!({});
     for (service, release) in releases {

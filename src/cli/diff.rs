@@ -18,14 +18,14 @@ use report::DiffReport;
 
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// Compare with this file's resource, as if it were applied; default: the cluster's resource. `-` for standard
-    /// input.
+    /// Compare helm's releases with the resource in this file, as if it were applied; default: with the resource in the
+    /// cluster. `-` for standard input.
     #[arg(long, short, conflicts_with = "name")]
     file: Option<PathBuf>,
     /// Compare only these releases.
     releases: Vec<String>,
-    /// Also compare the recorded objects with the objects that helm would render. Requires --charts with the operator's
-    /// charts.
+    /// Compare not only values, but also objects: the recorded objects with the objects that helm would render.
+    /// Requires --charts with the operator's charts.
     #[arg(long)]
     manifests: bool,
     /// The output format.

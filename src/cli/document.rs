@@ -28,7 +28,7 @@ pub(crate) struct Document {
 
 /// The location of an object in a file.
 struct Location {
-    /// The name of the file in messages.
+    /// The file's name, as messages show it.
     file: String,
     document: Rc<ParsedDocument>,
     /// The path of keys from the root of the YAML document to the object, for example to an item of a `List`. Empty if
@@ -176,8 +176,8 @@ impl Document {
     }
 }
 
-/// Returns the resource with this name, or the only resource if `name` is `None`. Returns `None` if the file contains
-/// no resource.
+/// Returns the resource with this name, or the only resource if `name` is `None`. Returns `None` if there are no
+/// resources. Fails if several resources match, or if none of the resources has this name.
 fn select(
     file: &str,
     name: Option<&str>,

@@ -53,7 +53,7 @@ struct Cloud {
     selection: Arc<Selection>,
     facts: Facts,
     desired: Desired,
-    /// Whether osdpl resolved the cloud from a file alone, so that its credentials and its Ceph are placeholders.
+    /// Whether osdpl resolved the cloud without a cluster. The cloud's credentials and Ceph are then placeholders.
     is_offline: bool,
 }
 
@@ -123,10 +123,10 @@ impl Arguments {
         Ok((extended, errors))
     }
 
-    /// With `--output json`, prints the findings about the file as a report of `osdpl validate`.
+    /// With `--output json`, prints the errors in the file in the JSON format of `osdpl validate`.
     fn print_findings(&self) {
         let Some(file) = self.file.as_deref().filter(|_| self.output == Format::Json) else { return };
-        // If the file can't be read, there is no report. The error message on standard error says why.
+        // If the file can't be read, print no JSON: the error message on standard error says why.
         if let Ok(Some(report)) = report(file, &self.catalog)
             && let Ok(text) = serde_json::to_string_pretty(&report)
         {
@@ -147,7 +147,7 @@ impl Arguments {
         (client, deployment): (kube::Client, OpenStackDeployment),
         catalog: &CatalogWithFindings,
     ) -> anyhow::Result<Cloud> {
-        // spec.images rewrites the default images of the charts. So explaining such an image needs the charts.
+        // spec.images rewrites the default images of the charts. To explain such an image, osdpl needs the charts.
         let charts = match self.chart_options.source() {
             Some(_) => Some(ChartSource::new(self.chart_options.open().await?, &std::sync::Arc::default())),
             None => None,
@@ -167,7 +167,7 @@ impl Arguments {
         })
     }
 
-    /// Reads the chart's default at the path for each explanation, if the user selected charts with `--charts`.
+    /// Adds the chart's default at the path to each explanation, if the user selected charts with `--charts`.
     async fn add_defaults(
         &self,
         explanations: &mut [Explanation],
@@ -201,7 +201,8 @@ fn load_offline(document: &Document, catalog: &Catalog) -> anyhow::Result<Cloud>
     })
 }
 
-/// Returns the path of the list if a path names an entry of a list: `jobs` for `jobs[0]`.
+/// Returns the part of a path before its first list index: `jobs` for `jobs[0]`. Returns `None` for a path without an
+/// index.
 fn list_of(path: &Path) -> Option<Path> {
     let keys = path.keys();
     let (position, name) = keys.iter().enumerate().find_map(|(position, key)| {
@@ -212,7 +213,7 @@ fn list_of(path: &Path) -> Option<Path> {
     Some(keys[..position].iter().map(String::as_str).chain([name]).collect())
 }
 
-/// Returns the release if it is part of the cloud; the error lists the cloud's releases.
+/// Returns the release if it is part of the cloud. Otherwise, returns an error that lists the cloud's releases.
 fn check_release<'a>(release: &'a str, cloud: &Cloud) -> anyhow::Result<&'a str> {
     let names = || cloud.desired.releases.keys().map(String::as_str);
     if names().any(|name| name == release) {

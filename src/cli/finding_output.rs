@@ -1,4 +1,4 @@
-//! Converts findings to JSON and text. The JSON of every subcommand has the same keys as that of `osdpl validate`.
+//! Converts findings to JSON and text. The JSON of a finding has the same keys in the output of every subcommand.
 
 use std::fmt;
 
@@ -57,7 +57,7 @@ impl From<Finding> for FindingOutput {
 impl fmt::Display for FindingOutput {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { level, field, message, .. } = self;
-        // Avoid repeating the field if the message starts with it.
+        // If the message starts with the field, do not print the field again.
         let field = if message.starts_with(field.as_str()) { String::new() } else { format!("{field}: ") };
         write!(formatter, "{level}: {field}{message}")
     }

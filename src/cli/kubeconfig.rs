@@ -13,7 +13,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 
 use osdpl_values::yaml::{self, LocatedNode};
 
-/// Why no usable kubeconfig was read. The error never quotes the file, which may contain tokens.
+/// The reason why a kubeconfig can't be read or used. The error never quotes the file, which may contain tokens.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     #[error("{}: {error}", file.display())]
@@ -24,7 +24,7 @@ pub(crate) enum Error {
     Select(#[from] KubeconfigError),
 }
 
-/// Reads one file. Relative paths in the file are relative to its folder.
+/// Reads one file. Interprets relative paths in the file as relative to the file's folder.
 #[allow(clippy::disallowed_methods, reason = "the command line reads the file that its user names")]
 pub(crate) fn read_from(file: &Path) -> Result<Kubeconfig, Error> {
     let text = std::fs::read_to_string(file).map_err(|error| Error::Read { file: file.to_owned(), error })?;
@@ -40,19 +40,19 @@ pub(crate) fn read_from(file: &Path) -> Result<Kubeconfig, Error> {
     Ok(kubeconfig)
 }
 
-/// Reads the files that KUBECONFIG names, or `~/.kube/config`. Of several files, the first that sets a value wins.
+/// Reads the files that KUBECONFIG names, or `~/.kube/config`. If several files set a value, the first file wins.
 pub(crate) fn read() -> Result<Kubeconfig, Error> {
     let (files, _) = files();
     files.iter().try_fold(Kubeconfig::default(), |merged, file| Ok(merged.merge(read_from(file)?)?))
 }
 
-/// Returns the settings of the client that the user's kubeconfig files select.
+/// Returns the client's settings for the cluster that the user's kubeconfig files select.
 pub(crate) async fn from_files(options: &KubeConfigOptions) -> Result<Config, Error> {
     Ok(Config::from_custom_kubeconfig(read()?, options).await?)
 }
 
-/// Returns the settings of the client that the user's kubeconfig files select. If they select no cluster, returns the
-/// settings for the cluster of the pod in which this process runs.
+/// Returns the client's settings for the cluster that the user's kubeconfig files select. If the files select no
+/// cluster, returns the settings for the cluster of the pod in which this process runs.
 pub(crate) async fn infer() -> anyhow::Result<Config> {
     let mut config = match from_files(&KubeConfigOptions::default()).await {
         Ok(config) => config,
@@ -67,8 +67,8 @@ pub(crate) fn from_environment() -> Option<OsString> {
     std::env::var_os("KUBECONFIG").filter(|text| !text.is_empty())
 }
 
-/// Returns the kubeconfig files that kubectl would read, and why it would read these files. Error messages contain the
-/// reason.
+/// Returns the kubeconfig files that kubectl would read, and the reason why kubectl would choose these files. Error
+/// messages contain the reason.
 pub(crate) fn files() -> (Vec<PathBuf>, &'static str) {
     if let Some(text) = from_environment() {
         let files = std::env::split_paths(&text).filter(|path| path.as_os_str() != "").collect();

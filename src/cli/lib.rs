@@ -80,9 +80,9 @@ enum Command {
     /// Print the values of each release, or write them with the helm commands that use them; no cluster needed.
     ///
     /// With --out the folder contains one values file per release, and install.sh, which runs the same helm commands as
-    /// the operator, in dependency order. With --credentials the values contain the real credentials, so the operator
-    /// finds the releases that install.sh installs in sync. Exits with code 1 if the resource is refused, 2 if a file
-    /// can't be read.
+    /// the operator, in dependency order. With --credentials the values contain the real credentials: the releases
+    /// that install.sh installs then match the operator's desired state. Exits with code 1 if the resource is refused,
+    /// 2 if a file can't be read.
     Render(render::Arguments),
     /// Explain where a value comes from: the layer that sets it, the layers that it overrides, and the chart's default.
     ///
@@ -192,9 +192,9 @@ pub fn main() -> ExitCode {
 
 /// The limit of core dumps in bytes.
 ///
-/// A limit of 0 does not prevent all core dumps: the kernel still pipes them to a program if the node is set up so
-/// (`core(5)`). A limit of 1 prevents both a pipe (Linux: `fs/coredump.c`) and a file, because no core dump is so
-/// small.
+/// A limit of 0 prevents only core files: if the node's `core_pattern` names a program, the kernel pipes core dumps to
+/// this program (`core(5)`). With a limit of 1, the kernel does not start the program (Linux: `fs/coredump.c`). It also
+/// writes no core file, because every core dump is larger than 1 byte.
 const CORE_LIMIT: u64 = 1;
 
 /// Keeps the kernel from writing the memory of this process to a file or to a program, because the memory contains the
@@ -210,7 +210,8 @@ fn disable_core_dumps() {
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
 }
 
-/// Adds a similar command to the error. clap suggests one for a misspelled command, but not after `help`.
+/// Adds the name of a similar command to clap's error about an unknown command. clap itself does so for a misspelled
+/// command, but not if the command follows `help`.
 fn with_suggestion(mut error: clap::Error) -> clap::Error {
     if error.kind() == ErrorKind::InvalidSubcommand
         && error.get(ContextKind::SuggestedSubcommand).is_none()
@@ -219,7 +220,7 @@ fn with_suggestion(mut error: clap::Error) -> clap::Error {
         let command = Arguments::command();
         let mut parent = &command;
         for word in std::env::args_os().skip(1) {
-            // Skip a word that is not UTF-8, because it is no command.
+            // Skip a word that is not UTF-8, because no command has such a name.
             parent = word.to_str().and_then(|word| parent.find_subcommand(word)).unwrap_or(parent);
         }
         let similar = nearest_name(word, parent.get_subcommands().map(clap::Command::get_name)).map(str::to_owned);
@@ -260,7 +261,8 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Detach(arguments) => arguments.run().await,
         Command::Forget(arguments) => arguments.run().await,
         Command::Status(arguments) => arguments.run().await,
-        // For `why` and `wait`, exit code 2 means that the cloud is not ready: an error must exit with code 1 instead.
+        // An error of `why` or `wait` must exit with code 1, even if a file can't be read. For `why`, code 2 means that
+        // something is not ready; for `wait`, that the cloud needs manual intervention.
         Command::Why(arguments) => Ok(arguments.run().await.unwrap_or_else(|error| print_failure(&error))),
         Command::Openrc(arguments) => arguments.run().await,
         Command::Wait(arguments) => Ok(arguments.run().await.unwrap_or_else(|error| print_failure(&error))),

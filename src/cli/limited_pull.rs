@@ -9,8 +9,8 @@ use futures::future::{BoxFuture, FutureExt};
 use osdpl_operator::charts::Pull;
 use osdpl_operator::charts::pull::{PullFailure, Request};
 
-/// Pulls charts with a time limit for each. After a repository has exceeded the limit, all further pulls from it fail at
-/// once, so that a command for many charts ends soon, too.
+/// Pulls charts with a time limit for each pull. After one pull from a repository has exceeded the limit, all later
+/// pulls from this repository fail at once. So a command for many charts does not wait for each chart.
 pub(crate) struct LimitedPull<P> {
     pull: P,
     limit: Duration,

@@ -66,7 +66,7 @@ impl LiveQuery<'_> {
     }
 }
 
-/// Returns the resource of the cluster that the file would change; `None` if the file would create it.
+/// Returns the present version of the file's resource in the cluster; `None` if the file would create the resource.
 pub(crate) async fn find_live(
     client: &Client,
     file: &OpenStackDeployment,
@@ -90,7 +90,7 @@ pub(crate) fn after_apply(file: &OpenStackDeployment, live: Option<&OpenStackDep
     }
     let annotations = applied.annotations_mut();
     annotations.extend(file.annotations().clone());
-    // Remove the copy of the spec that client-side apply keeps in this annotation: it is older than the spec.
+    // Client-side apply keeps a copy of the spec in this annotation. Remove the copy: it is older than the spec.
     annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
     applied
 }

@@ -103,14 +103,14 @@ pub(crate) fn scrubber(release: &DesiredRelease, secrets: &[String], recorded: O
     // may still contain the secret. So also scrub the recorded values at every path that any layer marks as secret.
     let recorded_marks = recorded.map(|values| (values, &release.marked));
     for (values, marks) in std::iter::once((&release.values, &release.secret)).chain(recorded_marks) {
-        // The values may contain the manifest of a Secret, and a mark may declare the whole manifest as secret. Scrub
-        // only the data in this manifest, not the Secret's name.
+        // A mark may declare the whole manifest of a Secret in `extraObjects` as secret. Skip such a mark, because it
+        // would also scrub the Secret's name. `collect_secret_texts` finds the data in the manifest.
         let manifests = find_secret_paths(values);
         let marked = marks.iter().filter(|path| !manifests.contains(path));
         found.extend(marked.filter_map(|path| get(values, path)).flat_map(collect_secret_scalars).map(Into::into));
         found.extend(collect_secret_texts(values));
         let all = serde_json::to_string(values).unwrap_or_default();
-        // `all` is JSON text, which escapes characters. So search it for the secret as JSON writes it.
+        // `all` is JSON text, in which some characters are escaped. So escape the secret, too, before searching for it.
         let is_contained = |secret: &&String| all.contains(Value::from(secret.as_str()).to_string().trim_matches('"'));
         found.extend(secrets.iter().filter(is_contained).cloned());
     }

@@ -25,7 +25,7 @@ pub(crate) struct Offline {
     placeholders: Vec<String>,
 }
 
-/// The error for a refused resource. The code that returns this error has already printed the findings.
+/// The error for a refused resource. Before returning this error, osdpl prints the resource's findings.
 #[derive(Debug, thiserror::Error)]
 #[error("the resource is refused: {} error(s), see above", errors(.0))]
 pub(crate) struct Refused(pub Vec<Finding>);
@@ -124,8 +124,8 @@ impl Offline {
                 .err()
                 .unwrap_or_else(|| anyhow::anyhow!("the resource is refused")));
         };
-        // Use the findings of `review`, because it checks every field of the file. The findings in `desired` are only
-        // about values.
+        // Replace the findings in `desired`, which are only about values, by the findings of `review`, which checks
+        // every field of the file.
         let desired = Desired { findings, ..desired };
         Ok(Self { deployment, selection, facts, desired, placeholders })
     }
@@ -133,7 +133,7 @@ impl Offline {
 
 /// Returns the resource of a file if it matches the CRD's schema.
 ///
-/// Checks only the schema. The callers look for other errors, some of them with facts from the cluster.
+/// Checks only the schema. The callers check the rest, because these checks may need facts from the cluster.
 ///
 /// # Errors
 /// Returns an error if the resource does not match the schema ([`Refused`]). Before the error, the function prints
@@ -172,7 +172,8 @@ impl<'a> Validation<'a> {
         self.review().0
     }
 
-    /// Returns all findings about the resource, and its evaluation if osdpl could parse it.
+    /// Returns all findings about the resource. If osdpl could parse the resource, also returns the cloud that the
+    /// resource resolves to.
     fn review(&self) -> (Vec<Finding>, Option<Evaluation>) {
         self.input.review(Kind::OpenStackDeployment, &self.document.object())
     }
@@ -202,8 +203,8 @@ pub(crate) fn report(file: &Path, option: &CatalogOption) -> anyhow::Result<Opti
 
 /// Prints the errors that the API server would report for the resource, and fails if there are any.
 ///
-/// `osdpl render --credentials` needs this check for a file, because users may run install.sh without applying the
-/// file.
+/// `osdpl render --credentials` needs this check for a file: if users run install.sh without applying the file, the API
+/// server never checks the file.
 pub(crate) fn check_schema(document: &Document, catalog: &Catalog) -> anyhow::Result<()> {
     let findings = Schemas::new(catalog)?.check(Kind::OpenStackDeployment, &document.object());
     print_and_check(findings, Some(document))

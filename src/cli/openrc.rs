@@ -92,7 +92,7 @@ impl Arguments {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Returns the shell expression of the password: the password, or the command that prints it.
+    /// Returns a shell expression for the password: the password itself, or a command that prints the password.
     fn password_expression(&self, deployment: &OpenStackDeployment, login: &Login) -> anyhow::Result<String> {
         if self.show_secrets {
             return Ok(word(login.reveal_password()));
@@ -107,7 +107,7 @@ impl Arguments {
     }
 }
 
-/// The login of the cloud's administrator, and where it is valid.
+/// The login of the cloud's administrator, and the Keystone endpoint and region for which it is valid.
 struct KeystoneAccess {
     cloud: String,
     identity: Url,
@@ -116,7 +116,8 @@ struct KeystoneAccess {
     login: Login,
 }
 
-/// Reads the access to Keystone from the newest record of its release, so that it describes the cloud that runs.
+/// Reads the administrator's login and the address of Keystone from the newest record of Keystone's release. The record
+/// describes the installed cloud, whereas the spec may contain changes that are not installed yet.
 async fn read_access(
     client: Client,
     deployment: &OpenStackDeployment,
@@ -176,7 +177,8 @@ impl KeystoneAccess {
         text
     }
 
-    /// Returns a `clouds.yaml`. OpenStack's clients also read the password from a `secure.yaml` beside it.
+    /// Returns a `clouds.yaml`. If it has no password, OpenStack's clients read the password from a `secure.yaml` in
+    /// the same folder.
     fn clouds(&self, show_password: bool) -> String {
         let Login { user, user_domain, project, project_domain, .. } = &self.login;
         let mut auth = json!({

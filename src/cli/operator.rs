@@ -64,7 +64,7 @@ pub(crate) struct Arguments {
     /// no digest in the lock.
     #[arg(long, env = "OSDPL_ALLOW_HTTP_CHARTS")]
     allow_http_charts: bool,
-    /// The folder for the operator's cache of charts, and for helm's own files.
+    /// The folder in which the operator caches charts, and in which helm stores its files.
     #[arg(long, env = "OSDPL_CACHE", default_value = "/var/cache/osdpl", value_name = "DIR")]
     cache: PathBuf,
     /// The operator's namespace. Of several operators in the same namespace, only one is active: the holder of the
@@ -106,7 +106,8 @@ pub(crate) struct Arguments {
 impl Arguments {
     pub(crate) async fn run(self) -> anyhow::Result<ExitCode> {
         telemetry::init_logging(!self.plain_logs);
-        // The kernel ignores a signal to PID 1 that has no handler yet, so an early SIGTERM would be lost.
+        // Install the signal handlers first: the kernel ignores a signal to PID 1 if the process has no handler for it.
+        // An early SIGTERM would be lost.
         let mut signals = Signals::listen()?;
         let source = self.source()?;
         let listeners = self.listeners().await?;
@@ -292,8 +293,8 @@ impl Running {
         if let Ok(ended) = tokio::time::timeout(LAST_PASSES, last_passes).await {
             ended?;
         } else {
-            // The pass may still run, but can't write any more: the client for writes refuses its requests before this
-            // process releases the Lease.
+            // The pass may still run, but can't write any more: from before this process releases the Lease, the client
+            // for writes refuses all write requests.
             tracing::warn!(
                 "the operator ends during a pass: the API server did not respond within {} s; check the API server",
                 LAST_PASSES.as_secs()
@@ -326,8 +327,8 @@ async fn until_served(web: JoinHandle<()>, webhook: JoinHandle<()>) -> Result<()
     served
 }
 
-/// Reads the operator's Lease, and returns the secrets that the cluster stores for the clouds. The tasks read pod logs
-/// before the first reconcile pass, and must scrub these secrets from the logs.
+/// Reads the operator's Lease, and returns the secrets that the cluster stores for the clouds. The operator's tasks
+/// read pod logs before the first reconcile pass, and must scrub these secrets from the logs.
 async fn read_before_start(
     elector: &mut Elector,
     client: &kube::Client,

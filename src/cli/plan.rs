@@ -76,7 +76,7 @@ impl Arguments {
             document => {
                 if self.cluster_info.is_set() {
                     bail!(
-                        "--nodes, --storage-class, --pod-network and --service-network describe a cluster for a plan without one; leave them out, or plan with --offline"
+                        "--nodes, --storage-class, --pod-network and --service-network are only for a plan without a cluster; leave them out, or add --offline"
                     );
                 }
                 self.plan_live(document.as_ref())
@@ -113,7 +113,8 @@ impl Arguments {
         }
     }
 
-    /// With `--output json`, turns the error about a refused resource into a report. Returns any other error unchanged.
+    /// With `--output json`, turns the error that osdpl refuses the resource into a report. Returns the error unchanged
+    /// with other outputs, and if it is another error.
     fn refused_report(&self, error: anyhow::Error, document: Option<&Document>) -> anyhow::Result<PlanReport> {
         let Refused(findings) = error.downcast()?;
         let Some(document) = document.filter(|_| self.output == Format::Json) else {
@@ -131,8 +132,8 @@ impl Arguments {
         })
     }
 
-    /// With `--output json`, prints the findings about a file that the command can't plan for. The command then also
-    /// prints the error as text.
+    /// With `--output json`, prints the findings about a file that the command can't plan for. Besides this JSON, the
+    /// command prints the error as text.
     fn print_findings(&self) {
         let Some(file) = self.file.as_deref().filter(|_| self.output == Format::Json) else { return };
         let Ok(Some(report)) = report(file, &self.catalog) else { return };
@@ -143,8 +144,8 @@ impl Arguments {
         }
     }
 
-    /// Returns the findings for the JSON output. Returns none for text output, because the command has already printed
-    /// all of them.
+    /// Returns the findings for the report in the JSON format. Returns none in the text format, because the command has
+    /// already printed all findings.
     fn json_findings(&self, findings: &[Finding], document: &Document) -> Vec<FindingOutput> {
         let printed = findings.iter().filter(|_| self.output == Format::Json);
         printed.map(|finding| FindingOutput::of(finding, Some(document))).collect()
@@ -152,7 +153,8 @@ impl Arguments {
 
     /// Whether to plan without a cluster, because the user requests it or no cluster is configured.
     ///
-    /// Returns `false` for a cluster that is misconfigured or does not respond, so that the command fails.
+    /// Returns `false` if a cluster is configured, even if this configuration is invalid or the cluster does not
+    /// respond. The command then fails, instead of planning a new cloud.
     fn is_offline(&self) -> bool {
         if self.offline || self.target.cluster.is_selected() {
             return self.offline;

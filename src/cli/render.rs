@@ -56,8 +56,8 @@ pub(crate) struct Arguments {
     /// if it were applied.
     #[arg(long, requires = "out")]
     credentials: bool,
-    /// Also render the manifests. Requires --charts. Without --out, print the manifests instead of the values. Secrets
-    /// in manifests are always redacted.
+    /// Render the manifests. With --out, osdpl writes them in addition to the values. Without --out, osdpl prints them
+    /// instead of the values. Secrets in manifests are always redacted. Requires --charts.
     #[arg(long)]
     manifests: bool,
     /// The major version of the helm that install.sh runs; default: the version that the operator reports, or else 4.
@@ -106,7 +106,7 @@ impl Arguments {
             Some(_) | None => None,
         };
         let cloud = if self.credentials { Box::pin(self.read_cluster()).await? } else { self.read_file()? };
-        // Without --credentials, `read_file` has already validated the whole file, including the schema.
+        // Check the schema only with --credentials. Without it, `read_file` has already validated the whole file.
         if let Some(file) = self.file.as_ref().filter(|_| self.credentials) {
             check_schema(&Document::read(file)?, &cloud.catalog)?;
         }
@@ -166,7 +166,7 @@ impl Arguments {
     ///
     /// # Errors
     /// Returns an error if the cloud lacks a requested release, or if osdpl can't determine the values of a selected
-    /// one.
+    /// release.
     fn select_releases<'a>(&self, desired: &'a Desired) -> anyhow::Result<Vec<(&'a str, &'a DesiredRelease)>> {
         if let Some(unknown) = self.releases.iter().find(|name| !desired.releases.contains_key(*name)) {
             let names = || desired.releases.keys().map(String::as_str);
@@ -216,14 +216,14 @@ fn user_secret_paths(layer: &Layer, secret: &[Path]) -> Vec<Path> {
     }
 }
 
-/// Returns the paths of all leaves that a layer sets at or below a secret path. This includes values with which the
-/// user replaces a generated credential.
+/// Returns the paths of all leaves that a layer sets at or below a secret path. These can be the paths of values with
+/// which the user replaces a generated credential.
 fn secret_leaves(layer: &Layer, secret: &[Path]) -> Vec<Path> {
     let paths = leaves(&layer.values).into_iter().map(|(path, _)| path);
     paths.filter(|path| secret.iter().any(|secret| secret.covers(path))).collect()
 }
 
-/// Redacts every string and number below these paths. A redacted value keeps its type, because templates depend on
+/// Redacts every string and number at or below `paths`. A redacted value keeps its type, because templates depend on
 /// types.
 fn redact_paths(values: &Values, paths: &[Path]) -> Values {
     let mut redacted = values.clone();

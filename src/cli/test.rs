@@ -89,15 +89,15 @@ impl<'a> CatalogCache<'a> {
     /// Creates the cache, and loads the catalogue without additions into it.
     ///
     /// # Errors
-    /// Returns an error if the catalogue itself is invalid.
+    /// Returns an error if the catalogue is invalid even without additions.
     fn new(option: &'a CatalogOption) -> anyhow::Result<Self> {
         let mut catalogs = Self { option, loaded: Vec::new() };
         catalogs.load(None)?;
         Ok(catalogs)
     }
 
-    /// Returns the catalogue with the additions that the resource of a file names. Loads the catalogue if no earlier
-    /// case has used it.
+    /// Returns the catalogue with the additions that the resource in a file names. Loads the catalogue only if no
+    /// earlier case has used the same additions.
     fn load(&mut self, document: Option<&Document>) -> anyhow::Result<Rc<LoadedCatalog>> {
         let named = document.map(|document| named_additions(&document.object(), &document.others));
         let NamedAdditions { additions, errors, .. } = named.unwrap_or_default();

@@ -23,7 +23,7 @@ pub(crate) struct Arguments {
     /// The output format.
     #[arg(long, short, value_enum, default_value_t = Format::Text)]
     output: Format,
-    /// Exit with code 1 for warnings, too.
+    /// Exit with code 1 not only for errors, but also for warnings.
     #[arg(long)]
     strict: bool,
     #[command(flatten)]

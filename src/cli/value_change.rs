@@ -29,7 +29,7 @@ pub(crate) struct Change {
     /// The value after the upgrade; absent if the command does not print values, or if the upgrade removes the value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<Value>,
-    /// The object with the Ceph settings from which osdpl took the new value; absent if the value has another source.
+    /// The object from which osdpl took the new value, if the value is a Ceph setting; absent for other values.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
 }
@@ -38,8 +38,8 @@ pub(crate) struct Change {
 pub(crate) fn changes(name: &str, release: &DesiredRelease, preview: &Preview, options: DisplayOptions) -> Vec<Change> {
     let without_values = |path: String| Change { path, before: None, after: None, source: None };
     let (before, after) = match (preview.compared.get(name), preview.recorded.get(name)) {
-        // If another tool created the release, compare the merged values: the chart's defaults with the overrides. The
-        // tool's overrides may differ from osdpl's, although the merged values are the same.
+        // If another tool created the release, compare the values after helm has merged the overrides into the chart's
+        // defaults. The tool's overrides may differ from osdpl's, although the merged values are the same.
         (Some(compared), _) => (&compared.before, &compared.after),
         (None, None) => return Vec::new(),
         (None, Some(Err(problem))) => return vec![without_values(format!("(unknown: {problem})"))],

@@ -119,7 +119,7 @@ pub(crate) fn is_ready(deployment: &OpenStackDeployment) -> bool {
 }
 
 /// Returns a message if the operator has not observed the current spec yet, so that the status is outdated. Commands
-/// show this message instead of the status's own message.
+/// show this message instead of the message in the status.
 pub(crate) fn stale_status_message(deployment: &OpenStackDeployment) -> Option<String> {
     if current(deployment).is_some() {
         return None;

@@ -11,13 +11,13 @@ pub enum Error {
         /// The error of the Kubernetes client.
         error: Box<kube::Error>,
     },
-    /// A pass (one reconcile) did not end in time, because the API server did not respond. The field is the time limit.
+    /// The API server did not respond, so osdpl stopped a reconcile pass. The field is the time limit of the pass.
     #[error(
         "the API server did not respond in time: osdpl stopped the pass after {} s, and retries it; if this lasts, \
          check the API server", .0.as_secs()
     )]
     Timeout(std::time::Duration),
-    /// Any other error, for example invalid content of an object. The field is the complete message.
+    /// Any other error, for example an object with invalid content. The field is the complete message.
     #[error("{0}")]
     Object(String),
 }
@@ -34,7 +34,7 @@ impl Error {
     }
 }
 
-/// Returns the message of the API server. If a permission is missing, or the CRD is too old, adds the remedy.
+/// Returns the message of a failed request, with the remedy if a permission is missing or the CRD is too old.
 pub fn explain(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) if status.is_forbidden() && !is_namespace_terminating(status) => {
@@ -47,7 +47,7 @@ pub fn explain(error: &kube::Error) -> String {
     }
 }
 
-/// The phrase in the API server's message about a field that the CRD does not declare.
+/// The phrase with which the API server reports a field that the CRD does not declare.
 const UNDECLARED: &str = "field not declared in schema";
 
 /// Returns the message of the API server, or the error of the Kubernetes client if there was no response.
@@ -61,12 +61,12 @@ pub fn api_message(error: &kube::Error) -> String {
     }
 }
 
-/// Returns the code and the message of an error response. Leaves out a message that is an HTML page of a load balancer.
+/// Returns the code and the message of an error response. If the message is a load balancer's HTML page, leaves it out.
 pub fn describe_failure(status: &kube::core::Status) -> String {
     format!("{} {}", status.code, if is_page(status) { "without a reason" } else { &status.message })
 }
 
-/// Returns the message of an error response. If the message is an HTML page, returns the code of the response instead.
+/// Returns the message of an error response, or only the code if the message is a load balancer's HTML page.
 pub fn refusal(status: &kube::core::Status) -> String {
     if is_page(status) { describe_failure(status) } else { status.message.clone() }
 }
@@ -75,9 +75,9 @@ fn is_page(status: &kube::core::Status) -> bool {
     status.message.trim_start().starts_with('<')
 }
 
-/// Whether the API server refuses a new object because its namespace is being deleted.
+/// Whether the API server refused to create an object because the object's namespace is being deleted.
 ///
-/// The status code is the same as for a missing permission. So this function checks the causes in the response.
+/// The status code (403) is the same as for a missing permission. So the function checks the causes in the response.
 fn is_namespace_terminating(status: &kube::core::Status) -> bool {
     let mut causes = status.details.iter().flat_map(|details| &details.causes);
     causes.any(|cause| cause.reason == "NamespaceTerminating")
@@ -88,7 +88,7 @@ pub trait ErrorContext<T> {
     /// Adds a description of the request to an error; `what` returns the description, such as `reading node n1`.
     ///
     /// # Errors
-    /// Returns an error if the result is an error.
+    /// Returns the error with the description if `self` is an error.
     fn with_context(self, what: impl FnOnce() -> String) -> Result<T, Error>;
 }
 

@@ -20,7 +20,7 @@ use tokio_rustls::rustls::{self, RootCertStore};
 use crate::resolve::resolve;
 use osdpl_core::endpoint::{ProbeResponse, Token, Url};
 
-/// The maximum size of a response body. Real responses are far smaller.
+/// The maximum size of a response body, in bytes. Real responses are far smaller.
 ///
 /// For example, Keystone's service catalogue has a few hundred bytes per endpoint, and a page of Nova's list of
 /// instances has a few thousand bytes per instance.
@@ -37,7 +37,7 @@ const SUBJECT_TOKEN: &str = "x-subject-token";
 pub struct HttpConfig {
     /// The `host:port` to which the client connects instead of the host in the URL; only for tests.
     pub address: Option<String>,
-    /// The timeout for connecting. The timeout for the response is at least as long.
+    /// The timeout for connecting, and the minimum of the timeout for the response.
     pub timeout: Duration,
     /// The certificates, in PEM, that the client trusts in addition to the certificates of the system.
     pub ca: Vec<u8>,
@@ -76,7 +76,7 @@ pub struct Http {
     config: HttpConfig,
     /// How long the client waits for a response after it has connected.
     response_timeout: Duration,
-    /// The connector for TLS. The client creates it only for its first request over TLS, because the system's
+    /// The connector for TLS. The client does not create it before the first request over TLS, because the system's
     /// certificates take half a megabyte of memory.
     tls: OnceLock<Result<TlsConnector, String>>,
 }
@@ -87,17 +87,17 @@ impl Http {
         Self { response_timeout: config.timeout, config, tls: OnceLock::new() }
     }
 
-    /// Creates a client that waits for a response for `response_timeout` or, if longer, for the timeout in `config`.
+    /// Creates a client whose timeout for the response is `response_timeout` or, if longer, the timeout in `config`.
     pub fn with_response_timeout(config: HttpConfig, response_timeout: Duration) -> Self {
         Self { response_timeout: response_timeout.max(config.timeout), ..Self::new(config) }
     }
 
-    /// Sends a `GET` and returns the response; `None` in the same cases as for [`Http::send`].
+    /// Sends a `GET` and returns the response; `None` in the same cases as [`Http::send`].
     pub async fn get(&self, url: &Url) -> Option<ProbeResponse> {
         self.send(url, Method::GET, &[], Vec::new()).await
     }
 
-    /// Sends a `POST` with JSON and returns the response; `None` in the same cases as for [`Http::send`].
+    /// Sends a `POST` with JSON and returns the response; `None` in the same cases as [`Http::send`].
     pub async fn post(&self, url: &Url, body: Vec<u8>) -> Option<ProbeResponse> {
         self.send(url, Method::POST, &[], body).await
     }
@@ -176,7 +176,7 @@ async fn exchange(
             token,
         })
     };
-    // hyper transfers data only while the connection is polled, so poll it together with the response.
+    // hyper transfers data only while its `connection` future is polled. So poll this future and `response` together.
     let (mut response, mut connection) = (std::pin::pin!(response), std::pin::pin!(connection));
     tokio::select! {
         response = &mut response => response,

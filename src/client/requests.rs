@@ -1,7 +1,7 @@
 //! Sends requests to the API server with a limited time and a few retries.
 //!
-//! kube's own retries are off. They obey `Retry-After` without a bound and pause for up to minutes, so a client would
-//! still sleep long after the API server has recovered.
+//! kube's own retries are off. They wait as long as the header `Retry-After` demands or, without this header, for up to
+//! several minutes. So a client could sleep long after the API server has recovered.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -12,38 +12,38 @@ use kube::client::Body;
 use kube::{Client, Config};
 use tower::{BoxError, service_fn};
 
-/// How long a client waits for data on a connection before it closes the connection. The connection may be lost, for
-/// example because a firewall drops its packets. If a request has a longer time limit, that limit applies instead.
+/// How long a client waits for data on a connection. It then closes the connection, which may be lost, for example
+/// because a firewall drops the packets. If the time limit of a request is longer, the client waits that long.
 ///
 /// The API server sends a bookmark to each watch once per minute (`k8s.io/apiserver`, `cacher`: `bookmarkFrequency`),
-/// so a watch on an intact connection never reaches the read timeout.
+/// so a watch on an intact connection never reaches this timeout.
 const READ_TIMEOUT: Duration = Duration::from_secs(75);
 
 /// The read timeout of a client whose requests have no time limit.
 ///
-/// hyper adds the timeout to the present time, so an infinite timeout would overflow.
+/// hyper adds the timeout to the present time. With an infinite timeout, this sum would overflow.
 const LONGEST_READ_TIMEOUT: Duration = Duration::from_hours(365 * 24);
 
 /// The time limit of one request of the operator. It is shorter than the time limit of a whole reconcile pass.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The default pauses before the retries of a request. [`Bounds::new`] sets them.
+/// The default pauses before the retries of a request, for [`Bounds::new`].
 const PAUSES: [Duration; 3] = [Duration::from_millis(500), Duration::from_secs(1), Duration::from_secs(2)];
 
 /// Decides before each attempt of a request whether the client may send it. The argument is the method of the request.
 pub type Check = Arc<dyn Fn(&Method) -> Result<(), BoxError> + Send + Sync>;
 
-/// The time limit, retries and check for a client's requests. Only the check applies to watches and followed logs.
+/// The time limit, retries and check for a client's requests. Watches and followed logs get only the check.
 #[derive(Clone)]
 pub struct Bounds {
     /// The time limit of a request. It covers all attempts, the pauses, and the whole last response.
     pub timeout: Duration,
-    /// The pauses before the retries of a request; without pauses, there are no retries.
+    /// The pauses before the retries of a request, one for each retry. If the list is empty, there are no retries.
     ///
-    /// The client retries after the responses 429 (too many requests) and 503 (unavailable), with which the API server
-    /// refuses a request that it has not begun to process.
+    /// The client retries only after the responses 429 (too many requests) and 503 (unavailable). With these responses,
+    /// the API server refuses a request before it begins to process the request.
     pub pauses: &'static [Duration],
-    /// The check before each attempt.
+    /// The function that decides before each attempt whether the client may send the request.
     pub check: Check,
 }
 
@@ -54,10 +54,10 @@ impl Bounds {
     }
 }
 
-/// Creates a client without retries, to which [`bounded`] then adds the retries and the time limit.
+/// Creates a client without retries and time limit. The caller then adds both with [`bounded`].
 ///
-/// `timeout` must be the time limit that the caller passes to [`bounded`]. The client itself only limits how long a
-/// connection may carry no data.
+/// `timeout` must be the time limit that the caller passes to [`bounded`]. The client itself only limits how long it
+/// waits for data on a connection.
 ///
 /// # Errors
 /// Returns an error if the configuration is not usable.
@@ -70,8 +70,8 @@ pub fn connect(mut config: Config, timeout: Duration) -> Result<Client, kube::Er
     Client::try_from(config)
 }
 
-/// Returns how long a connection may carry no data. This is at least `timeout`, the time limit of a request, because a
-/// server may need the whole time limit before it sends any data.
+/// Returns how long a client waits for data on a connection. This is at least `timeout`, the time limit of a request,
+/// because the server may need the whole time limit before it sends any data.
 fn read_timeout(timeout: Duration) -> Duration {
     timeout.clamp(READ_TIMEOUT, LONGEST_READ_TIMEOUT)
 }

@@ -1,23 +1,23 @@
 //! Resolves the names of hosts on threads that only this module uses.
 //!
-//! The C library can wait for a DNS server for half a minute, and a thread that waits can't be stopped. If tokio
-//! resolved the names, such a wait would occupy one of tokio's threads for blocking work, and would delay other work of
-//! these threads: decoding release records and reading charts.
+//! The C library may wait half a minute for a DNS server, and nothing can stop a thread that waits. If tokio resolved
+//! the names, the wait would occupy one of tokio's threads for blocking work, and would delay the other work of these
+//! threads: decoding release records and reading charts.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
 use tokio::sync::{Semaphore, oneshot};
 
-/// The maximum number of names to resolve at once, so that a DNS outage does not create more and more threads.
+/// The maximum number of names to resolve at once. Without a maximum, a DNS outage would create more and more threads.
 const LOOKUPS: usize = 4;
 
 static RUNNING: Semaphore = Semaphore::const_new(LOOKUPS);
 
-/// Returns the addresses of a host, each with the port.
+/// Returns the addresses of `host`, each with `port`.
 ///
-/// The function has no timeout. Even after the caller has dropped the future, the thread keeps waiting for the DNS
-/// server.
+/// The function has no timeout. If the caller drops the future, the thread that resolves the name still waits for the
+/// DNS server.
 ///
 /// # Errors
 /// Returns an error if the host has no address, or no DNS server responds.
@@ -33,7 +33,7 @@ async fn run(lookup: impl FnOnce() -> io::Result<Vec<SocketAddr>> + Send + 'stat
     let running = RUNNING.acquire().await.map_err(io::Error::other)?;
     let (sender, receiver) = oneshot::channel();
     std::thread::Builder::new().name("dns".into()).spawn(move || {
-        // Ignore an error: the caller has stopped waiting, so nobody needs the addresses.
+        // Ignore an error. `send` fails only if the caller has dropped the future, so nobody needs the addresses.
         let _ = sender.send(lookup());
         drop(running);
     })?;
@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn silent_dns_server_does_not_stop_other_work() {
-        // Use the same kind of runtime as the operator.
+        // Use the same kind of runtime as the operator: with only one thread for blocking work.
         let runtime = tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).enable_all().build();
         let runtime = runtime.unwrap();
         runtime.block_on(async {

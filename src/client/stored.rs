@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use osdpl_values::json_too_deep;
 
-/// How deeply a resource may be nested. The limit is below serde's limit of 127 levels. The API server has no limit.
+/// The maximum nesting of a resource, in levels. It is below serde's maximum of 127. The API server has no maximum.
 const DEPTH: usize = 100;
 
 /// A resource from the API server. If osdpl can't read the resource, the struct contains only its metadata.
@@ -23,7 +23,7 @@ pub struct Stored<K> {
 }
 
 impl<K> Stored<K> {
-    /// Returns the resource; `None` if it can't be read. The log says why.
+    /// Returns the resource; `None` if osdpl can't read it. The log then contains the reason.
     pub fn content(&self) -> Option<&K> {
         self.content.as_ref().ok()
     }

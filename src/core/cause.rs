@@ -51,7 +51,7 @@ pub struct Input<'a> {
     pub pods: &'a Pods<'a>,
     /// The label selectors of all Services; `None` if the operator can't read Services.
     pub services: Option<Services<'a>>,
-    /// The state of volume claims, nodes and logs, which explains why pods are not ready.
+    /// The volume claims, nodes, logs and other facts from which osdpl explains why pods are not ready.
     pub facts: &'a Facts<'a>,
 }
 
@@ -82,13 +82,13 @@ pub struct Chain {
 impl Chain {
     /// Returns the name of the root cause and its reason.
     ///
-    /// [`group_by_root_cause`] groups chains by this text, which is the same for all chains to one root cause.
+    /// [`group_by_root_cause`] groups chains by this text: all chains that end at one root cause have the same text.
     pub fn root(&self) -> String {
         let label = self.links.last().map(|link| link.label.as_str()).unwrap_or_default();
         self.why.as_ref().map_or_else(|| format!("{label} is not ready yet"), |why| format!("{label}: {why}"))
     }
 
-    /// Whether the affected object waits for another object, and is not the root cause itself.
+    /// Whether the affected object waits for another object. If not, the affected object itself is the root cause.
     pub fn is_affected(&self) -> bool {
         self.links.len() > 1
     }

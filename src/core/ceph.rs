@@ -2,8 +2,8 @@
 //! charts' pods mount these settings.
 //!
 //! Pure module (no I/O). A function that reads a Secret returns either all settings or a [`SecretError`]. The error
-//! names the Secret and the key. It never quotes the value, because a person may have pasted a secret under the wrong
-//! key.
+//! names the Secret and the key in its data. The error never quotes the value under this key, because a person may have
+//! pasted a password or a cephx key there by mistake.
 
 mod declared;
 mod example;
@@ -38,11 +38,12 @@ pub use variables::{uses_ceph, variables};
 
 use problem::SecretData;
 
-/// The `ConfigMap` from which every chart mounts `ceph.conf`; upstream's default of `ceph_client.configmap`.
+/// The name of the `ConfigMap` from which every chart mounts `ceph.conf`. It is upstream's default of
+/// `ceph_client.configmap`.
 pub(crate) const CONFIG_MAP: &str = "ceph-etc";
 
-/// The Secret from which the charts' Jobs and init containers mount `client.admin`'s key; upstream's default of
-/// `ceph_client.user_secret_name`.
+/// The name of the Secret from which the charts' Jobs and init containers mount `client.admin`'s key. It is upstream's
+/// default of `ceph_client.user_secret_name`.
 pub(crate) const ADMIN_SECRET: &str = "pvc-ceph-client-key";
 
 /// A consumer: an OpenStack service that stores data in Ceph, with a Ceph user and a pool.
@@ -67,7 +68,7 @@ impl Consumer {
     pub const ALL: [Self; 6] =
         [Self::Glance, Self::Cinder, Self::CinderBackup, Self::Nova, Self::Manila, Self::Gnocchi];
 
-    /// Returns the consumer's name, which is the prefix of its keys in a Secret: `cinder-backup` in
+    /// Returns the consumer's name. In a Secret, the keys for the consumer begin with this name: `cinder-backup` in
     /// `cinder-backup.key`.
     pub fn name(self) -> &'static str {
         match self {
@@ -111,8 +112,8 @@ impl Consumer {
 
     /// Returns the name of the Secret that contains the key of the consumer's Ceph user.
     ///
-    /// The names for glance, cinder, manila and gnocchi are upstream's defaults (`secrets.rbd`). Nova's chart has no
-    /// such default, because it mounts no Secret with a key, so osdpl chose the name for Nova.
+    /// The names for glance, cinder, manila and gnocchi are upstream's defaults (`secrets.rbd`). Nova's chart mounts no
+    /// Secret with a key, and so has no default name. For Nova, osdpl chose the name.
     pub fn keyring(self) -> &'static str {
         match self {
             Self::Glance => "images-rbd-keyring",
@@ -182,7 +183,7 @@ pub struct Ceph {
     pub fsid: Option<String>,
     /// The Ceph users, by consumer.
     pub users: BTreeMap<Consumer, User>,
-    /// The key of `client.admin` and the replica counts, if the charts create pools and users themselves; else `None`.
+    /// The settings with which the charts create pools and users themselves; `None` if the charts do not create them.
     /// If the field is set, `users` is empty.
     pub admin: Option<Admin>,
 }
@@ -194,18 +195,18 @@ impl Ceph {
         format!("[global]\n{fsid}mon_host = {}\n", self.monitors)
     }
 
-    /// Returns the kind and name of the object that describes the Ceph cluster, for messages.
+    /// Returns the kind and name of the object with the settings, for messages.
     pub fn source(&self) -> String {
         let kind = if self.layout == Layout::Rook { "Rook's ConfigMap" } else { "Secret" };
         format!("{kind} {}", self.object)
     }
 
-    /// Returns the keys of all users and of the administrator.
+    /// Returns the secret keys of all users, including `client.admin`.
     pub fn keys(&self) -> impl Iterator<Item = &CephxKey> {
         self.users.values().map(|user| &user.key).chain(self.admin.iter().map(|admin| &admin.key))
     }
 
-    /// Whether a consumer has a Ceph user, or its chart creates a user with the key of `client.admin`.
+    /// Whether a consumer has a Ceph user, or its chart uses the key of `client.admin` to create a user.
     pub(crate) fn has_user_for(&self, consumer: Consumer) -> bool {
         self.users.contains_key(&consumer) || self.admin.is_some()
     }
@@ -224,8 +225,7 @@ impl Ceph {
         [Consumer::Cinder, Consumer::Nova].into_iter().find(|consumer| self.users.contains_key(consumer))
     }
 
-    /// Whether Nova has a user of its own for disks of instances. If so, libvirt needs two keys: the key of this user,
-    /// and the key of the user for volumes.
+    /// Whether Nova has a Ceph user other than the user for volumes. If so, libvirt needs the keys of both users.
     pub(crate) fn has_own_nova(&self) -> bool {
         let name = |consumer| self.users.get(&consumer).map(|user| user.name.as_str());
         name(Consumer::Nova).is_some() && self.volume_consumer().and_then(name) != name(Consumer::Nova)
@@ -262,7 +262,7 @@ impl User {
     }
 }
 
-/// Returns the fsid in the text of a `ceph.conf`.
+/// Returns the Ceph cluster's UUID (`fsid`) in the text of a `ceph.conf`; `None` if the text contains none.
 pub(crate) fn fsid_of(configuration: &str) -> Option<&str> {
     setting(configuration, "fsid")
 }

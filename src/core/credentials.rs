@@ -2,9 +2,9 @@
 //! generates credentials.
 //!
 //! Pure module (no I/O); the caller passes a function that returns random bytes. osdpl searches for each credential in
-//! this order: in a Secret that the user names in the spec, in the Secret that osdpl stores for the service, and in the
-//! records of installed releases. If osdpl does not find the credential, it generates the credential, and stores it in
-//! its Secret.
+//! this order: in a Secret that the user names in the spec, in osdpl's Secret for the service, and in the records of
+//! installed releases. If osdpl does not find the credential, osdpl generates it, and stores it in osdpl's Secret for
+//! the service.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -19,8 +19,8 @@ use osdpl_values::{CollectSorted, Path, Values, get};
 /// The identity of a credential: the name of the service that owns it, and the credential's name in that service.
 pub type Name = (String, String);
 
-/// Returns the credentials that the selected services own or that the selected releases use. With each credential,
-/// returns the recipe by which osdpl generates it.
+/// Returns the credentials that the selected services own or that the selected releases use, each with the recipe by
+/// which osdpl generates the credential.
 pub fn list_needed_credentials<'a>(
     catalog: &'a Catalog,
     selection: &Selection,
@@ -40,7 +40,7 @@ pub fn list_needed_credentials<'a>(
     names.into_iter().filter_map(recipe).collect_map()
 }
 
-/// Returns the Secret and key that the user names in the spec for a credential; `None` if the spec names none.
+/// Returns the Secret and key that the user names in the spec for a credential; `None` if the spec names no Secret.
 pub fn user_secret<'a>(spec: &'a OpenStackDeploymentSpec, (service, name): &Name) -> Option<&'a SecretKey> {
     spec.services.get(service)?.credentials.get(name)
 }
@@ -50,7 +50,7 @@ pub fn secret_name(deployment: &str, service: &str) -> String {
     format!("{deployment}-credentials-{}", service.replace('_', "-"))
 }
 
-/// A Secret of osdpl in which osdpl restored generated credentials, because someone had edited them.
+/// A Secret with generated credentials that someone edited and osdpl restored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RestoredSecret {
     /// The name of the service that owns the credentials.
@@ -72,12 +72,12 @@ impl std::fmt::Display for RestoredSecret {
     }
 }
 
-/// Returns the paths at which a release's value is exactly this credential. At these paths, osdpl can find the
-/// credential in the values of an installed release.
+/// Returns the paths at which the catalogue sets a credential, and nothing else, as a release's value. At these paths,
+/// osdpl can find the credential in the values of an installed release.
 pub fn find_credential_paths(catalog: &Catalog, release: &str, (service, name): &Name) -> Vec<Path> {
     let wanted = format!("credentials.{service}.{name}");
     // Parsing a body takes much longer than a search in its text. So parse only bodies whose text contains the
-    // credential's name. The search is safe, because JSON never escapes such a name.
+    // credential's name. The search finds all these bodies, because JSON escapes no character of a credential's name.
     let mentions = |body: &&Body| body.source.contains(&wanted);
     let expressions = catalog.bodies(release).filter(mentions).flat_map(Body::whole_scalar_expressions);
     expressions.filter(|(_, source)| *source == wanted).map(|(path, _)| path).collect()

@@ -19,8 +19,8 @@
 //!   operation. The times have a resolution of one second. An older write is no drift: the newest helm operation has
 //!   reverted the writer's changes of fields that helm sets, and accepted the writer's other changes.
 //! * If someone *removes* a field, `managedFields` names no writer. If someone writes through a subresource (`kubectl
-//!   scale`), the write has no time in `managedFields`. In both cases, a field that the manifest sets has fewer owners
-//!   than expected, and osdpl reports drift.
+//!   scale`), the write has no time in `managedFields`. In both cases, osdpl reports drift because a field that
+//!   the manifest sets has fewer owners in `managedFields` than the manifest requires.
 
 mod expected;
 mod fields;

@@ -6,9 +6,9 @@
 //! keystone    Keystone's API version, its tokens and its service catalogue
 //! ```
 //!
-//! A release whose API the operator probes is ready only if the API responds as expected. If the operator can't reach
-//! an API, it ignores the API, because the operator may run outside of the cluster's network, for example on a
-//! developer's machine.
+//! A release whose API the operator probes is ready only if the API responds as expected. An API that the operator
+//! can't reach does not affect the release, because the operator may run outside of the cluster's network, for example
+//! on a developer's machine.
 //!
 //! Pure module (no I/O, no clock).
 

@@ -1,9 +1,9 @@
 //! Assesses the health of workloads, Jobs, pods and nodes.
 //!
 //! osdpl assesses a workload twice, with different criteria. A workload is *available* if one of its pods is ready.
-//! osdpl may then install the releases that need the workload, because upstream's init containers also wait for only
-//! one ready pod. A workload is *healthy* if its rollout is complete, as in kstatus: its controller observed the newest
-//! generation, and all pods are ready and have the newest pod template.
+//! One ready pod is enough to install the releases that need the workload, because upstream's init containers wait for
+//! only one ready pod, too. A workload is *healthy* if its rollout is complete, as in kstatus: its controller observed
+//! the newest generation, and all pods are ready and have the newest pod template.
 //!
 //! ```text
 //! workload  a Deployment, StatefulSet or DaemonSet → observed::Workload
@@ -13,7 +13,7 @@
 //! storage   a volume claim or StorageClass → observed::Claim, observed::Class
 //! node      whether a node is ready, and how long osdpl waits for a node before it treats the node as lost
 //!
-//! pod_creation   the error of a controller that cannot create pods, such as a ReplicaSet's
+//! pod_creation   the error of a controller, such as a ReplicaSet, that cannot create pods
 //! ```
 //!
 //! Pure module (no I/O, no clock).
@@ -35,8 +35,8 @@ pub(crate) const NO_WORKLOAD: &str = "none of its workloads exists yet";
 
 /// Whether the workload is available: at least one of its pods is ready.
 ///
-/// osdpl may then install the releases that need the workload. Upstream's init containers also wait for only one ready
-/// pod.
+/// One ready pod is enough to install the releases that need the workload, because upstream's init containers wait for
+/// only one ready pod, too.
 pub fn is_available(workload: &Workload) -> bool {
     workload.desired > 0 && workload.ready > 0
 }
@@ -143,8 +143,8 @@ fn assess_replicas(workload: &Workload) -> (ComponentHealth, String) {
 
 /// Whether `NotReady` nodes alone explain why pods of a `DaemonSet` are missing or outdated.
 ///
-/// This is true if the `DaemonSet` has a ready pod, and if it has at most as many missing pods as `NotReady` nodes, and
-/// at most as many outdated pods as `NotReady` nodes.
+/// This is true if the `DaemonSet` has a ready pod, and neither its missing pods nor its outdated pods outnumber the
+/// `NotReady` nodes.
 fn misses_only_lost_nodes(workload: &Workload) -> bool {
     let Workload { kind, desired, ready, updated, .. } = *workload;
     let lost = i32::try_from(workload.lost_nodes.len()).unwrap_or(i32::MAX);

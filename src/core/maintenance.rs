@@ -16,9 +16,9 @@ pub const NO_CLOUD: &str = "there is no OpenStackDeployment, so osdpl cannot que
 /// The settings of a cloud that the maintenance of its nodes needs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CloudSettings {
-    /// Whether the cluster has no OpenStackDeployment, so that all other settings are empty.
+    /// Whether the cluster has no OpenStackDeployment. If so, all other settings are empty.
     pub absent: bool,
-    /// The URLs and credentials of the cloud's APIs; `None` while they are not known.
+    /// The URLs and credentials of the cloud's APIs; `None` while osdpl does not know them.
     pub access: Option<Access>,
     /// Whether Nova is part of the cloud; valid even while `access` is `None`.
     pub has_nova: bool,
@@ -29,7 +29,8 @@ pub struct CloudSettings {
     pub roles: BTreeMap<String, Labels>,
     /// The components with a quorum: more than half of their pods must be ready.
     pub quorum: BTreeSet<Component>,
-    /// The component on whose nodes Nova has hypervisors, such as `nova/compute`; `None` if the catalogue names none.
+    /// The component with a pod on each of Nova's hypervisors, such as `nova/compute`; `None` if the catalogue names no
+    /// such component.
     pub hosts: Option<Component>,
 }
 
@@ -77,7 +78,7 @@ impl CloudSettings {
         }
     }
 
-    /// Returns the names of the roles that a node with these labels has. The node must have all labels of a role.
+    /// Returns the names of the roles of a node with these `labels`: the roles whose labels are all in `labels`.
     pub fn roles_of(&self, labels: &Labels) -> BTreeSet<String> {
         let matches =
             |wanted: &Labels| !wanted.is_empty() && wanted.iter().all(|(key, value)| labels.get(key) == Some(value));

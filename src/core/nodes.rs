@@ -48,7 +48,7 @@ pub struct NodeInventory {
 /// The changes of one node's labels that the operator must apply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LabelChange {
-    /// The uid of the node. Because of the uid, the operator does not change a new node that has the same name.
+    /// The uid of the node. The operator does not change a new node that has the same name but another uid.
     pub uid: String,
     /// The cloud's owner label, under which the node's annotation `osdpl.dev/labels` lists the cloud's labels.
     pub owner: String,
@@ -61,7 +61,7 @@ pub struct LabelChange {
 }
 
 impl LabelChange {
-    /// Whether the change removes a label with this value.
+    /// Whether the change removes the label `key` with the value `value`.
     fn removes(&self, key: &str, value: &str) -> bool {
         self.losses.iter().any(|label| label.split_once('=') == Some((key, value)))
     }

@@ -6,7 +6,7 @@
 //! nova     compute services, instances, migrations, hypervisors (microversion 2.53)
 //! neutron  the agents of a host
 //! hosts    new Nova hosts, and Nova hosts whose Kubernetes node was deleted
-//! error    the errors of requests, each with what to do
+//! error    the errors of requests; each message says what to do
 //! ```
 //!
 //! Pure module (no I/O): `osdpl_maintenance::OpenStackClient` sends the requests. Calls, errors and `Debug` output
@@ -29,7 +29,7 @@ pub use hosts::{DeletedHost, HostObservation, HostQuery, HostResponse, Hosts, Ma
 pub struct InstanceObservation {
     /// The URLs and credentials with which the operator queried Nova.
     pub access: Access,
-    /// The name of one instance; `None` if Nova has no instances. The error says why the operator can't query Nova.
+    /// The name of one instance; `None` if Nova has no instances. `Err` says why the operator can't query Nova.
     pub found: Result<Option<String>, String>,
 }
 

@@ -6,8 +6,8 @@ use crate::ceph;
 use crate::credentials;
 use crate::desired::{Facts, Selection};
 
-/// Returns placeholders for facts that osdpl reads from a cluster: credentials, a Ceph cluster, and the Secrets that
-/// features name.
+/// Returns placeholders for the facts that osdpl reads from a cluster: credentials, a Ceph cluster, and the Secrets to
+/// which the settings of features refer.
 ///
 /// Each placeholder depends only on the name of its fact, so every call returns the same values.
 pub fn facts(catalog: &Catalog, selection: &Selection) -> Facts {

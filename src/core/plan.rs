@@ -30,7 +30,7 @@ use crate::observed::{Observed, ReleaseKey};
 use osdpl_values::{CollectSorted, digest};
 
 /// The rules that decide which changes osdpl may make in this pass. They come from the spec, the annotations and the
-/// status of the resource.
+/// status of the `OpenStackDeployment`.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
     /// Which changes wait for a person's approval.
@@ -58,20 +58,21 @@ pub struct Policy {
     pub paused_releases: BTreeSet<String>,
     /// Whether the OpenStackDeployment is being deleted. If so, uninstalls of the cloud's releases need no approval.
     pub deleting: bool,
-    /// The names of the additions to the catalogue with new content that neither the spec nor a person has approved.
-    /// Until a person approves the new content, osdpl installs and upgrades no release with new inputs.
+    /// The names of the catalogue's additions whose new content waits for a person's approval, because the spec does
+    /// not approve it. Until a person approves the content, osdpl installs no release, and upgrades no release whose
+    /// inputs changed.
     pub changed_additions: BTreeSet<String>,
 }
 
 impl Policy {
-    /// Whether a change that needs approval may start: a person approved `hash`, the target hash of the plan, or the
-    /// spec requires no approval.
+    /// Whether a change that needs approval by default may start: the spec sets `approval: Automatic`, or a person
+    /// approved the target hash `hash`.
     pub fn approves(&self, hash: &str) -> bool {
         self.approval == Approval::Automatic || self.approved.as_deref() == Some(hash) || self.is_approved_earlier(hash)
     }
 
-    /// Whether a change that the spec requested may start: a person approved `hash`, the target hash of the plan, or
-    /// the spec does not set `approval: Always`.
+    /// Whether a change that the spec requested may start: the spec does not set `approval: Always`, or a person
+    /// approved the target hash `hash`.
     pub fn approves_spec_change(&self, hash: &str) -> bool {
         self.approval != Approval::Always || self.approves(hash)
     }
@@ -79,19 +80,19 @@ impl Policy {
     /// Whether osdpl may change objects outside of releases, such as labels of nodes, to their state in `desired`.
     /// `hash` is the target hash.
     ///
-    /// Settings of such objects stay approved while changes of releases wait for approval. So, for example, a new node
-    /// of a role gets its labels.
+    /// If a person approved the settings for these objects earlier, osdpl applies the settings even while changes of
+    /// releases wait for approval. So, for example, a new node of a role gets the role's labels.
     pub fn approves_objects(&self, desired: &Desired, hash: &str) -> bool {
         self.approves_spec_change(hash) || self.approved_objects.as_deref() == Some(&desired.object_digest())
     }
 
-    /// Whether the status contains an approval of the hash. A person gave this approval with an annotation, which osdpl
-    /// has removed since.
+    /// Whether a person approved `hash` in an earlier pass. The status stores this approval, because osdpl has already
+    /// removed the annotation with which the person gave it.
     fn is_approved_earlier(&self, hash: &str) -> bool {
         self.approval == Approval::Always && self.approved_target.as_deref() == Some(hash)
     }
 
-    /// Whether the set of names from an annotation selects the release: it contains the release's name or `all`.
+    /// Whether `set`, the names in an annotation, contains the name of the release or `all`.
     pub fn selects(set: &BTreeSet<String>, release: &str) -> bool {
         set.contains(release) || set.contains("all")
     }
@@ -114,7 +115,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Returns the releases that wait for approval, each with the reason for its change.
+    /// Returns the releases whose change waits for approval, each with the reason for the change.
     pub fn awaiting_approval(&self) -> impl Iterator<Item = (&str, &Reason)> {
         self.decisions.iter().filter_map(|(name, decision)| match &decision.step {
             Step::Wait(Wait::Approval(why)) => Some((name.as_str(), why)),
@@ -122,8 +123,8 @@ impl Plan {
         })
     }
 
-    /// Whether osdpl has no helm run left to start. Every release then has the desired inputs, but may still wait until
-    /// its workloads and Jobs are ready.
+    /// Whether every release has the desired inputs, so that osdpl has no helm run to start. The workloads and Jobs of
+    /// the releases may not be ready yet.
     pub fn is_idle(&self) -> bool {
         self.decisions.values().all(|decision| matches!(decision.step, Step::Ready | Step::Settling(_)))
     }
@@ -168,8 +169,8 @@ pub fn plan(desired: &Desired, observed: &Observed, catalog: &Catalog, policy: &
 /// * the additions to the catalogue
 /// * the parts of the spec on which objects outside of releases depend
 ///
-/// The hash stays the same while osdpl carries out the plan. For this, the status lists all releases to remove until
-/// the last one is uninstalled (see [`owned`]), and all labels to remove until the last node has lost them.
+/// The hash must stay the same while osdpl carries out the plan. So the status lists all releases to remove until the
+/// last one is uninstalled (see [`owned`]), and all labels to remove until the last node has lost them.
 fn hash(desired: &Desired, observed: &Observed, catalog: &Catalog) -> String {
     let wanted: BTreeSet<&ReleaseKey> = desired.releases.values().map(|release| &release.key).collect_set();
     let ours = observed.releases.iter().filter(|(_, record)| record.is_ours()).map(|(key, _)| key);
@@ -189,11 +190,11 @@ fn hash(desired: &Desired, observed: &Observed, catalog: &Catalog) -> String {
 
 /// Returns the releases that the next status lists as releases of the cloud.
 ///
-/// These are the releases in the previous status, and the releases that osdpl now adopts or starts helm for. No other
-/// desired release is in the list, even if it has a record: somebody else wrote that record.
+/// The list contains the releases in the previous status, and the releases that osdpl now adopts or starts helm for. It
+/// contains no other desired release, even if the release has a record: somebody else wrote that record.
 ///
-/// An unmanaged release (`managed: false`) stays in the list until osdpl has removed its labels from the release's
-/// records. All releases to remove stay in the list until the last of them is removed.
+/// An unmanaged release (`managed: false`) stays in the list until the release's records have lost osdpl's labels. All
+/// releases to remove stay in the list until the last of them is removed.
 pub fn owned(desired: &Desired, observed: &Observed, plan: &Plan) -> BTreeSet<ReleaseKey> {
     let wanted: BTreeMap<&ReleaseKey, bool> =
         desired.releases.values().map(|release| (&release.key, release.managed)).collect_map();
@@ -249,7 +250,7 @@ impl Context<'_> {
         self.policy.approved.as_deref() == Some(self.hash)
     }
 
-    /// Returns the components that the release needs and that are not available yet.
+    /// Returns the components that the release needs, without those that are already available.
     fn unmet_needs(&self, release: &crate::desired::DesiredRelease) -> Vec<Component> {
         let unmet = release.needs.iter().filter(|(component, provider)| match provider {
             Provider::External(service) => !self.observed.external_ready.contains(service),
@@ -261,7 +262,7 @@ impl Context<'_> {
         unmet.map(|(component, _)| component.clone()).collect()
     }
 
-    /// Returns the names of the existing releases of the cloud that depend on release `name`, sorted.
+    /// Returns the sorted names of the cloud's existing releases that depend on release `name`.
     fn dependents(&self, name: &str) -> Vec<String> {
         let provided: BTreeSet<&Component> =
             self.catalog.release(name).into_iter().flat_map(|(_, release)| release.components.keys()).collect_set();

@@ -9,9 +9,9 @@
 //! ```text
 //! attempt   the identity of a helm run              record    the Rust types of the payload
 //! meta      the metadata of a record                decode    the payload bytes → Record, hooks, objects
-//! status    the nine states of helm                 rewrite   the unlock of a record whose helm run is dead
-//! cleanup   the cleanup after failed revisions      recovery  the steps to recover from a dead helm run
-//! source    the values and chart of a revision      verb      the verbs of helm
+//! status    helm's status of a revision             rewrite   the payload that unlocks a release if helm died
+//! cleanup   the objects that failed revisions left  recovery  the action that recovers a release if helm died
+//! source    the values and chart of a revision      verb      the helm operations: upgrade, uninstall
 //! chart_identity   the requested and the installed chart of a revision
 //! hook_inputs      the inputs that the hooks of a revision may read
 //! ```
@@ -88,8 +88,8 @@ pub(crate) const NO_INSTANCES: &str = "none";
 
 /// Label on a record: a digest that describes how the chart splits the release's `DaemonSets`, or [`NO_SPLIT`].
 ///
-/// If some nodes have values of their own, the chart splits a `DaemonSet`: it renders several `DaemonSets` instead of
-/// one. If a release has no `DaemonSet` that the chart can split, its records lack the label.
+/// The chart splits a `DaemonSet` if some nodes have values of their own: it then renders several `DaemonSets` instead
+/// of one. If the chart can't split any `DaemonSet` of a release, the release's records lack the label.
 pub const SPLIT_LABEL: &str = "osdpl.dev/split";
 
 /// Label on a record: the [`ChartIdentity`] of the revision. With this label, osdpl later detects whether the content
@@ -104,7 +104,7 @@ pub const HOOKS_LABEL: &str = "osdpl.dev/hooks";
 /// that lacks the label.
 pub(crate) const NO_SPLIT: &str = "none";
 
-/// Label on the record of a failed revision. It says that osdpl has removed the objects that the revision left behind.
+/// Label on the record of a failed revision: osdpl has removed the objects that the revision left behind.
 ///
 /// The label is valid only if its value is the number of the record's revision. Otherwise helm copied the label from
 /// another record.

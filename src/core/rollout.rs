@@ -36,9 +36,10 @@ pub use preview::preview_restarts;
 pub use state::State;
 pub use strategy::{Strategy, strategies_to_set};
 
-/// How long osdpl keeps a person's approval of an upgrade after helm created the newest record. Within this time, the
-/// watch on `DaemonSets` must report the changed pod template, so that the approval applies to this template. Otherwise
-/// the approval expires.
+/// How long a person's approval of an upgrade stays valid after helm has created the newest record.
+///
+/// Within this time, the watch on `DaemonSets` must report the pod template that the upgrade changed. The approval then
+/// applies to the rollout of this template. If the watch reports no changed template in time, the approval expires.
 const APPROVAL_GRACE: SignedDuration = SignedDuration::from_mins(5);
 
 /// The maximum number of nodes that the status of a rollout lists.
@@ -99,8 +100,8 @@ pub struct NextRollouts {
     pub watch: BTreeSet<DaemonSetGroup>,
     /// The time at which the operator must start the next pass; `None` if no rollout waits for a time.
     pub requeue_at: Option<Timestamp>,
-    /// Whether the decision needs pods that the operator has not read yet. If so, the operator must keep the approval
-    /// annotation, because the approval may apply to a rollout of these pods.
+    /// Whether the decision is incomplete, because the operator has not read all pods of a rollout yet. If so, the
+    /// operator must keep the approval annotation, because the approval may apply to this rollout.
     pub is_incomplete: bool,
 }
 
@@ -166,8 +167,8 @@ fn has_expired(input: &Input<'_>, name: &str, release: &DesiredRelease) -> bool 
     settled && since.is_some_and(|since| input.now.duration_since(since) > APPROVAL_GRACE)
 }
 
-/// Whether the status `stored` in the resource already contains all approvals in `now`. The operator may remove the
-/// approval annotation only if it does.
+/// Whether the status in the resource, `stored`, already contains all approvals in `now`. If an approval is missing,
+/// the operator must not remove the approval annotation yet.
 pub fn are_approvals_stored(now: &Rollouts, stored: &Rollouts) -> bool {
     let approval =
         |status: &RolloutStatus| (status.approved.then(|| status.revision.clone()), status.approved_inputs.clone());
@@ -180,8 +181,8 @@ pub fn awaiting_approval(rollouts: &Rollouts) -> impl Iterator<Item = (&String, 
     rollouts.iter().filter(|(_, status)| status.phase == RolloutPhase::AwaitingApproval)
 }
 
-/// Returns the batch size of each rollout that is replacing a batch of pods now, by the `DaemonSets` of the rollout.
-/// The batch size is the maximum number of nodes that may lack a ready pod.
+/// Returns the batch size of each rollout in the phase `Rolling`, by the rollout's group of `DaemonSets`. The batch
+/// size is the maximum number of nodes that may lack a ready pod.
 pub fn rolling_batches(rollouts: &Rollouts, desired: &Desired) -> BTreeMap<DaemonSetGroup, i32> {
     let rolling = rollouts.iter().filter(|(_, status)| status.phase == RolloutPhase::Rolling);
     let of = |(name, status): (&String, &RolloutStatus)| {

@@ -1,9 +1,9 @@
 //! Removes secrets from texts that other programs write, such as helm's stderr and the logs of failing Jobs.
 //!
-//! The scrubber finds secrets in two ways. It searches for the *values* of the secrets that osdpl knows, in each
-//! encoding in which scripts and API errors print them. It also searches for single lines of these values. The scrubber
-//! finds all other secrets by their *shape*, or by the shape of the text around them, such as
-//! `scheme://user:password@host` or `password=…`.
+//! The scrubber finds secrets in two ways. First, it searches for the *values* of the secrets that osdpl knows: for
+//! each encoding in which scripts and API errors print a value, and for single lines of a value. Second, it finds
+//! unknown secrets by their *shape*, or by the shape of the text around them, such as `scheme://user:password@host` or
+//! `password=…`.
 
 mod assigned;
 mod detect;
@@ -47,8 +47,9 @@ const SHORTEST_LINE: usize = 20;
 pub struct Scrubber {
     /// The texts to search for: every encoding of every secret, longest first.
     forms: Vec<String>,
-    /// The long texts in `forms`, without line breaks. With these texts, the scrubber finds secrets that a program
-    /// printed in several lines: base64 often has lines of 64 or 76 characters, and the lines of a key may be indented.
+    /// The texts in `forms` that have at least `SHORTEST_LINE` bytes, after the scrubber has removed their line breaks.
+    /// With them, it finds secrets that a program printed in several lines: base64 often has lines of 64 or 76
+    /// characters, and the lines of a key may be indented.
     joined: Vec<String>,
 }
 
@@ -60,7 +61,7 @@ impl fmt::Debug for Scrubber {
 }
 
 impl Scrubber {
-    /// Creates a scrubber for these secrets. It ignores secrets shorter than `MIN_SECRET_LENGTH`.
+    /// Creates a scrubber that removes `secrets`. The scrubber ignores secrets shorter than `MIN_SECRET_LENGTH`.
     pub fn new<Secret: AsRef<str>>(secrets: impl IntoIterator<Item = Secret>) -> Self {
         let mut all = BTreeSet::new();
         for secret in secrets {
@@ -73,8 +74,8 @@ impl Scrubber {
         Self::from_forms(all)
     }
 
-    /// Creates a scrubber that searches for these forms of secrets. Unlike [`Scrubber::new`], the function is not
-    /// generic, so the compiler generates its code only once.
+    /// Creates a scrubber that searches for the texts in `all`, the encodings of the secrets. Unlike [`Scrubber::new`],
+    /// this function is not generic, so the compiler generates its code only once.
     fn from_forms(all: BTreeSet<String>) -> Self {
         let mut forms: Vec<String> = all.into_iter().filter(|form| form.len() >= MIN_SECRET_LENGTH).collect();
         forms.sort_by(|left, right| right.len().cmp(&left.len()).then_with(|| left.cmp(right)));
@@ -94,7 +95,7 @@ impl Scrubber {
         replace(text, found)
     }
 
-    /// Finds known secrets that are printed in several lines of the text.
+    /// Finds the secrets that the text contains with line breaks in them.
     fn across_lines(&self, text: &str) -> Vec<(usize, usize)> {
         if !text.contains(['\n', '\\']) {
             return Vec::new();
@@ -113,18 +114,18 @@ impl Scrubber {
         found
     }
 
-    /// Finds lines of known secrets: a log may print each line of a key with a prefix, or only some of the lines.
+    /// Finds single lines of secrets: a log may print each line of a key with a prefix, or only some of the lines.
     fn parts(&self, text: &str) -> impl Iterator<Item = (usize, usize)> {
-        // Only a longer form can contain the line. `forms` begins with the longest ones, so the search ends at the
-        // first form that is not longer than the line.
+        // Only a text in `forms` that is longer than the line can contain the line. The longest texts come first, so
+        // the search ends at the first text that is not longer.
         let is_known = move |line: &str| {
             self.forms.iter().take_while(|form| form.len() > line.len()).any(|form| form.contains(line))
         };
         key_lines(text).filter(move |(_, line)| is_known(line)).map(|(start, line)| (start, start + line.len()))
     }
 
-    /// Scrubs a text whose end was cut off. If the cut went through a secret, the function also removes the beginning
-    /// of this secret, which is still in the text.
+    /// Scrubs a text whose end was cut off. The text may now end with the beginning of a secret. If so, the function
+    /// also removes this beginning.
     pub fn scrub_beginning(&self, text: &str) -> String {
         let cut = self.forms.iter().filter_map(|form| overlap(text, form)).max().unwrap_or(0);
         let rest = &text[..text.len() - cut];
@@ -135,8 +136,8 @@ impl Scrubber {
         self.scrub(kept)
     }
 
-    /// Scrubs a text whose beginning was cut off. If the cut went through a secret, the function also removes the end
-    /// of this secret, which is still in the text.
+    /// Scrubs a text whose beginning was cut off. The text may now begin with the end of a secret. If so, the function
+    /// also removes this end.
     pub fn scrub_end(&self, text: &str) -> String {
         let cut = self.forms.iter().filter_map(|form| overlap(form, text)).max().unwrap_or(0);
         let rest = &text[cut..];
@@ -147,9 +148,11 @@ impl Scrubber {
     }
 }
 
-/// Joins the lines of a text: removes the line breaks, also line breaks that are escaped as in JSON, and the blanks at
-/// both ends of each line. For each line, returns the offset of the line in the result, and the number of bytes that
-/// the function has removed before the line.
+/// Joins the lines of a text: removes the blanks at both ends of each line, and all line breaks, including line breaks
+/// that are escaped as in JSON.
+///
+/// Returns the joined text, and two numbers for each line: the offset of the line in the joined text, and how many
+/// bytes of `text` the function removed before the line.
 fn join_lines(text: &str) -> (String, Vec<(usize, usize)>) {
     let (mut joined, mut removed) = (String::with_capacity(text.len()), Vec::new());
     let mut done = 0;
@@ -163,8 +166,8 @@ fn join_lines(text: &str) -> (String, Vec<(usize, usize)>) {
     (joined, removed)
 }
 
-/// Returns the end of the line break that begins at `at` with a newline or a backslash; `None` if no line break begins
-/// there.
+/// Returns the end of the line break that begins at `at`; `None` if no line break begins there. A line break is a
+/// newline character, or an escape such as `\n`, which may have several backslashes.
 fn end_of_break(text: &str, at: usize) -> Option<usize> {
     let rest = &text[at..];
     // Check a run of backslashes only once, at its first backslash.
@@ -245,8 +248,8 @@ fn inside_base64(secret: &str) -> Vec<String> {
     all
 }
 
-/// Percent-encodes all bytes except the unreserved characters (RFC 3986), with hexadecimal digits in lower or upper
-/// case.
+/// Percent-encodes a secret: all its bytes except the unreserved characters of RFC 3986. The hexadecimal digits are in
+/// lower case if `lower` is true, else in upper case.
 fn percent_encoded(secret: &str, lower: bool) -> String {
     let encode = |byte: u8| match (byte.is_ascii_alphanumeric() || b"-._~".contains(&byte), lower) {
         (true, _) => char::from(byte).to_string(),
@@ -256,9 +259,11 @@ fn percent_encoded(secret: &str, lower: bool) -> String {
     secret.bytes().map(encode).collect()
 }
 
-/// Returns a secret as three kinds of programs escape it in JSON, without the quotes: with only the escapes that JSON
-/// requires; with further escapes for HTML, as in Go; with further escapes for letters that are not ASCII, as in
-/// Python.
+/// Returns a secret as three kinds of programs write it in a JSON string, without the quotes:
+///
+/// * with only the escapes that JSON requires
+/// * with further escapes for HTML, as Go programs write it
+/// * with further escapes for characters that are not ASCII, as Python programs write it
 fn escaped(secret: &str) -> [String; 3] {
     let quoted = serde_json::Value::from(secret).to_string();
     let json = &quoted[1..quoted.len() - 1];
@@ -275,7 +280,7 @@ fn escaped(secret: &str) -> [String; 3] {
     [json.to_owned(), escape(|letter| "&<>\u{2028}\u{2029}".contains(letter)), escape(|letter| !letter.is_ascii())]
 }
 
-/// Replaces these byte ranges of a text by [`REDACTED`].
+/// Replaces the byte ranges `found` of a text by [`REDACTED`].
 fn replace(text: &str, mut found: Vec<(usize, usize)>) -> String {
     found.retain(|(start, end)| start < end);
     found.sort_unstable();

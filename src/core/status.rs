@@ -64,7 +64,7 @@ pub struct Report<'a> {
     /// The removal of labels from nodes; `None` if the pass did not decide about it. The status then keeps the previous
     /// removal.
     pub label_removal: Option<&'a LabelRemoval>,
-    /// The actions that wait for approval and that change objects outside of releases; each text describes one action.
+    /// Descriptions of the actions that wait for approval. Each action changes objects outside of releases.
     pub awaiting_objects: &'a [String],
     /// The status of each rollout of the data plane, by component.
     pub rollouts: &'a rollout::Rollouts,
@@ -79,8 +79,8 @@ pub struct Report<'a> {
     pub charts: Option<&'a BTreeMap<String, String>>,
     /// Why osdpl ignores the resource; `None` if osdpl does not ignore it.
     pub ignored: Option<Ignored>,
-    /// The work that remains after all releases are uninstalled and before the resource can be deleted; `None` if the
-    /// resource is not being deleted.
+    /// The work that remains before the resource can be deleted, or what blocks the deletion; `None` if the resource is
+    /// not being deleted.
     pub deleting: Option<String>,
 }
 
@@ -133,8 +133,10 @@ impl<'a> Report<'a> {
     }
 }
 
-/// Returns the value that the status stores for an approval: `now` if a person approved the target hash of this pass,
-/// else `before`, the value in the previous status. The status stores approvals only with `approval: Always`.
+/// Returns the value that the next status stores for an approval; `None` if the spec does not set `approval: Always`.
+///
+/// The value is `now` if a person approved the target hash of this pass; else it is `before`, the value in the previous
+/// status.
 fn approved(report: &Report<'_>, before: Option<&String>, now: impl Fn() -> String) -> Option<String> {
     match report.spec.approval {
         Some(Approval::Always) if report.plan.approved => Some(now()),
@@ -194,7 +196,7 @@ pub fn report(
     (status, events)
 }
 
-/// Shortens the message for a column of `kubectl get`, at the end of a word. The conditions contain the full message.
+/// Shortens the message for a column of `kubectl get`, and splits no word. The conditions contain the full message.
 fn shortened(message: &str) -> String {
     const LIMIT: usize = 200;
     let Some((limit, _)) = message.char_indices().nth(LIMIT) else { return message.to_owned() };
@@ -204,8 +206,8 @@ fn shortened(message: &str) -> String {
 
 /// Returns the OpenStack release that the spec requests, and the release that is deployed.
 ///
-/// The deployed OpenStack release is unknown until one helm release is in sync. After that, it changes only when all
-/// helm releases are in sync.
+/// The deployed OpenStack release is unknown until one helm release has the desired inputs. After that, it changes only
+/// when all helm releases have the desired inputs.
 fn openstack_release(before: &ReleaseStatus, report: &Report<'_>) -> ReleaseStatus {
     let target = Some(report.spec.openstack_release.clone());
     let is_synced = |step: &Step| matches!(step, Step::Ready | Step::Settling(_));

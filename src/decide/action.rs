@@ -1,4 +1,5 @@
-//! Defines actions. An action describes one write of a plan; the operator executes it.
+//! Defines actions. Each action describes one write to the cluster: a plan contains the action, and the operator
+//! executes it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -109,7 +110,8 @@ pub enum Action {
     },
     /// Create a namespace.
     CreateNamespace(String),
-    /// Transfer a CRD from an uninstalled release to a release of the same name in another namespace.
+    /// Transfer a CRD to a release. A release of the same name in another namespace left the CRD behind when helm
+    /// uninstalled that release.
     TransferCrd {
         /// The CRD to transfer.
         definition: AbandonedCrd,
@@ -204,11 +206,11 @@ impl Kind {
 pub struct SecretWrite {
     /// The service that the credentials belong to.
     pub service: String,
-    /// The Secret to store. It still lacks the values that the operator generates.
+    /// The Secret to store, without the values that the operator generates when it stores the Secret.
     pub secret: Secret,
     /// Whether the Secret exists. The operator replaces an existing Secret only if its resourceVersion has not changed.
     pub exists: bool,
-    /// The keys whose values the operator generates when it stores the Secret, each with the kind of value to generate.
+    /// The keys whose values the operator generates, each with the kind of value to generate.
     pub generated: BTreeMap<String, file::Credential>,
 }
 
@@ -261,7 +263,8 @@ impl Action {
 
     /// Returns the kind, namespace and name of every object that osdpl itself changes in this action.
     ///
-    /// The result does not contain objects that helm changes. For a cleanup, it contains only the release records.
+    /// The result does not contain objects that helm changes. For a cleanup, the result contains only the release
+    /// records, because the plan does not name the objects that the operator will remove.
     pub fn objects(&self, observed: &Observed) -> Vec<(&'static str, String, String)> {
         let record = |key: &ReleaseKey, revision: i64| {
             ("Secret", key.namespace.clone(), format!("sh.helm.release.v1.{}.v{revision}", key.name))

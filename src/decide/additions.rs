@@ -21,7 +21,8 @@ pub(crate) fn changed(deployment: &OpenStackDeployment, catalog: &Catalog) -> BT
     names.filter(is_changed).cloned().collect_set()
 }
 
-/// Returns the digest of the approved content of each addition after this pass, for the status.
+/// Returns the digests to store in the status at the end of this pass: for each addition, the digest of its approved
+/// content.
 pub(crate) fn approved(
     deployment: &OpenStackDeployment,
     catalog: &Catalog,

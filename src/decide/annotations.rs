@@ -24,7 +24,7 @@ const ALL: &str = "all";
 
 /// Returns the policy without the repairs that osdpl has already started.
 ///
-/// osdpl repairs a release only once for each request, even while the annotation still names the release.
+/// The annotation may name a release for several passes, but osdpl repairs the release only once for each request.
 pub(crate) fn without_started_repairs(kept: &mut Kept, mut policy: Policy) -> Policy {
     kept.repairing.retain(|name| policy.repair.contains(name));
     policy.repair.retain(|name| !kept.repairing.contains(name));
@@ -43,8 +43,8 @@ pub(crate) fn consume(
     (rollouts, removal): (&NextRollouts, &LabelRemoval),
 ) {
     let deployment = &draft.snapshot.deployment;
-    // The approvals of a rollout, of a removal of labels and of additions must outlive the annotation. So the status
-    // must contain them before the annotation is removed.
+    // A rollout, a removal of labels, and additions need their approval even after the annotation is removed. So the
+    // status must contain these approvals before osdpl removes the annotation.
     let is_stored = !rollouts.is_incomplete
         && (policy.changed_additions.is_empty() || !policy.approves(&plan.hash))
         && deployment.status.as_ref().is_some_and(|stored| {
@@ -52,7 +52,8 @@ pub(crate) fn consume(
                 && nodes::is_stored(removal, stored.label_removal.as_ref())
         });
     let mut consumed: BTreeMap<&'static str, Option<String>> = BTreeMap::new();
-    // With `approval: Always`, the status must also contain the approved target hash before the annotation is removed.
+    // With `approval: Always`, the status must also contain the approved target hash before osdpl removes the
+    // annotation.
     let must_store = policy.approval == Approval::Always && policy.approved.as_ref() == Some(&plan.hash);
     let is_target_stored = !must_store || policy.approved_target.as_ref() == Some(&plan.hash);
     if policy.approved.is_some() && is_stored && is_target_stored && plan.is_idle() {
@@ -85,7 +86,7 @@ fn remaining_repairs(requested: &BTreeSet<String>, plan: &Plan) -> BTreeSet<Stri
     requested.iter().filter(|name| !is_done(name)).cloned().collect_set()
 }
 
-/// Returns whether osdpl will upgrade a release without another decision of the user.
+/// Whether osdpl will upgrade a release even if the user does nothing.
 fn is_open(step: &Step) -> bool {
     match step {
         Step::Do(..) => true,
@@ -129,7 +130,7 @@ fn remaining_adoptions(desired: &Desired, observed: &Observed, policy: &Policy) 
     policy.adopt.iter().filter(|name| !is_done(name)).cloned().collect_set()
 }
 
-/// Returns warnings about the names in annotations that no release has.
+/// Returns a warning for each name in an annotation if no release has this name.
 ///
 /// An unknown name has no effect, and osdpl never removes it from the annotation. Only a warning can tell the user.
 pub(crate) fn unknown_names(

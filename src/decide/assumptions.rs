@@ -1,4 +1,5 @@
-//! Adjusts the desired state for `osdpl plan`: releases about which the command lacks data count as unchanged.
+//! Adjusts the desired state for `osdpl plan`: the command treats a release as unchanged if it lacks data about the
+//! release.
 
 use super::draft::Draft;
 use super::plan::RecordedValues;
@@ -46,8 +47,9 @@ fn assume_inputs(assumed: &Assumed, desired: &mut Desired, observed: &Observed, 
         let Some(release) = desired.releases.get_mut(name) else { continue };
         let (Some(existing), Some(Ok(values))) = (ours(release, observed), recorded.get(name)) else { continue };
         keep_tags(&mut release.values, values);
-        // If someone else made the newest revision, osdpl keeps that revision until the spec changes. So assume the
-        // inputs of the newest revision that osdpl itself made, as if the spec had not changed since.
+        // If someone else made the newest revision, osdpl keeps that revision until the spec changes. `osdpl plan`
+        // lacks the data to notice such a change, so assume that there is none: take the inputs of the newest revision
+        // that osdpl itself made.
         if existing.attempt.as_ref().is_some_and(|attempt| attempt.revision != existing.revision) {
             release.inputs = existing.own_inputs.clone().unwrap_or_default();
         } else if release.values == **values

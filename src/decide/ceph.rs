@@ -92,7 +92,8 @@ fn namespaces(selection: &Selection) -> BTreeMap<&str, &str> {
 
 /// Plans the objects that osdpl requests from Rook, the objects that charts mount to use Ceph, and the object store.
 ///
-/// If an object belongs to somebody else or does not exist yet, `declared` reports that Ceph is not ready.
+/// If an object belongs to somebody else or does not exist yet, the function stores in `declared` why Ceph is not
+/// ready.
 pub(crate) fn plan_ceph_objects(
     draft: &mut Draft<'_>,
     declared: &mut DeclaredCeph,
@@ -123,7 +124,8 @@ pub(crate) fn plan_ceph_objects(
 
 /// Plans the objects that osdpl requests from Rook: pools and users.
 ///
-/// A pool or user that is not ready blocks only the first installation. Later, it only causes a warning.
+/// Before the first installation, a pool or user that is not ready blocks the releases that use Ceph. Later, it only
+/// causes a warning.
 fn request_from_rook(draft: &mut Draft<'_>, rook: &RookSettings, declared: &mut DeclaredCeph, selection: &Selection) {
     let mut pending = None;
     for manifest in rook.manifests(&consumers(selection)) {

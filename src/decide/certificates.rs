@@ -21,8 +21,8 @@ impl Certificates {
     /// Returns warnings about the certificates of a selection, and the time at which the next warning appears or
     /// changes.
     ///
-    /// Problems are only warnings: an expired certificate must not stop a running cloud. A missing Secret that the user
-    /// must provide is a problem, too. The function skips all other Secrets that osdpl can't read.
+    /// Problems are only warnings: an expired certificate must not stop a running cloud. If osdpl can't read a Secret,
+    /// the function skips the Secret, except in one case: it warns if a Secret that the user must provide is missing.
     pub(crate) fn check(
         &mut self,
         objects: &Objects,

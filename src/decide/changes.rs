@@ -52,8 +52,8 @@ pub(crate) fn pending_changes(
 /// `revision`.
 fn read(draft: &mut Draft<'_>, release: &DesiredRelease, revision: i64, observed: &Observed) -> Option<Changes> {
     let result = observed.comparisons.get(&release.key).map(|known| &known.result);
-    // For a revision that osdpl did not make, use the comparison of the effective values, because other tools write the
-    // same values differently.
+    // If osdpl did not make the revision, use the comparison of the effective values (the chart's defaults with the
+    // revision's values). Other tools may write other values that have the same effect.
     let paths: Result<Vec<String>, String> = if let Some(ComparisonResult::Differs { chart, paths }) = result {
         Ok(chart.iter().chain(paths).cloned().collect())
     } else {
@@ -86,7 +86,7 @@ impl Changes {
     }
 }
 
-/// If `paths` is empty, adds a text that names the inputs which change instead of values.
+/// If no value changes (`paths` is empty), adds a text about the other inputs, of which at least one changes.
 fn or_no_value(mut paths: Vec<String>) -> Vec<String> {
     if paths.is_empty() {
         paths.push("(no value changes, but the chart, helm's version or helm's flags do)".to_owned());

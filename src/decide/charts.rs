@@ -1,15 +1,16 @@
-//! Decides which charts of releases the operator fetches, and which placeholders osdpl uses for missing charts.
+//! Decides which charts the operator fetches for releases, and which placeholders osdpl uses for missing charts.
 //!
-//! A restarted operator may need minutes to pull all charts. Until then, osdpl takes the version and digest of a
-//! missing chart from the status, as a placeholder. With placeholders osdpl can watch the cloud, but it upgrades a
-//! release only with the fetched chart.
+//! A restarted operator may need minutes to pull all charts. Until then, placeholders replace missing charts. A
+//! placeholder contains the version and digest of the chart from the status. With placeholders osdpl can watch the
+//! cloud, but to upgrade a release it needs the fetched chart.
 //!
 //! In two cases the operator keeps the stored status, because a new status would contain less information:
 //!
-//! * The status is for the current generation of the spec, and a chart has no placeholder. For example, if the spec
-//!   takes images from a mirror, osdpl needs the names of the images, which only the chart contains.
-//! * The spec is newer than the status, and the plan with placeholders changes nothing. The plan with the fetched
-//!   charts may still change something.
+//! * The status is for the current generation of the spec, and a missing chart has no placeholder. For example, osdpl
+//!   uses no placeholders if the spec takes images from a mirror: then it needs the names of the images, which only the
+//!   fetched chart contains.
+//! * The status is for an older generation of the spec, and the plan with placeholders changes nothing. Only a plan
+//!   with the fetched charts shows whether the new spec changes something.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +37,7 @@ pub(crate) type Placeholders = BTreeMap<String, Blocked>;
 
 /// Returns the chart to request for a release; `None` if the catalogue does not have the release.
 ///
-/// `recorded` are the digests of charts in the status, by `chart@version`.
+/// `recorded` contains the chart digests in the status, by `chart@version`.
 pub fn chart_request(
     charts: &Charts,
     spec: &OpenStackDeploymentSpec,
@@ -72,11 +73,11 @@ fn record_key(chart: &str, version: &str) -> String {
     format!("{chart}@{version}")
 }
 
-/// Returns the digests of charts to store in the status.
+/// Returns the chart digests to store in the status.
 ///
-/// The result contains the digests of the requested charts from repositories, and as many digests of earlier charts as
-/// [`MAX_RECORDS`] permits. With the earlier digests, osdpl notices changed content if the spec returns to an earlier
-/// version.
+/// The result contains the digests of the requested charts from repositories, and as many digests of earlier chart
+/// versions as [`MAX_RECORDS`] permits. If the spec returns to an earlier version, osdpl compares the chart with the
+/// earlier digest, and so notices changed content.
 pub(crate) fn record_digests(
     deployment: &OpenStackDeployment,
     charts: &Charts,
@@ -109,7 +110,7 @@ pub struct KnownCharts {
 
 /// Returns the charts that the operator has for the selected releases, and the charts to request.
 ///
-/// `recorded` are the digests of charts in the status, by `chart@version`.
+/// `recorded` contains the chart digests in the status, by `chart@version`.
 pub fn known_charts(
     charts: &Charts,
     spec: &OpenStackDeploymentSpec,
@@ -204,8 +205,8 @@ pub(crate) fn wait_for_charts(plan: &mut Plan, placeholders: &Placeholders) {
 
 /// Returns whether the operator keeps the stored status, because a new status would contain less information.
 ///
-/// If the status is of the current generation, the operator keeps it while it fetches a chart that has no placeholder.
-/// If the spec is newer, the operator keeps the status while some charts are placeholders and the plan changes nothing.
+/// The operator keeps a status of the current generation while it fetches a chart that has no placeholder. It keeps a
+/// status of an older generation while some charts are placeholders and the plan changes nothing.
 pub(crate) fn keeps_status(
     deployment: &OpenStackDeployment,
     desired: &Desired,
@@ -252,10 +253,10 @@ mod tests {
         Decision { key: ReleaseKey::new("openstack", "store"), step, cleanup: None, drift_action: None }
     }
 
-    /// Returns the names of the releases whose charts a placeholder replaces, and the digest of the chart of `store`.
+    /// Returns the releases whose charts are placeholders, and the digest in the placeholder of `store`.
     ///
     /// The test cloud has two releases. The operator is still fetching the chart of `store`, and could not fetch the
-    /// chart of `front`. `change` is merged into the resource.
+    /// chart of `front`. `change` is merged into the `OpenStackDeployment`.
     fn placeholders(change: serde_json::Value) -> (Vec<String>, Option<String>) {
         let catalog = Catalog::load(&osdpl_core::testing::files(&[])).unwrap();
         let blocked = |reason: &str| Err(Blocked { reason: reason.into(), message: "x".into() });
@@ -286,7 +287,7 @@ mod tests {
         }
     }
 
-    /// Returns the request for the chart of `store`. `own` are the settings of the release in the spec.
+    /// Returns the request for the chart of `store`. `own` contains the fields of the release `store` in the spec.
     fn request(charts: &Charts, own: &serde_json::Value) -> ChartRequest {
         let catalog = Catalog::load(&osdpl_core::testing::files(&[])).unwrap();
         let services = json!({"store": {"releases": {"store": own}}});
@@ -367,25 +368,25 @@ mod tests {
         fetching.releases.values_mut().for_each(|release| release.blocked = Some(blocked.clone()));
         assert!(
             keeps_status(&same, &fetching, &empty, false, &waiting),
-            "the operator keeps a current status while a chart has no placeholder"
+            "the operator keeps a status of the current generation while a missing chart has no placeholder"
         );
         assert!(
             !keeps_status(&same, &known, &replaced, false, &idle),
-            "the operator replaces a current status if every chart has a placeholder"
+            "the operator replaces a status of the current generation if every missing chart has a placeholder"
         );
         assert!(
             keeps_status(&newer, &known, &replaced, false, &idle),
-            "the operator keeps an older status while a placeholder hides whether the new chart changes anything"
+            "the operator keeps a status of an older generation while only the missing chart can show a change"
         );
         assert!(!keeps_status(&newer, &known, &replaced, false, &waiting), "the operator reports a waiting release");
         assert!(!keeps_status(&newer, &known, &replaced, true, &idle), "the operator reports a refused spec");
         assert!(
             !keeps_status(&newer, &fetching, &replaced, false, &idle),
-            "the operator reports the fetch of a new chart"
+            "the operator reports that it fetches a chart that has no placeholder"
         );
         assert!(
             !keeps_status(&newer, &known, &empty, false, &idle),
-            "the operator replaces an older status if all charts are available"
+            "the operator replaces a status of an older generation if all charts are available"
         );
     }
 }

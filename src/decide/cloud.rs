@@ -88,11 +88,11 @@ pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
 struct Cloud {
     selection: Arc<Selection>,
     resolved: Arc<Resolved>,
-    /// The catalogue's name of each release, by the release's namespace and name in the cluster. The map also contains
-    /// releases that are not desired.
+    /// The catalogue's name of each release, by the namespace and name of the helm release. The map also contains
+    /// releases that the spec does not select.
     names: BTreeMap<ReleaseKey, String>,
-    /// The objects that osdpl must keep, because pods of unmanaged releases may need them, such as pods of a detached
-    /// cloud.
+    /// The objects that osdpl must keep, because pods of releases that osdpl does not manage may need them (for
+    /// example, pods of a detached cloud).
     needed: Needed,
     placeholders: Placeholders,
     removals: nodes::LabelRemovals,
@@ -107,17 +107,17 @@ fn is_refused(draft: &Draft<'_>, selection: &Selection, desired: &Desired) -> bo
 }
 
 /// Returns a plan that only stores credentials. The next pass makes the other decisions, because they depend on the
-/// values that the operator generates.
+/// credentials that the operator generates.
 fn store_credentials(mut draft: Draft<'_>, resolved: &Resolved, selection: Arc<Selection>) -> Plan {
     draft.actions.retain(|planned| matches!(planned.action, Action::StoreCredentials(_)));
     let (facts, spec) = (resolved.facts.clone(), Some(resolved.spec.clone()));
     Plan { facts, spec, selection: Some(selection), ..draft.hold(Hold::Actions) }
 }
 
-/// Completes the plan of a pass.
+/// Returns the complete plan of a pass: `plan` with the results in `draft` and `cloud`.
 ///
-/// `plan` contains the decision about releases. The function adds the results in `draft`: requests, actions, problems,
-/// and the data to keep for the next decision.
+/// `plan` contains the decisions about releases. The function adds the requests, actions and problems in `draft`, the
+/// data to keep for the next decision, and the decisions in `cloud`.
 fn finish(mut draft: Draft<'_>, cloud: Cloud, plan: Plan) -> Plan {
     let Cloud { selection, resolved, names, placeholders, refused, .. } = cloud;
     let deployment = &draft.snapshot.deployment;
@@ -154,9 +154,9 @@ fn is_reading(draft: &Draft<'_>) -> bool {
         || kinds.into_iter().any(|kind| !objects.rook.contains_key(kind))
 }
 
-/// Collects the facts from the snapshot, and plans the objects that releases need.
+/// Stores the facts that values depend on in `facts`, and plans the objects that releases need.
 ///
-/// Returns the releases whose charts are placeholders, because the operator is still fetching these charts.
+/// Returns the releases whose charts are placeholders while the operator fetches the charts.
 fn collect_facts(
     draft: &mut Draft<'_>,
     (spec, selection): (&OpenStackDeploymentSpec, &Selection),
@@ -185,10 +185,9 @@ fn collect_facts(
     placeholders
 }
 
-/// Returns the desired state and, for `osdpl plan`, the recorded values of releases.
+/// Returns the desired state and, for `osdpl plan`, the values in the release records.
 ///
-/// If spec, catalogue and facts are the same as in the last pass, the function returns the desired state of the last
-/// pass.
+/// The function reuses the desired state of the last pass if the spec, the catalogue and the facts have not changed.
 fn resolve(
     draft: &mut Draft<'_>,
     spec: &OpenStackDeploymentSpec,
@@ -219,8 +218,8 @@ fn resolve(
 
 /// Decides about releases, rollouts, Nova's hosts and annotations.
 ///
-/// Adds requests and actions to `draft`. The returned plan contains only the other results: the steps of releases, the
-/// status of rollouts, findings, comparisons and pending changes.
+/// Adds the requests and actions to `draft`. The returned plan contains only the steps of releases, the status of
+/// rollouts, findings, comparisons and other data for the status.
 fn decide_releases(draft: &mut Draft<'_>, cloud: &Cloud, mut observed: Observed) -> Plan {
     let Cloud { selection, resolved, names, needed, refused, .. } = cloud;
     let desired = &*resolved.desired;
@@ -258,11 +257,12 @@ fn decide_releases(draft: &mut Draft<'_>, cloud: &Cloud, mut observed: Observed)
     Plan { observed, findings, compared, repairs: policy.repair, ..steps }
 }
 
-/// Plans the steps of all releases and rollouts, the removal of labels, and the removal of annotations whose requests
-/// osdpl has executed.
+/// Plans the steps of releases and rollouts, and the removal of node labels and annotations.
 ///
-/// Adds requests and actions to `draft`. The returned plan contains only the steps of releases, the status of rollouts
-/// and of the removal of labels, and the pending changes.
+/// osdpl removes an annotation when it has executed the annotation's request.
+///
+/// Adds the requests and actions to `draft`. The returned plan contains only data for the status, such as the steps of
+/// releases, the status of rollouts and the pending changes.
 fn take_steps(
     draft: &mut Draft<'_>,
     desired: &Desired,
@@ -281,8 +281,8 @@ fn take_steps(
     releases::plan_steps(draft, &mut releases, desired, observed, policy);
     let mut owned = plan::owned(desired, observed, &releases);
     // Consider a namespace in which the operator has no rights. osdpl installs no new release there, so the status must
-    // not name new releases. But the status must still name the releases that osdpl installed before the operator
-    // lost the rights.
+    // name no new release of this namespace. But the status must still name the releases that osdpl installed there
+    // before the operator lost the rights.
     owned.retain(|key| draft.snapshot.is_permitted(&key.namespace));
     owned.extend(namespaces::owned_outside(draft.snapshot, observed).cloned());
     let owned = Some(owned);

@@ -1,4 +1,5 @@
-//! Compares the desired state with revisions that osdpl did not make, once for each revision and set of inputs.
+//! Compares releases with the desired state if osdpl did not make their newest revision. Later passes reuse a
+//! comparison while it is valid.
 
 use std::collections::BTreeMap;
 
@@ -12,12 +13,13 @@ use osdpl_core::observed::{ComparisonResult, ManifestComparison, Observed, Obser
 use osdpl_core::plan::Policy;
 use osdpl_core::release::{ADOPTED, Status};
 
-/// Compares every desired release whose newest revision osdpl did not make; returns the comparisons that this pass
-/// made.
+/// Compares each desired release with its newest revision, if osdpl did not make this revision.
 ///
-/// osdpl keeps a comparison while the revision and the desired inputs stay the same. If a person requested the adoption
-/// of the release, osdpl repeats the comparison after a while, because another tool may manage the release by then.
-/// osdpl does not compare a release whose chart is missing.
+/// Returns the comparisons that this pass made.
+///
+/// osdpl reuses a comparison while the revision and the desired inputs stay the same. But if a person requested the
+/// adoption of the release, osdpl repeats the comparison after a while, because another tool may manage the release by
+/// then. osdpl does not compare a release whose chart is missing.
 pub(crate) fn compare_releases(
     draft: &mut Draft<'_>,
     desired: &Desired,
@@ -41,8 +43,9 @@ pub(crate) fn compare_releases(
             all.insert(release.key.clone(), known.clone());
             continue;
         }
-        // If osdpl made no revision of the release, also look for another tool that manages the release. If osdpl made
-        // an earlier revision, the newest revision is a manual upgrade, and osdpl still manages the release.
+        // Read the newest revision. If osdpl made no revision of the release, the read also checks whether another tool
+        // manages the release. If osdpl made an earlier revision, the newest revision is a manual upgrade, and osdpl
+        // still manages the release.
         let read =
             Read::Source { release: release.key.clone(), revision: existing.revision, owner: !existing.is_ours() };
         let Some(Response::Source(source)) = draft.read(read).map(|received| &received.response) else { continue };
@@ -61,7 +64,7 @@ pub(crate) fn compare_releases(
             ManifestComparison { revision: existing.revision, inputs: release.inputs.clone(), result, until };
         all.insert(release.key.clone(), comparison);
     }
-    // No watch reports that another tool stopped managing a release, so a later pass must compare again.
+    // A later pass must compare again, because no watch reports that another tool stopped managing a release.
     draft.requeue(next_expiry(&all));
     draft.kept.comparisons = all;
     compared
@@ -87,8 +90,10 @@ fn next_expiry(all: &BTreeMap<ReleaseKey, ManifestComparison>) -> Option<Timesta
 
 /// Returns whether osdpl must compare a release with the desired state.
 ///
-/// osdpl compares a managed and deployed release in two cases: someone else made its newest revision; or osdpl adopted
-/// the newest revision, and the desired inputs differ from the inputs of that revision.
+/// osdpl compares a managed and deployed release in two cases:
+///
+/// * Someone else made the newest revision of the release.
+/// * osdpl adopted the newest revision, and the desired inputs differ from the inputs of this revision.
 fn is_foreign(release: &DesiredRelease, existing: &ObservedRelease) -> bool {
     let is_ours = existing.attempt.as_ref().is_some_and(|attempt| attempt.revision == existing.revision);
     let adopted =
@@ -111,7 +116,7 @@ mod tests {
         let owned = of(ComparisonResult::Owned("Flux".into()), false);
         assert!(
             is_valid(&owned, 3, "new", false, now),
-            "a comparison stays valid until it expires, so that not every pass reads the record"
+            "a comparison stays valid until it expires, so that not every pass reads the release record"
         );
         assert!(!is_valid(&owned, 3, "new", false, later));
         assert!(!is_valid(&owned, 4, "new", false, now) && !is_valid(&owned, 3, "newer", false, now));
@@ -119,7 +124,7 @@ mod tests {
         assert!(is_valid(&same, 3, "new", false, later), "a comparison without an expiry stays valid");
         assert!(
             !is_valid(&same, 3, "new", true, now),
-            "a requested adoption needs a new comparison, because another tool may manage the release by now"
+            "an adoption request makes an earlier comparison invalid: another tool may manage the release by now"
         );
         let adopted = of(ComparisonResult::Same, true);
         assert!(

@@ -1,9 +1,10 @@
-//! Plans the changes of CRDs that a release needs before helm installs or upgrades the release.
+//! Plans the changes of CRDs that must precede the install or upgrade of a release.
 //!
 //! osdpl applies the CRDs of a chart itself: helm would install them once and never upgrade them
 //! (<https://helm.sh/docs/chart_best_practices/custom_resource_definitions>). A CRD affects the whole cluster. So osdpl
-//! asks for approval before it changes an existing CRD, or takes one over from an uninstalled release. osdpl never
-//! changes a CRD that someone else still owns, or that is newer than the CRD in the chart.
+//! asks for approval before it changes an existing CRD, or transfers a CRD from a release that was uninstalled to a
+//! new release. osdpl changes no CRD that another installed release or another field manager owns, and no CRD that is
+//! newer than the CRD in the chart.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -29,15 +30,16 @@ use osdpl_core::release::helm_owner;
 pub(crate) struct Definitions {
     /// The actions, in the order in which the operator must execute them.
     pub(crate) actions: Vec<Planned>,
-    /// The names of the existing CRDs that `actions` changes or transfers. These changes need approval.
+    /// The names of the existing CRDs that `actions` changes, or transfers to the release. Changes and transfers need
+    /// approval.
     pub(crate) changed: Vec<String>,
 }
 
 /// Returns the actions on CRDs that must precede the install or upgrade of the release `name`.
 ///
 /// # Errors
-/// Returns an error if osdpl can't read the CRDs in the cluster or in the chart, or if someone else owns a CRD that
-/// differs from the CRD in the chart. The error is the [`Wait`] with the reason: the release waits and is not upgraded.
+/// Returns the [`Wait`] of the release, with the reason, if osdpl can't read the CRDs in the cluster or in the chart,
+/// or if someone else owns a CRD that differs from the CRD in the chart.
 pub(crate) fn plan(
     draft: &mut Draft<'_>,
     name: &str,
@@ -50,11 +52,11 @@ pub(crate) fn plan(
     Ok(definitions)
 }
 
-/// Returns the actions that transfer CRDs from an uninstalled release to the new release `key`.
+/// Returns the actions that transfer CRDs to the new release `key` from a release that was uninstalled.
 ///
 /// The uninstalled release had the same name in another namespace. osdpl regards it as uninstalled because helm has no
-/// record in that namespace. But helm can store records elsewhere, for example in `ConfigMap`s, so the release may
-/// still run. Therefore the transfer needs approval.
+/// record of it in that namespace. But helm can store records elsewhere, for example in `ConfigMap`s, so the release
+/// may still run. Therefore the transfer needs approval.
 ///
 /// helm refuses to install a release if another release owns one of its objects (helm: `action.checkOwnership`). So
 /// upstream's mariadb chart needs the transfer: its templates contain CRDs, and an uninstall leaves these CRDs behind.
@@ -78,9 +80,11 @@ fn transfers(draft: &mut Draft<'_>, key: &ReleaseKey) -> Result<Definitions, Wai
     Ok(Definitions { actions: found.iter().cloned().map(transfer).collect(), changed })
 }
 
-/// Adds an action for each CRD in the chart of a release, if the CRD does not exist in the cluster or differs there.
+/// Adds an action for each CRD in the chart of a release, if the cluster lacks the CRD, or if its CRD differs from the
+/// CRD in the chart.
 ///
-/// Skips a CRD that is newer in the cluster ([`is_older`]): with the older CRD of the chart, objects would lose fields.
+/// Skips a CRD if the CRD in the cluster is newer ([`is_older`]): with the older CRD of the chart, objects would lose
+/// fields.
 fn add_outdated(
     draft: &mut Draft<'_>,
     name: &str,
@@ -106,8 +110,8 @@ fn add_outdated(
             Some(stored) => {
                 let is_transferred = definitions.changed.contains(&crd);
                 if let Some(owner) = other_owner(stored, key).filter(|_| !is_transferred) {
-                    // The owner may update the CRD. No watch reports such an update, so a later pass must read the CRD
-                    // again.
+                    // A later pass must read the CRD again: the owner may update the CRD, and no watch reports the
+                    // update.
                     draft.requeue(received.until());
                     return Err(foreign(name, &crd, &owner));
                 }
@@ -127,7 +131,7 @@ fn add_outdated(
 /// Whether the CRD `other` is newer than the CRD `one`.
 ///
 /// `other` is newer in two cases: it serves or stores a higher version than `one`, or it has all versions and fields of
-/// `one` and at least one more.
+/// `one` and an additional version or field.
 fn is_older(one: &CustomResourceDefinitionSpec, other: &CustomResourceDefinitionSpec) -> bool {
     if highest_versions(one).iter().zip(highest_versions(other)).any(|(one, other)| *one < other) {
         return true;
@@ -136,7 +140,8 @@ fn is_older(one: &CustomResourceDefinitionSpec, other: &CustomResourceDefinition
     one.len() < other.len() && one.is_subset(&other)
 }
 
-/// Returns the priority of the highest version that a CRD serves, and of the version in which it stores objects.
+/// Returns the priority of the highest version that a CRD serves, and the priority of the version in which the CRD
+/// stores objects.
 fn highest_versions(spec: &CustomResourceDefinitionSpec) -> [Option<VersionPriority>; 2] {
     let highest = |is_relevant: fn(&CustomResourceDefinitionVersion) -> bool| {
         spec.versions.iter().filter(|version| is_relevant(version)).filter_map(|version| priority(&version.name)).max()
@@ -144,12 +149,15 @@ fn highest_versions(spec: &CustomResourceDefinitionSpec) -> [Option<VersionPrior
     [highest(|version| version.served), highest(|version| version.storage)]
 }
 
-/// The stability of a version (2 for `v1`, 1 for `v1beta1`, 0 for `v1alpha1`), its major number, and its minor number.
+/// The priority of a version: its stability (2 for `v1`, 1 for `v1beta1`, 0 for `v1alpha1`), its major number, and its
+/// minor number.
 type VersionPriority = (u8, u32, u32);
 
-/// Returns the priority of a version, as Kubernetes orders versions; `None` for a name such as `example`, which
-/// Kubernetes sorts below all other names (Kubernetes' documentation of CRDs with versions, section "Version
-/// priority").
+/// Returns the priority of a version of a CRD, by the rules of Kubernetes (Kubernetes' documentation of CRDs with
+/// versions, section "Version priority").
+///
+/// Returns `None` for a name without a version number, such as `example`. Kubernetes gives such names the lowest
+/// priority.
 fn priority(name: &str) -> Option<VersionPriority> {
     let name = name.strip_prefix('v')?;
     let (stability, major, minor) = match (name.split_once("alpha"), name.split_once("beta")) {
@@ -223,8 +231,8 @@ fn newer_crd_warning(name: &str, crd: &str) -> Finding {
     Finding::new(Level::Warning, format!("releases.{name}"), message)
 }
 
-/// Returns the spec of a chart's CRD with the defaults of the API server, for the comparison with the CRD in the
-/// cluster.
+/// Returns the spec of a chart's CRD with the defaults of the API server, so that osdpl can compare it with the CRD in
+/// the cluster.
 ///
 /// Kubernetes: `apiextensions-apiserver/pkg/apis/apiextensions/v1/defaults.go`.
 fn with_defaults(mut spec: CustomResourceDefinitionSpec) -> CustomResourceDefinitionSpec {
@@ -237,9 +245,9 @@ fn with_defaults(mut spec: CustomResourceDefinitionSpec) -> CustomResourceDefini
     spec
 }
 
-/// Returns the wait of a release whose CRDs osdpl could not read from the API server.
+/// Returns the [`Wait`] of a release whose CRDs osdpl could not read from the API server.
 ///
-/// A later pass reads the CRDs again, after the failed response `received` has expired.
+/// A later pass reads the CRDs again, when the failed response `received` has expired.
 fn blocked(draft: &mut Draft<'_>, received: &Received, why: &str) -> Wait {
     draft.requeue(received.until());
     Wait::Blocked { reason: reason::FAILED.into(), message: why.to_owned() }

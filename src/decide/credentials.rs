@@ -19,11 +19,11 @@ use osdpl_core::observed::{Observed, ObservedRelease, ReleaseKey};
 use osdpl_core::status;
 use osdpl_values::{CollectSorted, Values};
 
-/// The annotation on osdpl's Secret that lists, separated by commas, the keys whose values in this Secret are outdated.
+/// The annotation that lists, separated by commas, the keys with outdated values in a Secret of osdpl.
 ///
 /// A value is outdated if the spec names a Secret of the user with another value. The key stays in the list until the
 /// spec no longer names the user's Secret and osdpl has compared the outdated value with the release records. The
-/// operator may restart before that, so osdpl stores the list in the cluster.
+/// operator may restart before this comparison, so osdpl stores the list in the cluster.
 const OUTDATED: &str = "osdpl.dev/outdated";
 
 /// The credentials of a cloud.
@@ -35,8 +35,10 @@ pub(crate) struct Credentials {
     pub(crate) missing: BTreeMap<Name, String>,
 }
 
-/// Collects the credentials that the selected releases need. If no Secret of the user contains a credential, plans to
-/// store it in a Secret of osdpl.
+/// Collects the credentials that the selected releases need.
+///
+/// If the spec names no Secret of the user for a credential, plans to store the credential in osdpl's Secret for the
+/// service.
 pub(crate) fn collect(
     draft: &mut Draft<'_>,
     spec: &OpenStackDeploymentSpec,
@@ -69,9 +71,9 @@ pub(crate) fn collect(
     search.found
 }
 
-/// Whether the draft generates credentials.
+/// Whether the operator generates credentials when it applies the actions of the draft.
 ///
-/// If so, the pass ends after it has stored the credentials, because the rest of the decision depends on their values.
+/// If so, the pass only stores the credentials, because the rest of the decision depends on their values.
 pub(crate) fn are_generated(draft: &Draft<'_>) -> bool {
     draft
         .actions
@@ -91,10 +93,10 @@ fn one_line(bytes: Vec<u8>, reference: &Reference, key: &str) -> Result<String, 
     Ok(text)
 }
 
-/// The credentials that the selected releases need and that belong to one service.
+/// The credentials of one service that the selected releases need.
 #[derive(Default)]
 struct ServiceCredentials<'a> {
-    /// The values from Secrets of the user, by name of the credential.
+    /// The values in Secrets of the user, by name of the credential.
     given: BTreeMap<String, String>,
     /// The credentials that osdpl stores in its own Secret, each with the kind of value to generate.
     ours: BTreeMap<Name, &'a file::Credential>,
@@ -112,24 +114,25 @@ enum Value {
     Unread,
 }
 
-/// The search for the credentials of all services.
+/// A search for the values of credentials, in osdpl's Secrets and in the release records.
 struct Search<'d, 'a> {
     draft: &'d mut Draft<'a>,
     spec: &'d OpenStackDeploymentSpec,
     selection: &'d Selection,
     observed: &'d Observed,
-    /// The recorded values of each release whose record the search needed; an error says why a record can't be read.
+    /// The values in the release records that the search has read, by release; an error says why osdpl can't read a
+    /// record.
     records: BTreeMap<String, Result<Arc<Values>, String>>,
     /// The credentials that the search has found so far.
     found: Credentials,
 }
 
 impl Search<'_, '_> {
-    /// Decides the values of one service's credentials. If osdpl's Secret for the service must change, plans to store
-    /// it.
+    /// Decides the values of the credentials that osdpl stores in its own Secret for a service. Plans to store the
+    /// Secret if it must change.
     ///
-    /// A value comes from the first of these sources that contains it: osdpl's Secret, a release record, the last pass.
-    /// If no source contains the value, the operator generates it.
+    /// A value comes from the first of these sources that contains it: osdpl's Secret, a release record, the values of
+    /// the last pass. If no source contains the value, the operator generates it.
     ///
     /// In two cases, osdpl prefers the value in a release record to the value in its Secret: someone else edited the
     /// Secret, or a Secret of the user replaced the value for a while. So osdpl reverts an edit of its Secret. To
@@ -163,8 +166,8 @@ impl Search<'_, '_> {
             self.store(service, name, update);
         } else if exists && is_needed {
             self.draft.kept.verified.retain(|(verified, _)| *verified != name);
-            // If osdpl does not know all values yet, this version of the Secret stays unverified, so that the next pass
-            // compares it with the release records again.
+            // If osdpl does not know all values yet, this version of the Secret does not count as verified. Then the
+            // next pass compares the Secret with the release records again.
             self.draft.kept.verified.extend(update.is_complete.then_some(version));
         }
     }
@@ -185,7 +188,8 @@ impl Search<'_, '_> {
                 self.found.missing.insert(name.clone(), problem);
                 update.is_complete = false;
             }
-            // Do not generate a new password: it would lock osdpl out of a database that still has the old password.
+            // The stored value is damaged. Do not generate a new password, because it would lock osdpl out of a
+            // database that still has the old password.
             Value::Generated if damage.is_some() => {
                 let Selection { name: deployment, namespace, .. } = self.selection;
                 let secret = credentials::secret_name(deployment, service);
@@ -242,7 +246,7 @@ impl Search<'_, '_> {
         self.draft.add(Planned::new(action, reasons.join(", ")).with_events(event));
     }
 
-    /// Returns whether all selected releases of a service are paused, so that the Secret of the service stays as it is.
+    /// Returns whether all selected releases of a service are paused. If so, the Secret of the service stays as it is.
     fn is_paused(&self, service: &str) -> bool {
         let catalog = self.draft.catalog();
         let of_service = |name: &&String| catalog.release(name).is_some_and(|(owner, _)| owner == service);
@@ -279,10 +283,11 @@ impl Search<'_, '_> {
         }
     }
 
-    /// Returns the release that helm is installing with this credential and that has no record yet, if there is one.
+    /// Returns a release that needs this credential and that helm is installing for the first time; `None` if there is
+    /// none.
     ///
-    /// osdpl can read the credential's value only when helm has written the record. A newly generated value would
-    /// differ from the value with which helm installs the release.
+    /// The release has no record yet, and only the record will show the credential's value. A newly generated value
+    /// would differ from the value with which helm installs the release.
     fn installing(&self, name: &Name) -> Option<&str> {
         let found = self.selection.releases.iter().find(|(release, key)| {
             let is_first = self.observed.running.contains_key(*key) && !self.observed.releases.contains_key(*key);
@@ -291,13 +296,13 @@ impl Search<'_, '_> {
         found.map(|(release, _)| release.as_str())
     }
 
-    /// Returns the value of a credential from the records that osdpl made of the releases that use the credential.
+    /// Returns the value of a credential from the records of the releases that use the credential.
     ///
-    /// The outer `None` means that osdpl must first read another record. The inner `None` means that no record contains
-    /// the credential.
+    /// The function reads only records of revisions that osdpl made. The outer `None` means that osdpl has not read one
+    /// of these records yet. The inner `None` means that no record contains the credential.
     ///
-    /// If osdpl can't read the record of a release that uses the credential, the result is an error: a newly generated
-    /// value would lock osdpl out of the service.
+    /// The function returns an error if osdpl can't read a record. osdpl must not generate a new value then, because
+    /// the new value would lock osdpl out of the service.
     fn recover(&mut self, name: &Name) -> Option<Result<Option<String>, String>> {
         let catalog = self.draft.catalog();
         for (release, key) in &self.selection.releases {
@@ -327,9 +332,9 @@ impl Search<'_, '_> {
         Some(Ok(None))
     }
 
-    /// Returns the values in the newest record that osdpl made of a release.
+    /// Returns the values in the record of the newest revision that osdpl made of a release.
     ///
-    /// The values are empty if osdpl made no record of the release. The result is `None` if osdpl has not read the
+    /// The values are empty if osdpl made no revision of the release. The result is `None` if osdpl has not read the
     /// record yet.
     fn read_record(&mut self, key: &ReleaseKey) -> Option<Result<Arc<Values>, String>> {
         match self.observed.releases.get(key).map(own_revision) {
@@ -350,7 +355,7 @@ impl Search<'_, '_> {
 struct Update {
     secret: Secret,
     exists: bool,
-    /// Whether osdpl has already compared the present version of the Secret with the release records.
+    /// Whether osdpl has already compared this version of the Secret with the release records.
     is_verified: bool,
     /// Whether osdpl knows the values of all credentials in the Secret.
     is_complete: bool,
@@ -374,8 +379,8 @@ enum StoredSecret {
 
 /// Returns the state of the Secret `key`, in which osdpl stores credentials.
 ///
-/// The watch may not list the Secret, for example because the Secret lost its label. Then the plan requests a one-off
-/// read of the Secret, but only if `is_needed`.
+/// The watch of Secrets lists only Secrets with osdpl's label. If the watch does not list this Secret, the function
+/// requests a one-off read of the Secret, but only if `is_needed`.
 fn stored(draft: &mut Draft<'_>, key: &ReleaseKey, is_needed: bool) -> StoredSecret {
     if let Some(known) = draft.snapshot.objects.secrets.get(key) {
         return StoredSecret::Exists(Box::new((**known).clone()));
@@ -402,7 +407,7 @@ fn has_only_unknown_keys(secret: &Secret, credentials: &ServiceCredentials<'_>) 
 
 /// Returns what is wrong with the stored value of a credential; `None` if nothing is wrong.
 ///
-/// A missing value is wrong only if the Secret has other keys and none of them belongs to osdpl (`is_foreign`).
+/// A missing value is wrong only if `is_foreign`: the Secret has keys, but none of them is the name of a credential.
 /// Otherwise osdpl may simply not have stored the value yet.
 fn damage(stored: Option<&ByteString>, is_foreign: bool) -> Option<&'static str> {
     match stored {
@@ -412,9 +417,12 @@ fn damage(stored: Option<&ByteString>, is_foreign: bool) -> Option<&'static str>
     }
 }
 
-/// Returns the newest revision of a release that osdpl made; `None` if osdpl made no revision of the release.
+/// Returns the newest revision that osdpl made of a release; `None` if osdpl made no revision of the release.
 ///
-/// osdpl reads no credentials from other revisions, because a manual upgrade may contain other credentials.
+/// osdpl reads credentials only from revisions that it made, because a manual upgrade may contain other credentials.
+///
+/// # Errors
+/// Returns an error if osdpl made revisions of the release, but helm has deleted their records.
 fn own_revision(existing: &ObservedRelease) -> Result<Option<i64>, String> {
     match existing.own_revision {
         Some(revision) => Ok(Some(revision.into())),
@@ -426,8 +434,8 @@ fn own_revision(existing: &ObservedRelease) -> Result<Option<i64>, String> {
     }
 }
 
-/// Returns whether a Secret has osdpl's label. The watch lists only Secrets with the label, so osdpl adds a missing
-/// label.
+/// Returns whether a Secret has osdpl's label. osdpl adds a missing label, because its watch lists only Secrets with
+/// the label.
 fn is_labelled(secret: &Secret, owner: &str) -> bool {
     secret.labels().get(DEPLOYMENT_LABEL).is_some_and(|label| label == owner)
 }

@@ -25,12 +25,12 @@ use osdpl_core::observed::{Observed, ReleaseKey};
 use osdpl_core::plan::{self, Decision, Policy, Reason, Step, Wait};
 use osdpl_core::status::{self, Event};
 
-/// The rules for a deletion, from the spec and the annotations.
+/// The rules by which osdpl deletes a cloud, from the spec and the annotations of the resource.
 struct DeletionRules {
-    /// The policy for the decisions about releases: an uninstall needs no approval, and skips the hooks of the releases
-    /// that an annotation names.
+    /// The policy for releases. During a deletion, an uninstall needs no approval. The annotation
+    /// `osdpl.dev/skip-hooks` names the releases whose uninstall skips the hooks.
     releases: Policy,
-    /// Whether the releases stay and continue without osdpl (`Detach`).
+    /// Whether the releases stay and continue to run without osdpl (`Detach`).
     keeps_releases: bool,
     /// Whether osdpl also deletes the data of the cloud (`Purge`): volume claims, the Secrets in which osdpl stores
     /// credentials, and the Secrets and ConfigMaps that an uninstall leaves behind.
@@ -53,7 +53,7 @@ pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
     let snapshot = draft.snapshot;
     let deployment = &snapshot.deployment;
     let (name, namespace) = (deployment.name_any(), deployment.namespace().unwrap_or_default());
-    // With `Purge`, osdpl deletes the credentials, so it must also forget the credentials in memory: a new cloud of the
+    // With `Purge`, osdpl deletes the credentials. So it must also forget the credentials in memory: a new cloud of the
     // same name must not get them.
     draft.kept = Kept { refused: draft.kept.refused, ..Kept::default() };
     draft.requests.watches = Some(Watches { endpoints: None, ..Watches::default() });
@@ -172,8 +172,10 @@ fn detach_steps(observed: &Observed, names: &BTreeMap<ReleaseKey, String>) -> pl
 ///
 /// The caller must call this function only when all releases are uninstalled.
 ///
-/// Returns the problem that keeps the finalizer in place (`None` if the plan removes the finalizer), and whether the
-/// operator can forget the cloud's secrets, because no release that may use them remains.
+/// Returns two values:
+///
+/// * The problem that keeps the finalizer in place; `None` if the plan removes the finalizer.
+/// * Whether the operator can forget the cloud's secrets, because no remaining release may use them.
 fn clean_up(
     draft: &mut Draft<'_>,
     selection: &Selection,
@@ -215,15 +217,17 @@ fn clean_up(
     let planned = Planned::new(Action::RemoveFinalizer, "nothing of the cloud is left to delete");
     // The status disappears with the resource, so only an event can tell the user what osdpl kept.
     draft.add(planned.with_events(retained(needed, services, labels.len())));
-    // The operator must not forget the secrets while releases remain that osdpl does not manage: these releases may
-    // still use the secrets.
+    // Releases that osdpl does not manage may still use the cloud's secrets. If such releases remain, the operator must
+    // not forget the secrets, so that it continues to remove them from logs.
     (None, needed.releases.is_empty())
 }
 
 /// Returns the labels, by node, that a later plan of the deletion removes.
 ///
-/// Returns `None` if `plan` itself removes the labels, or if no plan removes them. No plan removes the labels if the
-/// releases stay, or if a release that osdpl does not manage selects nodes by these labels.
+/// Returns `None` in two cases:
+///
+/// * `plan` itself removes the labels.
+/// * The labels stay, because the releases stay, or because a release that osdpl does not manage selects nodes by them.
 pub fn labels_after_deletion(snapshot: &Snapshot, plan: &Plan) -> Option<BTreeMap<String, LabelChange>> {
     let selection = plan.selection.as_ref().filter(|_| plan.deleting.is_some())?;
     let is_needed = || leftovers(selection, &plan.observed, &snapshot.catalog).needed.labels;
@@ -272,8 +276,8 @@ fn purge(draft: &mut Draft<'_>, selection: &Selection, left: &Leftovers) {
 
 /// Makes the uninstalls wait, because an addition to the catalogue is invalid, or because Nova may have instances.
 ///
-/// osdpl can't use an invalid addition. But the addition may determine the order of uninstalls, and the data that
-/// `Purge` deletes.
+/// An addition may determine the order of uninstalls, and the data that `Purge` deletes. osdpl can't use an invalid
+/// addition, so it does not know this order and this data.
 fn block(plan: &mut plan::Plan, reason: &str, why: &str) {
     for decision in plan.decisions.values_mut() {
         if matches!(decision.step, Step::Do(..)) {
@@ -283,10 +287,10 @@ fn block(plan: &mut plan::Plan, reason: &str, why: &str) {
     }
 }
 
-/// Returns the event that lists the objects that osdpl keeps for releases that it does not manage; `None` if it keeps
-/// no object.
+/// Returns the event that tells the user which objects osdpl keeps; `None` if it keeps no object.
 ///
-/// `services` contains the kept Services, and `nodes` is the number of nodes that keep labels.
+/// osdpl keeps these objects for releases that it does not manage. `services` contains the kept Services, and `nodes`
+/// is the number of nodes that keep labels.
 fn retained(needed: &Needed, services: Vec<String>, nodes: usize) -> Option<Event> {
     let labels = (needed.labels && nodes > 0).then(|| format!("the labels of roles on {nodes} nodes"));
     let objects = needed.ceph.iter().map(ToString::to_string);

@@ -19,7 +19,7 @@ use osdpl_core::plan;
 
 /// How long osdpl waits before it retries a write that the API server refused.
 ///
-/// No watch reports when the API server would accept the write.
+/// osdpl retries after a fixed time, because no watch reports that the API server would accept the write now.
 pub const RETRY_INTERVAL: SignedDuration = SignedDuration::from_secs(10);
 
 /// A plan under construction: the decisions that a pass has made so far.
@@ -29,8 +29,8 @@ pub(crate) struct Draft<'a> {
     pub(crate) actions: Vec<Planned>,
     /// The actions that the spec requests, except for the steps of releases.
     ///
-    /// With `approval: Always`, the actions wait until a person approves the target. [`Draft::add_spec_changes`] adds
-    /// them to `actions` when the target hash is known.
+    /// With `approval: Always`, these actions wait until a person approves the target. [`Draft::add_spec_changes`]
+    /// moves them to the field `actions` when the target hash is known.
     spec_changes: Vec<Planned>,
     pub(crate) findings: Vec<Finding>,
     pub(crate) problems: Vec<String>,
@@ -113,8 +113,8 @@ impl<'a> Draft<'a> {
     pub(crate) fn add_with_prerequisites(&mut self, planned: Planned, prerequisites: Vec<Planned>) {
         let position = self.actions.len();
         self.add(planned);
-        // While the cloud is paused, `add` may add nothing. Otherwise `planned` is now the last action, perhaps after
-        // the creation of its namespace. Insert the prerequisites directly before `planned`.
+        // While the cloud is paused, `add` may add nothing. Otherwise `planned` is now the last action, and the action
+        // that creates its namespace may precede it. Insert the prerequisites directly before `planned`.
         if self.actions.len() > position {
             let position = self.actions.len() - 1;
             self.actions.splice(position..position, prerequisites);
@@ -149,9 +149,10 @@ impl<'a> Draft<'a> {
         self.spec_changes.push(planned);
     }
 
-    /// Adds to the plan the actions that the spec requests.
+    /// Moves the actions that the spec requests to the field `actions`.
     ///
-    /// If the actions are not approved, the plan only shows them, and the function returns their descriptions.
+    /// If a person must still approve the actions, the plan only shows them, and the function returns their
+    /// descriptions.
     pub(crate) fn add_spec_changes(&mut self, is_approved: bool) -> Vec<String> {
         let changes = std::mem::take(&mut self.spec_changes);
         let descriptions = if is_approved { Vec::new() } else { describe(&changes) };
@@ -162,7 +163,7 @@ impl<'a> Draft<'a> {
         descriptions
     }
 
-    /// Returns whether osdpl must not retry a refused action yet.
+    /// Returns whether osdpl must wait before it retries a refused action.
     ///
     /// If so, the function also makes the next pass start no later than the retry time.
     fn must_wait(&mut self, refusal: Option<&Refusal>) -> bool {

@@ -27,8 +27,8 @@ use osdpl_core::release;
 
 /// The annotation of Endpoints that contains the host name or address of the external host.
 ///
-/// If the name server fails after a restart, the operator uses the addresses in the Endpoints. The annotation shows
-/// whether these addresses belong to the host that the spec names now.
+/// If the name server fails after a restart of the operator, osdpl uses the addresses in the Endpoints. The annotation
+/// shows whether these addresses belong to the host that the spec names now.
 pub const HOST_ANNOTATION: &str = "osdpl.dev/host";
 
 /// Plans to publish the external services of the spec, and to delete the Services of external services that the spec no
@@ -142,14 +142,14 @@ fn publish(draft: &mut Draft<'_>, name: &str, external: &ExternalService) -> Pub
         draft.findings.push(Finding::new(Level::Warning, format!("{field}.host"), message));
     }
     // A later pass must look up the host and read the Service again. No watch reports that a host name has a new
-    // address, or that someone deleted a Service of another owner that prevented the publication.
+    // address. Another owner's Service may prevent the publication, and no watch reports its deletion either.
     let may_change = has_failed || !addresses.fresh || external.host.parse::<IpAddr>().is_err();
     draft.requeue(until.filter(|_| may_change));
     draft.kept.lookups.insert(name.to_owned(), lookup);
     result
 }
 
-/// Returns the results of the lookups of an external host, updated with the result `found` of one more lookup.
+/// Returns the lookup results of an external host after one more lookup, which returned `found`.
 fn next_lookup(
     before: Option<Lookup>,
     external: &ExternalService,
@@ -209,7 +209,7 @@ fn apply(
     }
 }
 
-/// Returns what prevents osdpl from publishing the external service, and the remedy; `None` if nothing does.
+/// Returns what prevents osdpl from publishing the external service, and the remedy; `None` if osdpl can publish it.
 fn conflict(published: &Published, external: &ExternalService, owner: &str) -> Option<String> {
     let service = published.service.as_ref()?;
     let object = format!("Service {}/{}", external.namespace, external.service);
@@ -261,7 +261,7 @@ fn is_of_host(endpoints: &Endpoints, external: &ExternalService) -> bool {
     endpoints.annotations().get(HOST_ANNOTATION) == Some(&external.host)
 }
 
-/// Returns the addresses in the Endpoints if osdpl published the Endpoints for `host`; otherwise, returns no address.
+/// Returns the addresses in the Endpoints; no address if osdpl did not publish the Endpoints for `host`.
 fn published_addresses(endpoints: &Endpoints, owner: &str, host: &str) -> Vec<IpAddr> {
     let is = |value: Option<&String>, expected: &str| value.is_some_and(|value| value == expected);
     if !is(endpoints.labels().get(DEPLOYMENT_LABEL), owner) || !is(endpoints.annotations().get(HOST_ANNOTATION), host) {

@@ -1,4 +1,5 @@
-//! Maps the Nova hosts of new compute nodes to a cell, and deletes the Nova hosts of removed nodes that the user names.
+//! Plans to map new Nova hosts to a cell, and to delete the Nova hosts of removed nodes. The user names the removed
+//! nodes in an annotation.
 
 use std::collections::BTreeSet;
 
@@ -16,15 +17,16 @@ use osdpl_core::plan::Policy;
 use osdpl_core::status::{Event, host_deleted_event, host_not_deleted_event, mapping_hosts_event};
 use osdpl_values::{CollectSorted, digest};
 
-/// The release whose pods register compute hosts in Nova, with the catalogue's settings of the hosts.
+/// The release whose pods register compute hosts in Nova, with the catalogue's settings for these hosts.
 #[derive(Clone, Copy)]
 struct Hosting<'a> {
     release: &'a DesiredRelease,
-    /// The catalogue's settings of the hosts, such as the `CronJob` that maps them to a cell.
+    /// The catalogue's settings for the hosts, such as the `CronJob` that maps them to a cell.
     hosts: &'a catalog::Hosts,
 }
 
-/// Requests the list of Nova's hosts if Nova's API is available, and plans the actions that follow from the last list.
+/// Requests Nova's list of hosts if Nova's API is available, and plans actions according to the last list that Nova
+/// returned.
 ///
 /// A problem with Nova only causes a warning, and the rest of the decision continues.
 pub(crate) fn decide(draft: &mut Draft<'_>, desired: &Desired, observed: &Observed, policy: &Policy, is_refused: bool) {
@@ -86,8 +88,8 @@ fn query(
 
 /// Plans a run of the `CronJob` that maps new hosts to a cell.
 ///
-/// The name of the Job depends on the hosts and the attempt. So after a restart the operator creates no second Job for
-/// the same attempt.
+/// The name of the Job depends on the hosts and the number of the attempt. So after a restart the operator creates no
+/// second Job for the same attempt.
 fn map_hosts(
     draft: &mut Draft<'_>,
     hosting: Hosting<'_>,

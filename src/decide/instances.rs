@@ -1,4 +1,4 @@
-//! Decides whether the deletion of a cloud must wait so that the uninstall of Nova destroys no running instances.
+//! Decides whether the deletion of a cloud must wait, because the uninstall of Nova would destroy running instances.
 
 use std::collections::BTreeMap;
 
@@ -42,8 +42,8 @@ pub(crate) fn obstacle(draft: &mut Draft<'_>, observed: &Observed) -> Option<Str
     Some(advise(&problem, deployment))
 }
 
-/// Returns the releases of the cloud whose recorded values contain the URLs and the credentials to query Nova: Keystone
-/// and Nova itself, each with its name in the catalogue.
+/// Returns the releases of Keystone and Nova, each with its name in the catalogue. Their recorded values contain the
+/// URLs and the credentials to query Nova.
 pub fn access_releases<'a>(
     catalog: &Catalog,
     observed: &'a Observed,
@@ -77,10 +77,11 @@ pub fn advise(problem: &str, deployment: &OpenStackDeployment) -> String {
     )
 }
 
-/// Whether a person allowed osdpl to destroy instances, or the deletion uninstalls no release.
+/// Whether the deletion may ignore instances: a person allowed osdpl to destroy them, or the deletion uninstalls no
+/// release.
 ///
-/// The value of the annotation must be the name of the cloud. So an annotation that a user copied from the resource of
-/// another cloud allows nothing.
+/// A person allows this with the annotation `osdpl.dev/delete-with-instances`. Its value must be the name of the cloud,
+/// so an annotation that a user copied from the resource of another cloud allows nothing.
 pub fn may_delete_instances(deployment: &OpenStackDeployment) -> bool {
     let is_allowed = deployment.annotations().get(DELETE_WITH_INSTANCES) == Some(&deployment.name_any());
     is_allowed || deployment.spec.deletion_policy == Some(DeletionPolicy::Detach)
@@ -103,8 +104,8 @@ fn has_deployed_nova(catalog: &Catalog, observed: &Observed) -> bool {
 
 /// Returns the releases of the cloud that osdpl installed, with their names in the catalogue.
 ///
-/// The names come from the release records and not from the spec. A user may have renamed a release in the spec, but
-/// osdpl refuses to rename an installed release.
+/// The names come from the release records and not from the spec. osdpl refuses to rename an installed release, so a
+/// new name in the spec does not apply to the release.
 fn installed(observed: &Observed) -> impl Iterator<Item = (&str, &ReleaseKey, &ObservedRelease)> {
     let is_own = |key: &ReleaseKey| observed.owned.contains(key);
     let ours = observed.releases.iter().filter(move |(key, existing)| existing.is_ours() && is_own(key));

@@ -19,8 +19,8 @@ use osdpl_core::rollout::{Rollouts, Strategy};
 
 /// How long osdpl reports the same message about a write, while the API server refuses the write again and again.
 ///
-/// The API server's messages may all differ, for example by the number of the request. Each new message would cause an
-/// event and a write of the status.
+/// Each refusal may have another message, for example with the number of the request. Each new message that osdpl
+/// reports causes an event and a write of the status.
 const MESSAGE_LIFETIME: SignedDuration = SignedDuration::from_mins(1);
 
 /// The data of a decision that the operator keeps in memory for the next decision.
@@ -62,15 +62,16 @@ pub struct Kept {
     /// Kept because osdpl must read release records for the comparison. After a restart, osdpl compares the Secrets
     /// again.
     pub(crate) verified: BTreeSet<(String, String)>,
-    /// The Services that external services needed at the last search for obsolete Services, if that search found none.
+    /// The Services that osdpl kept in the last search for obsolete Services; `None` if that search found obsolete
+    /// Services.
     ///
-    /// Kept so that osdpl lists its Services again only after the external services need other Services. After a
-    /// restart, osdpl lists its Services once.
+    /// Kept so that osdpl lists its Services again only when it must keep other Services. After a restart, osdpl lists
+    /// its Services once.
     pub(crate) services: Option<BTreeSet<ReleaseKey>>,
-    /// The names of the objects that releases mounted for Ceph at the last search for obsolete objects, if that search
-    /// found none.
+    /// The names of the objects for Ceph that osdpl kept in the last search for obsolete objects; `None` if that search
+    /// found obsolete objects.
     ///
-    /// Kept so that osdpl searches again only after these names have changed. After a restart, osdpl searches once.
+    /// Kept so that osdpl searches again only when it must keep other objects. After a restart, osdpl searches once.
     pub(crate) ceph: Option<Vec<String>>,
     /// The results of the lookups of external hosts, by service.
     ///
@@ -98,7 +99,7 @@ pub struct Kept {
     ///
     /// Kept so that osdpl does not try again in each pass. After a restart, osdpl tries once more.
     pub refused_strategies: BTreeSet<Strategy>,
-    /// The repairs that osdpl started, until the annotation `osdpl.dev/repair` no longer names their releases.
+    /// The releases whose repair osdpl started, while the annotation `osdpl.dev/repair` still names them.
     ///
     /// Kept so that osdpl repairs a release once per annotation. After a restart, osdpl repairs the release once more.
     pub repairing: BTreeSet<String>,
@@ -170,8 +171,8 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// Returns the updated refusal after the API server refused the write once more; `before` is the earlier refusal.
-    /// osdpl may retry the write after `delay`.
+    /// Returns the refusal to keep after the API server refused a write. `before` is the last refusal of the same
+    /// write, if there was one. osdpl may retry the write after `delay`.
     pub fn repeated(before: Option<&Self>, message: String, now: Timestamp, delay: SignedDuration) -> Self {
         let until = now.checked_add(delay).unwrap_or(Timestamp::MAX);
         let count = before.map_or(0, |before| before.count) + 1;

@@ -1,7 +1,7 @@
 //! Finds the objects that remain after all releases of a deleted cloud are uninstalled.
 //!
-//! osdpl deletes these objects, unless a release that osdpl does not manage may need them. The same rule applies to
-//! obsolete objects while the cloud exists.
+//! osdpl deletes these objects, unless a release that osdpl does not manage may need them. osdpl follows the same rule
+//! when it deletes obsolete objects of a cloud that continues to exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,14 +19,14 @@ use osdpl_values::CollectSorted;
 /// The objects that remain when all releases of a cloud are uninstalled.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Leftovers {
-    /// The uninstalled releases of the cloud.
+    /// The releases of the cloud whose remaining objects osdpl deletes.
     pub(crate) releases: BTreeSet<ReleaseKey>,
-    /// The releases that have the name of a release of the cloud, but that osdpl does not manage.
+    /// The releases that osdpl does not manage, although they have the namespace and name of a release of the cloud.
     pub(crate) foreign: BTreeSet<ReleaseKey>,
-    /// The names of the Secrets with credentials that osdpl keeps. osdpl keeps the credentials of a service if it does
-    /// not manage every release of the service.
+    /// The names of the Secrets with credentials that osdpl keeps. osdpl keeps the Secret of a service if at least one
+    /// release of the service is in `foreign`.
     pub(crate) credentials: BTreeSet<String>,
-    /// The Secrets and ConfigMaps that stay when their release is uninstalled.
+    /// The Secrets and ConfigMaps that an uninstall of the releases leaves behind.
     pub(crate) kept: BTreeSet<Reference>,
     /// The objects that osdpl does not delete, because pods of releases that osdpl does not manage may need them.
     pub(crate) needed: Needed,
@@ -39,8 +39,8 @@ pub(crate) struct Needed {
     pub(crate) releases: BTreeSet<ReleaseKey>,
     /// Whether `releases` may select nodes by the labels of roles.
     pub(crate) labels: bool,
-    /// The namespaces and names of the Services through which `releases` may use external services, even if the spec
-    /// names no such external service any more.
+    /// The namespaces and names of the Services through which `releases` may use external services, even if the spec no
+    /// longer names these external services.
     pub(crate) external: BTreeSet<ReleaseKey>,
     /// The objects for Ceph that `releases` may mount. Only their kinds, namespaces and names are valid, not their
     /// contents.
@@ -52,8 +52,8 @@ pub(crate) struct Needed {
 /// Returns the objects that remain when osdpl has uninstalled the releases that it manages.
 ///
 /// A release of the catalogue may be installed although osdpl does not manage it: a person made osdpl stop managing the
-/// release, or another tool installed it. The release records do not say which. Such a release continues to run, so
-/// osdpl deletes none of its objects, and keeps the objects that its pods may need.
+/// release, or another tool installed it. The release records do not show which of the two happened. Such a release
+/// continues to run, so osdpl deletes none of its objects, and keeps the objects that its pods may need.
 ///
 /// osdpl also deletes no object of a release that the resource's status does not name: that release never belonged to
 /// the cloud, although the catalogue has a release of this name.
@@ -81,7 +81,8 @@ pub(crate) fn leftovers(selection: &Selection, observed: &Observed, catalog: &Ca
     left
 }
 
-/// Returns the Secrets and ConfigMaps that stay when a release with this namespace and name is uninstalled.
+/// Returns the Secrets and ConfigMaps that an uninstall of a release leaves behind. `key` contains the namespace and
+/// name of the release.
 fn kept<'a>(release: &'a Release, key: &'a ReleaseKey) -> impl Iterator<Item = Reference> + use<'a> {
     let secrets = release.kept_secrets.iter().map(|name| Reference::secret(&key.namespace, name));
     let maps = release.kept_config_maps.iter().map(|name| Reference {
@@ -105,8 +106,8 @@ fn may_use_cloud(release: &Release, existing: &ObservedRelease) -> bool {
     release.namespace.is_none() && existing.status != Status::Uninstalled && !is_another
 }
 
-/// Returns the objects of osdpl that the pods of `foreign` may need. `foreign` contains releases that osdpl does not
-/// manage. `names` contains the names of all releases in the catalogue.
+/// Returns the objects that osdpl wrote and that pods of the releases in `foreign` may need. osdpl does not manage
+/// these releases. `names` contains the names of all releases in the catalogue.
 fn needed(
     selection: &Selection,
     foreign: &BTreeMap<String, ReleaseKey>,
@@ -120,7 +121,8 @@ fn needed(
     let services = needs.filter_map(|need| catalog.services.get(catalog.provider(&need.component)?.0));
     let external = services.filter_map(|service| {
         let release = service.releases.keys().next()?;
-        // Skip a service whose release osdpl installs: the chart creates the Service, so osdpl does not publish it.
+        // Skip a service whose release osdpl installs: the chart of the release creates the Service, so osdpl publishes
+        // none.
         if selection.releases.contains_key(release) {
             return None;
         }
@@ -235,8 +237,8 @@ mod tests {
         assert_eq!(found.needed.ceph, [], "front mounts no object for Ceph");
     }
 
-    /// Returns the objects that a pass deletes. `observed` is the only release in the cluster, with its name; `None`
-    /// for no release.
+    /// Returns the objects that a pass deletes. `observed` contains the name and state of the only release in the
+    /// cluster; `None` if the cluster has no release.
     fn deleted(mut snapshot: Snapshot, observed: Option<(&str, ObservedRelease)>) -> Vec<String> {
         snapshot.observed.releases = observed.into_iter().map(|(name, release)| (key(name), release)).collect();
         let plan = complete(&mut snapshot);

@@ -5,8 +5,8 @@
 //! generates them when it applies the plan. After the decision nothing changes the plan.
 //!
 //! The plan for a refused spec only adds the finalizer and updates the Endpoints of external hosts. A deletion does not
-//! require a valid spec. For a paused cloud, the operator only adds the finalizer, and adopts releases at a person's
-//! request; the plan also lists actions that wait for approval.
+//! require a valid spec. The plan for a paused cloud only adds the finalizer, and adopts releases at a person's
+//! request. It also shows the actions that wait for approval, but the operator does not execute these actions.
 //!
 //! ```text
 //! read(requests of the last plan) ─► Snapshot ─► decide ─► Plan ─► apply(actions) ─► report ─► status, events
@@ -82,7 +82,7 @@ use draft::Draft;
 use osdpl_core::api::{FINALIZER, OpenStackDeployment};
 use osdpl_core::status::Ignored;
 
-/// How long osdpl remembers that the API server refused a write, after the time at which osdpl may retry the write.
+/// How long osdpl remembers a write that the API server refused, after the time at which osdpl may retry the write.
 const REFUSAL_LIFETIME: k8s_openapi::jiff::SignedDuration = k8s_openapi::jiff::SignedDuration::from_mins(5);
 
 /// Returns the plan of a pass for a snapshot.

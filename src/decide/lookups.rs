@@ -15,25 +15,24 @@ pub(crate) fn newest(found: Result<Vec<IpAddr>, String>, known: Vec<IpAddr>) -> 
     if known.is_empty() { found } else { Ok(found.unwrap_or(known)) }
 }
 
-/// How long all lookups of a host must differ from the reported result before osdpl reports the new result.
+/// How long a new lookup result must last before osdpl reports it.
 ///
 /// osdpl looks up a host every few seconds. Without the delay, each change of the result would cause an event.
 const DAMPING: SignedDuration = SignedDuration::from_mins(2);
 
 /// The lookup result that osdpl reports for a host.
 ///
-/// osdpl reports another result only after all lookups have differed from the reported result for the time [`DAMPING`].
+/// osdpl reports a new result only if no lookup has had the reported result for the time [`DAMPING`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Damped<T> {
     /// The result that osdpl reports now.
     report: T,
-    /// The time since which every lookup has had a result other than `report`; `None` if the last lookup had the result
-    /// `report`.
+    /// Since when no lookup has had the result `report`; `None` if the last lookup had this result.
     differs_since: Option<Timestamp>,
 }
 
 impl<T: PartialEq> Damped<T> {
-    /// Returns the result to report for a host, after one more lookup with the result `report`.
+    /// Returns the updated report of a host after one more lookup, whose result is `report`.
     ///
     /// osdpl reports the result of the first lookup at once.
     pub(crate) fn after(before: Option<Self>, report: T, now: Timestamp) -> Self {
@@ -53,7 +52,8 @@ impl<T: PartialEq> Damped<T> {
     }
 }
 
-/// Whether osdpl reports that the lookups of a host fail. A few lookups with another result do not change the report.
+/// Whether osdpl reports that the lookups of a host fail. A result that lasts only for a few lookups does not change
+/// the report.
 pub(crate) type Lookups = Damped<bool>;
 
 impl Lookups {
@@ -85,8 +85,8 @@ mod tests {
         Timestamp::UNIX_EPOCH.checked_add(SignedDuration::from_secs(seconds)).unwrap()
     }
 
-    /// Returns what osdpl reports after each of `lookups`, which follow each other every 15 s. `+` is a success, and
-    /// `-` is a failure.
+    /// Returns what osdpl reports after each lookup of a host: `+` for a success, and `-` for a failure. `lookups`
+    /// contains the results of the lookups in the same format, with one lookup every 15 s.
     fn reports(lookups: &str) -> String {
         let mut before = None;
         let one = |(index, lookup): (usize, char)| {

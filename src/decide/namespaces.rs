@@ -1,7 +1,7 @@
-//! Plans the creation of missing namespaces, and finds releases and resources in namespaces in which the operator has
-//! no rights.
+//! Plans the creation of missing namespaces. Finds releases and resources in namespaces in which the operator has no
+//! rights.
 //!
-//! helm could also create namespaces, but then no plan would list them.
+//! osdpl does not let helm create namespaces, because then no plan would list them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -89,8 +89,8 @@ pub(crate) fn unusable(snapshot: &Snapshot, namespace: &str) -> Option<String> {
 /// Returns the releases that osdpl can't install in their namespaces, by catalogue name, each with the reason.
 ///
 /// A release of the cloud may exist in a namespace in which the operator has no rights. The result contains this
-/// release even if the spec moves it to another namespace. Otherwise osdpl would install a second release there, with
-/// empty databases.
+/// release even if the spec moves it to another namespace. Otherwise osdpl would install the release a second time, in
+/// the other namespace and with empty databases.
 pub(crate) fn refused_releases(
     snapshot: &Snapshot,
     selection: &Selection,
@@ -121,10 +121,10 @@ pub(crate) fn owned_outside<'a>(
     observed.owned.iter().filter(move |key| is_hidden(&key.namespace))
 }
 
-/// Returns a message if osdpl can't uninstall a release of the cloud, because the operator has no rights in the
-/// release's namespace.
+/// Returns the problem if osdpl must uninstall a release of the cloud, but the operator has no rights in the release's
+/// namespace; otherwise `None`.
 ///
-/// `wanted` are the releases that the spec selects.
+/// `wanted` contains the releases that must stay, because the spec selects them.
 pub(crate) fn left_outside(snapshot: &Snapshot, observed: &Observed, wanted: &BTreeSet<&ReleaseKey>) -> Option<String> {
     let key = owned_outside(snapshot, observed).find(|key| !wanted.contains(key))?;
     let problem = no_rights(&key.namespace, snapshot.permitted.as_ref())?;

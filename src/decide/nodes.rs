@@ -21,19 +21,19 @@ use osdpl_lint::rule;
 /// The reason for the removal of labels from a node.
 const REMOVAL_REASON: &str = "the spec no longer assigns the roles of these labels to the node";
 
-/// The labels that nodes lose, and the part of the removal that this pass executes.
+/// The labels that nodes lose, and the nodes that lose their labels in this pass.
 #[derive(Default)]
 pub(crate) struct LabelRemovals {
-    /// The changes of the nodes that lose labels.
+    /// The label changes of the nodes that lose labels, by node.
     changes: BTreeMap<String, LabelChange>,
     pending: LabelLosses,
-    /// The removal that the status contains, if it is not finished.
+    /// The unfinished removal of labels that the status contains; `None` if there is none.
     stored: Option<LabelRemovalStatus>,
     batch: LabelBatch,
 }
 
-/// Plans the labels of roles. Adds labels at once, unless the spec sets `approval: Always`. Removes labels only from
-/// the nodes of the next approved batch.
+/// Plans the changes of role labels on nodes. Adds labels at once, unless the spec sets `approval: Always`. Removes
+/// labels only from the nodes of the next approved batch.
 ///
 /// [`approve_removals`] later makes the remaining decisions about the removal, because they need the target hash.
 pub(crate) fn plan_role_labels(draft: &mut Draft<'_>, changes: BTreeMap<String, LabelChange>) -> LabelRemovals {
@@ -68,9 +68,9 @@ pub(crate) fn label_losses(removals: &LabelRemovals) -> LabelLosses {
 
 /// Decides which removals of labels are approved, and plans the other removals as actions that wait for approval.
 ///
-/// `agreed` is the hash of the present target; `None` unless a person approved this hash.
+/// `agreed` is the hash of the present target if a person approved this hash; otherwise `None`.
 ///
-/// osdpl removes the labels only after the status contains the approval, so not before the next pass.
+/// An approval takes effect in a later pass: osdpl removes the labels only after the status contains the approval.
 pub(crate) fn approve_removals(draft: &mut Draft<'_>, removals: &LabelRemovals, agreed: Option<&str>) -> LabelRemoval {
     let LabelRemovals { changes, pending, stored, batch } = removals;
     let snapshot = draft.snapshot;

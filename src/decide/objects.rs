@@ -32,7 +32,7 @@ pub enum ObjectState {
 pub struct Objects {
     /// The objects that the spec names, each with its state.
     pub named: BTreeMap<Reference, ObjectState>,
-    /// The objects without osdpl's label whose names osdpl needs for its own objects.
+    /// The objects that lack osdpl's label, but have the name of an object that osdpl would write.
     pub foreign: BTreeMap<Reference, ObjectState>,
     /// The Secrets with osdpl's label, by namespace and name.
     pub secrets: BTreeMap<ReleaseKey, Arc<Secret>>,
@@ -40,8 +40,8 @@ pub struct Objects {
     pub maps: BTreeMap<ReleaseKey, Arc<ConfigMap>>,
     /// The names of all namespaces; `None` if osdpl may not list them.
     pub namespaces: Option<BTreeSet<String>>,
-    /// Whether the API server has answered all requests to list osdpl's objects and namespaces. A refusal is an answer,
-    /// too.
+    /// Whether the API server has answered all requests to list osdpl's objects and namespaces. A refusal also counts
+    /// as an answer.
     pub listed: bool,
     /// Rook's objects by kind and name; an error says why the operator can't list the objects of a kind.
     pub rook: BTreeMap<&'static str, Result<BTreeMap<String, Value>, String>>,

@@ -35,9 +35,9 @@ pub(crate) fn namespaces(deployment: &OpenStackDeployment, selection: &Selection
 ///
 /// * Neither the spec nor the status names the namespace of the release.
 /// * The spec selects the release, but the status does not name it. osdpl has not installed this release, so somebody
-///   else set the labels. A person can adopt the release like any other one.
+///   else set the labels. A person can adopt the release, like any release of another owner.
 ///
-/// It removes ignored labels only from `observed`, not from the objects in the cluster.
+/// The function removes ignored labels only from `observed`, not from the objects in the cluster.
 ///
 /// The status may name no release at all, for example after a restore from a backup without the status. Then a release
 /// belongs to the cloud if the spec selects the release and its records have osdpl's labels.
@@ -71,8 +71,9 @@ pub(crate) fn claim(observed: &mut Observed, deployment: &OpenStackDeployment, s
 /// Returns the installed release that has osdpl's labels and is the release `name` of the catalogue; `None` if there is
 /// none.
 ///
-/// The spec gives the release the namespace and name `selected`. But osdpl refuses to move or rename an installed
-/// release. So if no such release has osdpl's labels, the function searches for one with another namespace or name.
+/// `selected` contains the namespace and name that the spec gives the release. But osdpl refuses to move or rename an
+/// installed release. So if the release `selected` lacks osdpl's labels, the function searches for a release with
+/// osdpl's labels and another namespace or name.
 fn find_record<'a>(observed: &'a Observed, name: &String, selected: &'a ReleaseKey) -> Option<&'a ReleaseKey> {
     let mut ours = observed.releases.iter().filter(|(_, release)| release.is_ours());
     if observed.releases.get(selected).is_some_and(ObservedRelease::is_ours) {
@@ -105,14 +106,14 @@ mod tests {
 
     use super::*;
 
-    /// Returns the observed state after [`claim`]. In the cluster, the records of `releases` have osdpl's labels, some
-    /// with the name of a release of the catalogue. The spec selects `store` and `front` in the namespace `openstack`.
+    /// Returns the observed state after [`claim`]. In the cluster, the records of `releases` have osdpl's labels. The
+    /// label with the catalogue name of the release may be missing. The spec selects `store` and `front` in the
+    /// namespace `openstack`.
     fn claimed(releases: &[(&str, Option<&str>)], status: &Value) -> Observed {
         claimed_with(releases, status, &json!({}))
     }
 
-    /// Returns the observed state after [`claim`] as [`claimed`] does, for a resource with the additional fields in
-    /// `metadata`.
+    /// Returns the observed state as [`claimed`] does. `metadata` contains additional metadata of the resource.
     fn claimed_with(releases: &[(&str, Option<&str>)], status: &Value, metadata: &Value) -> Observed {
         let spec = json!({"openstackRelease": "2026.1", "presets": ["small"]});
         let mut object = json!({

@@ -53,7 +53,8 @@ pub struct Plan {
     pub charts: Option<BTreeMap<String, String>>,
     /// The observed state of the cloud.
     pub observed: Observed,
-    /// The name of each release in the catalogue, by namespace and name, even if the release is not desired.
+    /// The catalogue's name of each release, by the namespace and name of the helm release, even if the spec does not
+    /// select the release.
     pub names: BTreeMap<ReleaseKey, String>,
     /// Errors, warnings and notes about the spec.
     pub findings: Vec<Finding>,
@@ -66,7 +67,7 @@ pub struct Plan {
     pub roles: BTreeMap<String, RoleStatus>,
     /// The removal of labels from nodes; `None` if the pass did not decide about labels.
     pub label_removal: Option<LabelRemoval>,
-    /// The actions on objects outside of releases that wait for approval, as text for the status.
+    /// The actions that wait for approval and do not belong to a release, as text for the status.
     ///
     /// The list does not contain removals of node labels: the field `label_removal` contains them.
     pub awaiting_objects: Vec<String>,
@@ -74,14 +75,14 @@ pub struct Plan {
     pub rollouts: Rollouts,
     /// The comparisons that this pass made between the desired state and revisions that osdpl did not make.
     pub compared: BTreeMap<String, Comparison>,
-    /// The recorded values of releases whose inputs change, or why osdpl can't read the record; only for `osdpl plan`.
+    /// For `osdpl plan`: the recorded values of each release whose inputs change, or why osdpl can't read the record.
     pub recorded: RecordedValues,
     /// The value paths that would change in the upgrades that wait for approval, by release.
     pub changes: BTreeMap<String, Vec<String>>,
     /// Whether osdpl refuses the spec, because it has an error.
     pub refused: bool,
-    /// Whether the plan uses versions and digests of charts from the status, because the operator still fetches the
-    /// charts.
+    /// Whether the plan uses placeholders, with versions and digests from the status, for charts that the operator is
+    /// still fetching.
     pub assumed: bool,
     /// The work that is left before the cloud is deleted, as text for the status; `None` if nothing is left, or if the
     /// cloud is not being deleted.
@@ -90,8 +91,8 @@ pub struct Plan {
     pub ignored: Option<Ignored>,
     /// The repairs that a person requested and that osdpl has not started yet.
     pub repairs: BTreeSet<String>,
-    /// Whether the operator can forget the secrets of the cloud. The operator must remove them from logs and messages
-    /// while text from the cluster may contain them.
+    /// Whether the operator can forget the secrets of the cloud. As long as the operator knows the secrets, it removes
+    /// them from logs and messages, because text from the cluster may contain them.
     pub forget_secrets: bool,
     /// Why the operator does not report this plan in the status; `None` if it reports the plan.
     pub hold: Option<Hold>,

@@ -18,8 +18,8 @@ use osdpl_core::observed::{Observed, ReleaseKey};
 use osdpl_core::plan::{self, Decision, Plan, Policy, Reason, State, Step, Wait, classify, settle_step};
 use osdpl_core::release::{Status, Verb};
 
-/// How long osdpl counts a new helm process as rendering its chart. osdpl assumes that a process that runs longer waits
-/// for hooks or the API server.
+/// How long osdpl assumes that a new helm process renders its chart. After this time, osdpl assumes that the process
+/// waits for hooks or the API server.
 pub const RENDER_LIMIT: Duration = Duration::from_secs(20);
 
 /// Plans the actions for the steps of all releases.
@@ -159,7 +159,7 @@ pub(crate) fn steps_of_refused_spec(desired: &Desired, observed: &Observed) -> P
 
 /// Returns the newest revision and the deployed revisions of each release of osdpl other than `key`.
 ///
-/// A cleanup of `key` must keep the objects that one of these revisions contains.
+/// A cleanup of `key` must keep every object that one of the returned revisions contains.
 fn others(key: &ReleaseKey, observed: &Observed) -> Vec<(ReleaseKey, u32)> {
     let ours = observed.releases.iter().filter(|(other, existing)| *other != key && existing.is_ours());
     let revisions = ours.flat_map(|(other, existing)| {
@@ -171,7 +171,7 @@ fn others(key: &ReleaseKey, observed: &Observed) -> Vec<(ReleaseKey, u32)> {
     revisions.collect()
 }
 
-/// Plans to delete the Jobs of uninstalled releases; returns whether Jobs may remain.
+/// Plans to delete the Jobs of uninstalled releases; returns `true` while Jobs may remain.
 ///
 /// An uninstall by helm leaves the Jobs of hooks behind, because for helm, hooks are not part of the release.
 pub(crate) fn delete_jobs<'k>(draft: &mut Draft<'_>, releases: impl IntoIterator<Item = &'k ReleaseKey>) -> bool {

@@ -1,7 +1,7 @@
 //! Defines the requests of a plan for data, and the responses in the next snapshot.
 //!
-//! A plan requests all data that it needs, even if the snapshot already contains the data. The operator keeps a watch
-//! or a response exactly as long as the newest plan requests it.
+//! A plan requests all data that it needs, even if the snapshot already contains the data. The operator ends a watch
+//! and drops a response when the newest plan no longer requests it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -20,14 +20,16 @@ use osdpl_core::openstack::{Access, HostQuery};
 use osdpl_core::release::RevisionSource;
 use osdpl_values::Values;
 
-/// How long a response is valid if no watch reports that the data changed.
+/// How long a response is valid if no watch reports changes of its data.
 pub(crate) const FRESH: SignedDuration = SignedDuration::from_secs(15);
 
 /// How long osdpl waits after a failed read before it reads again.
 ///
-/// The delay applies to failed reads of CRDs, because a release waits until such a read succeeds. It also applies to
-/// failed reads of the values in records and of the networks of Services: a successful response to these reads never
-/// expires, so no other interval makes osdpl read again.
+/// The delay applies to these reads:
+///
+/// * Reads of CRDs, because a release waits until the read succeeds.
+/// * Reads of the values in records and of the networks of Services. osdpl never repeats such a read after a success,
+///   so only this delay makes it repeat the read after a failure.
 const FAILED: SignedDuration = SignedDuration::from_secs(30);
 
 /// A reference to a Secret or `ConfigMap`, such as an object that the spec names.
@@ -84,7 +86,7 @@ pub enum DigestSource {
     Spec,
     /// The lock that an addition to the catalogue contains.
     Addition,
-    /// The status, which has the digest of the first pull.
+    /// The status, which contains the digest that the chart had at the first pull.
     Status,
 }
 
@@ -109,13 +111,13 @@ impl ChartRequest {
 /// The data that a plan needs in the next snapshot.
 #[derive(Clone, Debug, Default)]
 pub struct Requests {
-    /// The namespaces in which the cloud may have releases and objects. Only in these namespaces, the operator reads
-    /// osdpl's own objects and the bodies of release records.
+    /// The namespaces in which the cloud may have releases and objects. The operator reads osdpl's own objects and the
+    /// bodies of release records only in these namespaces.
     pub namespaces: BTreeSet<String>,
     /// The objects that the spec names, and that the operator therefore watches.
     pub objects: BTreeSet<Reference>,
-    /// The objects without osdpl's label whose names osdpl needs for its own objects. The operator watches these
-    /// objects.
+    /// The objects that lack osdpl's label, but have the name of an object that osdpl would write. The operator watches
+    /// these objects.
     pub foreign: BTreeSet<Reference>,
     /// The namespace of Rook, and the kinds of objects that the operator watches there.
     pub rook: Option<(String, Vec<&'static str>)>,
@@ -227,8 +229,7 @@ pub enum Response {
 pub struct Recorded {
     /// The chart and values of the revision.
     pub source: RevisionSource,
-    /// The other tool that manages the release; `None` if there is no such tool, or if the read did not include this
-    /// check.
+    /// The other tool that manages the release; `None` if there is no such tool, or if the read did not look for one.
     pub owner: Option<String>,
 }
 

@@ -33,7 +33,8 @@ pub(crate) struct Selected {
     deployed: Option<String>,
     catalog: Arc<Catalog>,
     selection: Arc<Selection>,
-    /// The evaluation work that it took to make `selection`. It counts towards the limit of work in each pass.
+    /// How much work the evaluation of expressions took to make `selection`. This work counts towards the limit of work
+    /// of each pass.
     used: Work,
 }
 
@@ -75,7 +76,7 @@ pub(crate) fn select(draft: &mut Draft<'_>) -> Arc<Selection> {
     let known = draft.kept.selected.take().filter(|known| known.is_of(deployment, catalog));
     let selected = known.unwrap_or_else(|| Arc::new(Selected::new(deployment, catalog)));
     let selection = Arc::clone(&selected.selection);
-    // The limit of work applies to one pass, but earlier passes may have added their work to the same selection. So
+    // The limit of work applies to one pass, but the count in the selection may contain the work of earlier passes. So
     // reset the count to the work that it took to make the selection.
     selection.scope.reset_used(selected.used);
     draft.kept.selected = Some(selected);
@@ -111,8 +112,8 @@ pub fn target(snapshot: &Snapshot) -> (OpenStackDeploymentSpec, Arc<Selection>, 
     (spec.clone(), selection, observed)
 }
 
-/// Returns the catalogue name of each release in the catalogue, even if the spec does not select the release. The key
-/// is the namespace and name that the helm release has or would have.
+/// Returns the catalogue name of each release in the catalogue, even if the spec does not select the release. Each key
+/// contains the namespace and name that the helm release has or would have.
 pub fn release_names(selection: &Selection) -> BTreeMap<ReleaseKey, String> {
     let all = selection.scope.variable("releases").and_then(|releases| releases.as_object()).into_iter().flatten();
     all.map(|(name, release)| {
@@ -132,8 +133,8 @@ pub(crate) fn observe(snapshot: &Snapshot, selection: &Selection, names: &BTreeM
     for (key, release) in &mut observed.releases {
         release.release = identify_release(key, release, names, &snapshot.catalog);
     }
-    // Keep only the objects of releases of this cloud: the catalogue has a release of this namespace and name, or osdpl
-    // made the release.
+    // Keep only the objects of releases of this cloud. A release is of this cloud if the catalogue has a release with
+    // the same namespace and name, or if osdpl made the release.
     let is_own =
         |key: &ReleaseKey| names.contains_key(key) || observed.releases.get(key).is_some_and(ObservedRelease::is_ours);
     let affected = snapshot.affected.iter().filter(|affected| is_own(&affected.release));
@@ -172,11 +173,10 @@ pub(crate) fn paused_releases(spec: &OpenStackDeploymentSpec) -> BTreeSet<String
     releases.filter(|(_, release)| release.paused).map(|(name, _)| name.clone()).collect_set()
 }
 
-/// Returns the resource that takes precedence over `than`, as `namespace/name`: the oldest resource, by creation time
-/// and uid.
+/// Returns the resource that takes precedence over `than`, as `namespace/name`; `None` if there is none.
 ///
-/// The function ignores a resource from which osdpl has removed its finalizer, even if the finalizer of another
-/// controller keeps the resource in the cluster.
+/// The oldest resource takes precedence, by creation time and uid. The function ignores a resource from which osdpl has
+/// removed its finalizer, even if the finalizer of another controller keeps the resource in the cluster.
 pub fn find_older<'a, K: ResourceExt + 'a>(
     all: impl IntoIterator<Item = &'a K>,
     than: Option<&OpenStackDeployment>,
@@ -246,8 +246,7 @@ mod tests {
 
     /// Changes the snapshot after a pass, and returns whether the next pass uses the same selection again.
     ///
-    /// Also checks that a pass without an earlier selection has the same selection and the same findings as the next
-    /// pass.
+    /// Also checks that the next pass has the same selection and findings as a pass that makes a new selection.
     fn reuses_selection(change: fn(&mut Snapshot)) -> bool {
         let mut snapshot = snapshot(json!({"spec": {"paused": true}}));
         let first = complete(&mut snapshot);

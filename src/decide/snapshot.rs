@@ -31,7 +31,7 @@ pub struct Snapshot {
     pub helm: Helm,
     /// The charts of the releases.
     pub charts: Charts,
-    /// The observed state. The decision adds the names of the releases in the catalogue, and the root causes.
+    /// The observed state. The decision adds the releases' names in the catalogue, and the root causes of problems.
     pub observed: Observed,
     /// The objects that are not ready, each with the chain to its root cause.
     pub affected: Vec<AffectedObject>,
@@ -69,8 +69,8 @@ impl Snapshot {
     /// The function does so only if the resource is being deleted and the operator has rights only in some namespaces.
     ///
     /// Kubernetes deletes the operator's `RoleBinding`s together with the other objects of a namespace. So the operator
-    /// can't uninstall the releases there. It need not do so, because Kubernetes deletes their objects. The watches
-    /// lose their rights, too, and may still report deleted objects.
+    /// can't uninstall the releases in such a namespace. It need not uninstall them, because Kubernetes deletes their
+    /// objects. The watches lose their rights, too, so they may still report deleted objects.
     pub fn forget_deleted_namespaces(&mut self) {
         if self.permitted.is_none() || self.deployment.metadata.deletion_timestamp.is_none() {
             return;
@@ -108,7 +108,7 @@ pub struct Assumed {
     pub guessed: BTreeSet<String>,
 }
 
-/// The version of helm, and how many helm processes may start and render.
+/// The version of helm, the number of helm processes that may still start, and the number that may render at once.
 #[derive(Clone, Debug, Default)]
 pub struct Helm {
     /// The major version of helm.

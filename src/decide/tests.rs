@@ -62,7 +62,8 @@ pub(crate) fn snapshot(change: Value) -> Snapshot {
     }
 }
 
-/// Answers each read of a plan that has no response yet. The responses say that no requested object exists.
+/// Adds a response to the snapshot for each read in the plan, unless the snapshot has one. The responses say that no
+/// requested object exists.
 fn respond(snapshot: &mut Snapshot, plan: &Plan) {
     for read in &plan.requests.reads {
         let response = match read {
@@ -76,8 +77,8 @@ fn respond(snapshot: &mut Snapshot, plan: &Plan) {
     }
 }
 
-/// Repeats the decision until the plan is complete. Before each repetition, the function answers the reads of the plan
-/// and stores its Secrets, like the operator.
+/// Repeats the decision until the plan is complete, and returns this plan. Before each repetition, the function acts
+/// like the operator: it answers the reads of the plan, or stores the Secrets of the plan.
 pub(crate) fn complete(snapshot: &mut Snapshot) -> Plan {
     for _ in 0..9 {
         let plan = decide(snapshot);
@@ -207,8 +208,8 @@ fn respond_with_crd(snapshot: &mut Snapshot, response: Result<Option<Arc<CustomR
 #[test]
 fn provides_the_namespace_and_the_crds_before_helm_starts() {
     let mut snapshot = snapshot_with_crd();
-    // The transfer needs approval: the release that owns the CRD may still run in the other namespace, with records
-    // that osdpl does not see.
+    // The transfer needs approval: the release `old/store`, which owns the CRD, may still run, with records that osdpl
+    // does not see.
     snapshot.deployment.spec.approval = serde_json::from_value(json!("Manual")).unwrap();
     let release = ReleaseKey::new("data", "store");
     let owner = ReleaseKey::new("old", "store");
@@ -241,8 +242,8 @@ fn provides_the_namespace_and_the_crds_before_helm_starts() {
     );
 }
 
-/// Returns the step of `store`, and the findings and the actions that need no approval, as text. The cluster has the
-/// CRD `stored`.
+/// Returns the step of `store`, and a list of texts: the actions that need no approval, and all findings. The cluster
+/// has the CRD `stored`.
 fn with_stored_crd(stored: &CustomResourceDefinition, annotations: Value, approval: &str) -> (String, Vec<String>) {
     let mut snapshot = snapshot_with_crd();
     snapshot.objects.namespaces.get_or_insert_default().insert("data".to_owned());
@@ -494,7 +495,7 @@ fn a_deletion_does_not_wait_for_a_nova_that_is_gone() {
     assert!(message.contains("don't contain the password of Keystone's administrator"), "{message}");
 }
 
-/// Returns the message of a release that osdpl refuses; empty if it does not refuse the release.
+/// Returns the message about the refused release `release`; empty if osdpl does not refuse the release.
 fn refusal(plan: &Plan, release: &str) -> String {
     match &plan.releases.decisions[release].step {
         Step::Wait(Wait::Blocked { message, .. }) => message.clone(),

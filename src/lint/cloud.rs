@@ -1,4 +1,4 @@
-//! Defines the input of all rules: a spec with its facts and its resolved layers.
+//! Defines the input of all rules: a spec, facts such as credentials, and the layers of each release's values.
 
 use std::collections::BTreeMap;
 
@@ -8,16 +8,15 @@ use osdpl_core::desired::{Facts, ResolvedLayers, Selection, overridden_chart_ver
 use osdpl_core::observed::ClusterInfo;
 use osdpl_values::{CollectSorted, Layer, Origin, Path, Values, trace};
 
-/// The input of all rules: a spec with its facts and the resolved layers of its releases.
+/// The input of all rules: a spec, facts such as credentials, and the layers of each release's values.
 pub(crate) struct Cloud<'a> {
     pub spec: &'a OpenStackDeploymentSpec,
     pub catalog: &'a Catalog,
     pub selection: &'a Selection,
     facts: &'a Facts,
-    /// The layers of each release, from low to high precedence. If a layer of a release is unavailable, `partial`
-    /// contains the release instead.
+    /// The layers of each release whose layers are all available. The layers are sorted from low to high precedence.
     pub layers: &'a BTreeMap<String, Vec<Layer>>,
-    /// The layers of the releases that lack a layer, for example because an object of `valuesFrom` does not exist.
+    /// The available layers of each release for which a layer is missing, such as an object of `valuesFrom`.
     pub partial: &'a BTreeMap<String, Vec<Layer>>,
     /// The final values of the releases in `layers`. The values contain secrets.
     pub values: BTreeMap<&'a str, &'a Values>,
@@ -37,12 +36,12 @@ impl<'a> Cloud<'a> {
         Self { spec, catalog, selection, facts, layers: &layered.layers, partial: &layered.partial, values }
     }
 
-    /// Returns the known properties of the Kubernetes cluster in which the cloud runs.
+    /// Returns what osdpl knows about the Kubernetes cluster in which the cloud runs.
     pub fn cluster_info(&self) -> &ClusterInfo {
         &self.facts.cluster_info
     }
 
-    /// Returns the service and the name of the credential with this value.
+    /// Returns the service and the name of the credential whose value is `text`.
     ///
     /// Returns `None` if no credential or several credentials have this value. In adopted clouds, several users may
     /// have the same password.
@@ -54,7 +53,9 @@ impl<'a> Cloud<'a> {
         matches.next().is_none().then_some((service.as_str(), name.as_str()))
     }
 
-    /// Returns the origin of a value of a release (`None` for the chart's default), and whether the value is secret.
+    /// Returns the origin of the layer that sets a value of a release, and whether the value is secret.
+    ///
+    /// The origin is `None` if no layer sets the value, so that the chart's default applies.
     pub fn origin(&self, release: &str, path: &Path) -> (Option<&Origin>, bool) {
         let traced = self.layers.get(release).map(|layers| trace(layers, path)).unwrap_or_default();
         traced.first().map_or((None, false), |trace| (Some(trace.origin), trace.secret))
@@ -65,10 +66,10 @@ impl<'a> Cloud<'a> {
         self.origin(release, path).1
     }
 
-    /// Returns the location of a layer of the user or of an addition to the catalogue; `None` for other layers.
+    /// Returns the location of a layer, if the layer comes from the user or from an addition to the catalogue.
     ///
-    /// The user's layers are `spec.common`, `spec.services` and the objects in `valuesFrom`. The rules about overrides
-    /// check only layers with a location. So they do not check the catalogue's own layers.
+    /// The user's layers are `spec.common`, `spec.services` and the objects in `valuesFrom`. All other layers, such as
+    /// the catalogue's own layers, have no location. The rules about overrides check only layers with a location.
     pub fn layer_location(&self, origin: &Origin) -> Option<Location> {
         if let Some(field) = user_field(origin) {
             return Some(Location::of_field(field));
@@ -83,20 +84,22 @@ impl<'a> Cloud<'a> {
         Some(format!("{} ({field})", self.catalog.added.get(file)?))
     }
 
-    /// Describes a layer for a message: by its location in an addition to the catalogue, else by its origin.
+    /// Describes a layer for a message: by its location if an addition contains the layer, and otherwise by its origin.
     pub fn describe_layer(&self, origin: &Origin) -> String {
         self.addition(origin).unwrap_or_else(|| origin.to_string())
     }
 
-    /// Returns the location of the layer that sets a value of a release; `None` if that layer has no location
-    /// ([`Cloud::layer_location`]).
+    /// Returns the location of the layer that sets a value of a release.
+    ///
+    /// Returns `None` if no layer sets the value, or if the layer has no location ([`Cloud::layer_location`]).
     pub fn value_location(&self, release: &str, path: &Path) -> Option<Location> {
         self.origin(release, path).0.and_then(|origin| self.layer_location(origin))
     }
 
-    /// Returns the prefix for a message about a value of a release.
+    /// Returns the prefix for the message of a finding about a value of a release.
     ///
-    /// The prefix contains the path of the value. It is empty if the field of the finding already ends with the path.
+    /// The prefix contains the path of the value. The prefix is empty if the field of the finding already ends with the
+    /// path.
     pub fn message_prefix(&self, release: &str, path: &Path) -> String {
         match self.value_location(release, path) {
             Some(location) => location.child(path).message_prefix(release),
@@ -104,8 +107,10 @@ impl<'a> Cloud<'a> {
         }
     }
 
-    /// Returns the field of the resource that sets a value of a release, directly or by selecting a file of the
-    /// catalogue.
+    /// Returns the field of the resource that a finding about a value of a release names.
+    ///
+    /// This field sets the value, or selects the file of the catalogue that sets the value. If there is no such field,
+    /// the function returns the field of the release's service, such as `spec.services.nova`.
     pub fn field(&self, release: &str, path: &Path) -> String {
         let origin = self.origin(release, path).0;
         if let Some(field) = origin.and_then(user_field) {
@@ -122,8 +127,10 @@ impl<'a> Cloud<'a> {
         }
     }
 
-    /// Returns the keys of a release's chart; `None` if osdpl does not know the keys, for example for another version
-    /// of the chart.
+    /// Returns the keys of a release's chart; `None` if osdpl does not know the keys.
+    ///
+    /// The catalogue contains the keys of one version of each chart. So osdpl does not know the keys if the spec sets
+    /// another version.
     pub fn chart_keys(&self, release: &str) -> Option<&KeyTree> {
         let (_, entry) = self.catalog.release(release)?;
         let has_other_version = overridden_chart_version(self.spec, self.catalog, release).is_some();
@@ -131,7 +138,7 @@ impl<'a> Cloud<'a> {
     }
 }
 
-/// The location of a checked value: a field of the resource, or a path in an addition to the catalogue.
+/// The location of a value that rules check: a field of the resource, or a path in an addition to the catalogue.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Location {
     /// The location in an addition, such as `ConfigMap openstack/edge, key presets.edge.yaml (fragments[0])`; `None`
@@ -139,8 +146,8 @@ pub(crate) struct Location {
     ///
     /// The struct contains this field first, so that the user's own values sort before additions.
     addition: Option<String>,
-    /// The field of the resource. For a value in an addition, the field that selects the addition, such as
-    /// `spec.presets`.
+    /// The field of the resource that contains the value. If an addition contains the value, the field that selects
+    /// the addition, such as `spec.presets`.
     pub field: String,
 }
 
@@ -150,7 +157,7 @@ impl Location {
         Self { addition: None, field }
     }
 
-    /// Returns the location of the value in an addition to the catalogue; `None` if the location is a field of the
+    /// Returns the location as text, if the location is in an addition to the catalogue; `None` for a field of the
     /// resource.
     pub fn addition(&self) -> Option<&str> {
         self.addition.as_deref()
@@ -176,14 +183,13 @@ impl Location {
 
     /// Returns the prefix for a message about this location; empty for a field of the resource.
     ///
-    /// For a value in an addition, the prefix contains the location in the addition and the names in `releases`.
+    /// For a location in an addition, the prefix contains the location and `releases`, the names of releases.
     pub fn message_prefix(&self, releases: &str) -> String {
         self.addition.as_ref().map(|addition| format!("{addition} of {releases}: ")).unwrap_or_default()
     }
 }
 
-/// Returns the field of the resource that makes a cloud use a file of the catalogue; empty for a file that every cloud
-/// uses.
+/// Returns the field of the resource that selects a file of the catalogue; empty if every cloud uses the file.
 fn including_field(file: &str) -> String {
     let name = file.rsplit('/').next().unwrap_or_default().trim_end_matches(".yaml");
     match file.trim_start_matches("values/").split('/').next() {
@@ -195,8 +201,9 @@ fn including_field(file: &str) -> String {
     }
 }
 
-/// Returns the field of `spec.common` or `spec.services` that contains the layer, or that references the object with
-/// the layer. Returns `None` for other layers.
+/// Returns the field in which the user wrote a layer, or in which the user references the object with the layer.
+///
+/// The field is in `spec.common` or `spec.services`. Returns `None` for all other layers.
 pub(crate) fn user_field(origin: &Origin) -> Option<String> {
     match origin {
         Origin::Field(field) if field.starts_with("spec.common") || field.starts_with("spec.services") => {

@@ -133,10 +133,10 @@ impl<'a> Input<'a> {
     }
 }
 
-/// Returns a problem with the field of the spec that a user must correct.
+/// Changes the field of a problem about a credential, so that the problem names the field that a user must correct.
 ///
-/// If the problem is about a credential from a Secret, this is the field that references the Secret. The function
-/// returns any other problem unchanged.
+/// This field is the reference to the Secret with the credential. The function returns a problem unchanged if the spec
+/// does not reference a Secret for the credential, or if the problem is not about a credential.
 fn with_credential_field(spec: &OpenStackDeploymentSpec, problem: &Finding) -> Finding {
     let credential = problem.field().strip_prefix("credential ").and_then(|credential| credential.split_once('.'));
     let reference = credential.filter(|(service, name)| {

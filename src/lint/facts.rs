@@ -19,8 +19,8 @@ use osdpl_core::placeholder;
 /// The images come from the catalogue, which stores the keys and defaults of each chart. osdpl needs the images because
 /// `spec.images` rewrites them.
 ///
-/// The function leaves out a release if the spec sets another chart version for it, because the catalogue does not
-/// contain the images of that version.
+/// The catalogue contains the images of one version of each chart. So the function leaves out a release if the spec
+/// sets another version of the chart.
 fn charts(
     spec: &OpenStackDeploymentSpec,
     catalog: &Catalog,
@@ -38,7 +38,10 @@ fn charts(
     selection.releases.keys().filter_map(chart_info).collect_map()
 }
 
-/// Returns the facts from the manifests that are applied together with a resource, and placeholders for other facts.
+/// Returns the facts for the evaluation of a resource.
+///
+/// The facts come from the manifests that are applied together with the resource. Facts that the manifests do not
+/// contain are placeholders.
 ///
 /// The function reads the objects of `valuesFrom` and the Secret that describes Ceph. Credentials and cephx keys are
 /// always placeholders. If the manifests contain a Secret with credentials, the function does not use the credentials,

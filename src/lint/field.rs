@@ -1,4 +1,4 @@
-//! Quotes and splits the keys of a field in text form, such as `spec.presets[0]`.
+//! Splits the text of a field, such as `spec.presets[0]`, into keys, and quotes keys with dots.
 
 use serde_json::Value;
 

@@ -15,7 +15,7 @@ use osdpl_values::yaml;
 
 /// The values in each object that `valuesFrom` references, or the reason why the values are not available.
 ///
-/// A key of this map consists of the kind of the object, its name, and the key in its data.
+/// The key of each map entry consists of the object's kind, the object's name, and the key in the object's data.
 type ValuesBySource = BTreeMap<(ValuesKind, String, String), Result<Values, Unavailable>>;
 
 /// Returns the values in the objects that the spec's `valuesFrom` references. Leaves out objects that the manifests do
@@ -52,18 +52,21 @@ pub fn addition_references(resource: &Value) -> Vec<AdditionReference> {
     Deserialize::deserialize(&resource["spec"]["catalog"]).unwrap_or_default()
 }
 
-/// Returns the data of a `ConfigMap` in the namespace of the resource; `None` if the manifests do not contain it.
+/// Returns the data of a `ConfigMap` in the namespace of the resource.
+///
+/// Returns `None` if the manifests do not contain the `ConfigMap`.
 pub fn config_map_data(name: &str, namespace: &str, manifests: &[Value]) -> Option<ConfigMapData> {
     let data = find("ConfigMap", name, namespace, manifests)?["data"].as_object();
     let text = |(key, value): (&String, &Value)| match value.as_str() {
         Some(text) => Ok((key.clone(), text.to_owned())),
-        None => Err(format!("key {key:?} must be a string; write `|` after the key, and the file below it")),
+        None => Err(format!("key {key:?} must be a string; write `|` after the key, and the text below the key")),
     };
     Some(data.into_iter().flatten().map(text).collect::<Result<_, _>>().map(Some))
 }
 
-/// Describes the objects that `valuesFrom` references but the manifests do not contain, each with the field that
-/// references the object.
+/// Describes the objects that `valuesFrom` references, but that the manifests do not contain.
+///
+/// Each description names the field that references the object.
 pub fn missing_sources(spec: &OpenStackDeploymentSpec, namespace: &str, manifests: &[Value]) -> Vec<String> {
     let releases = spec.services.iter().flat_map(|(service, service_spec)| {
         service_spec
@@ -94,12 +97,14 @@ fn kind(kind: ValuesKind) -> &'static str {
     }
 }
 
-/// Returns the object of this kind and name in the namespace of the resource.
+/// Returns the object of this kind and name from the manifests, if the object is in the namespace of the resource.
 pub(crate) fn find<'a>(kind: &str, name: &str, namespace: &str, manifests: &'a [Value]) -> Option<&'a Value> {
     find_in((kind, name), (namespace, namespace), manifests)
 }
 
-/// Returns the object of this kind and name in a namespace. An object without a namespace is in `default_namespace`.
+/// Returns the object of this kind and name from the manifests, if the object is in `namespace`.
+///
+/// An object without a namespace counts as an object in `default_namespace`.
 pub(crate) fn find_in<'a>(
     (kind, name): (&str, &str),
     (namespace, default_namespace): (&str, &str),

@@ -36,7 +36,7 @@ pub(crate) const KINDS: [(&str, &str); 8] = [
 /// Returns all warnings about the overrides of a cloud.
 pub(crate) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
     let mut warnings = Warnings::default();
-    // Check only releases with a layer of the user or of an addition. Do not load the chart keys of other releases.
+    // Skip releases without a layer of the user or of an addition, so that osdpl does not load their charts' keys.
     let has_checked_layer =
         |layers: &Vec<Layer>| layers.iter().any(|layer| cloud.layer_location(&layer.origin).is_some());
     for (name, layers) in cloud.layers.iter().chain(cloud.partial).filter(|(_, layers)| has_checked_layer(layers)) {
@@ -53,9 +53,9 @@ pub(crate) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
     found
 }
 
-/// Checks each entry of `spec.nodes.overrides` for a release.
+/// Checks the values that each entry of `spec.nodes.overrides` sets for a release.
 ///
-/// The function checks each entry as if it were the highest layer, above the layers for all nodes.
+/// The function checks each entry as if it were the only entry, and a layer above all layers of the release.
 fn check_node_overrides(cloud: &Cloud<'_>, name: &str, layers: &[Layer], warnings: &mut Warnings) {
     let entries: Vec<Layer> = list_node_layers(cloud.spec, name).into_iter().map(|(_, layer)| layer).collect();
     if entries.is_empty() {

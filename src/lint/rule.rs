@@ -31,9 +31,10 @@ use crate::cloud::Cloud;
 use crate::overrides;
 use osdpl_core::finding::Finding;
 
-/// Returns the findings of all rules about a cloud, in addition to the findings of [`osdpl_core::desired::resolve`].
+/// Returns the findings of all rules about a cloud.
 ///
-/// The function checks the expiry of certificates only if `now` is given.
+/// The result does not contain the findings of [`osdpl_core::desired::resolve`]. The function checks the expiry of
+/// certificates only if `now` is given.
 pub(crate) fn check(cloud: &Cloud<'_>, now: Option<Timestamp>) -> Vec<Finding> {
     let mut found = values::check(cloud);
     found.extend(certificate::check_values(cloud, now));

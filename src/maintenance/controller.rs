@@ -55,7 +55,7 @@ const MAX_ACTIONS: usize = 16;
 
 /// The maximum duration of a pass.
 ///
-/// If a pass takes longer, the controller stops the pass, so that other maintenances continue, and retries it later.
+/// If a pass takes longer, the controller stops the pass and retries it later. Meanwhile, other maintenances continue.
 /// The limit is high, because Nova responds to some requests only after a minute
 /// ([`crate::openstack::RESPONSE_TIMEOUT`]). The controller can stop a pass safely at any point: the controller writes
 /// the status before each action, and the next pass reads the effects of the action from the cluster, Nova and Neutron.
@@ -71,37 +71,38 @@ struct MaintenanceController {
     requeue_delay: Duration,
     /// The maximum duration of a pass: [`PASS_TIMEOUT`], except in tests.
     pass_timeout: Duration,
-    /// Stops the controller, and the passes that are running.
+    /// The token that stops the controller and its current pass.
     stop: CancellationToken,
     /// The data that the controller keeps about each maintenance, by name.
     ///
-    /// Each pass holds the lock of this map, so that only one pass runs at a time: the decision about a maintenance
-    /// depends on the other maintenances.
+    /// Each pass holds the lock of this map until the pass ends, so only one pass runs at a time. This is necessary
+    /// because the decision about a maintenance depends on the other maintenances.
     states: Mutex<BTreeMap<String, State>>,
 }
 
 /// The data that the controller keeps in memory about a maintenance between passes.
 ///
-/// A restart of the operator loses this data. The loss does no harm: the controller only retries a failed action or a
+/// A restart of the operator loses this data. The loss has only one effect: the controller retries a failed action or a
 /// refused migration earlier.
 #[derive(Default)]
 struct State {
     /// The UUIDs of the instances that Nova refuses to migrate, each with Nova's message.
     refused_migrations: BTreeMap<String, String>,
-    /// The last action, if it failed.
+    /// The failure of the last action or pass; `None` if there was no failure.
     failure: Option<Failure>,
 }
 
-/// A failed action of a maintenance, which the controller retries.
+/// A failed action of a maintenance, or a pass that took too long. The controller retries it.
 struct Failure {
     /// The text of the error.
     message: String,
-    /// When the controller tries the action again, unless a person changes the resource earlier.
+    /// When the controller retries the action or the pass. If a person changes the resource earlier, the controller
+    /// retries at once.
     until: Instant,
-    /// How often the action has failed in a row.
+    /// The number of failures in a row.
     count: u32,
-    /// The input of the resource when the action failed. If the input has changed since, the controller retries at
-    /// once.
+    /// The [`Input`] at the time of the failure. If a later pass finds another input, a person has changed the
+    /// resource.
     input: Input,
 }
 
@@ -118,8 +119,8 @@ fn input_of(maintenance: &NodeMaintenance) -> Input {
 
 /// Runs the controller until `stop` is cancelled, then stops the current pass.
 ///
-/// `requeue_delay` is the time until the next pass of a maintenance that waits for a change that no watch reports. The
-/// operator passes [`REQUEUE_DELAY`] by default.
+/// `requeue_delay` is the delay until the next pass, while a maintenance waits for a change that no watch reports. By
+/// default, the operator passes [`REQUEUE_DELAY`].
 pub async fn run(
     client: Client,
     operator: Arc<dyn Operator>,
@@ -138,7 +139,8 @@ pub async fn run(
         states: Mutex::default(),
     });
     while !this.stop.is_cancelled() {
-        // Do not log the text of the panic, because it may contain secrets. Rust has already printed this text.
+        // Do not add the text of the panic to the message, because the text may contain secrets. Rust itself has
+        // already printed the text to stderr.
         if AssertUnwindSafe(run_once(&this)).catch_unwind().await.is_err() {
             tracing::error!("the controller of NodeMaintenance resources panicked; restarting it");
             this.operator.count_failure();
@@ -207,7 +209,7 @@ async fn reconcile(
     }
 }
 
-/// Executes the actions of one maintenance until it must wait or is complete.
+/// Executes the actions of one maintenance until the maintenance must wait or is complete.
 async fn run_pass(
     maintenance: &NodeMaintenance,
     this: &MaintenanceController,
@@ -277,7 +279,7 @@ fn time_until(time: Timestamp) -> Duration {
 }
 
 impl State {
-    /// Records a failed action, and doubles the time until the next attempt with each failure in a row.
+    /// Records a failure, and doubles the time until the next attempt with each failure in a row.
     fn record_failure(&mut self, message: String, input: Input, requeue_delay: Duration) -> &Failure {
         let count = self.failure.as_ref().map_or(0, |failure| failure.count) + 1;
         let pause = requeue_delay.saturating_mul(1 << count.min(8)).min(MAX_BACKOFF);
@@ -329,9 +331,9 @@ impl MaintenanceController {
 
     /// Writes into the status of a maintenance that its pass took too long or lacked a permission.
     ///
-    /// The function removes the observed generation from the status, so that no pass skips the maintenance because its
-    /// node is ready to drain. So the next pass that can observe the cluster replaces the message, even if the operator
-    /// has restarted meanwhile.
+    /// The function also removes the observed generation from the status. Without an observed generation, no pass skips
+    /// the maintenance, even if its node is ready to drain. So the next pass that can observe the cluster replaces the
+    /// message, even after a restart of the operator.
     async fn report(&self, name: &str, message: String) {
         let write = async {
             let Some(current) = self.cluster.get_maintenance(name).await? else { return Ok(()) };
@@ -363,8 +365,8 @@ impl MaintenanceController {
 
     /// Returns a stream whose items trigger a pass of every maintenance.
     ///
-    /// The stream yields an item after the operator reports a change, and after a maintenance ends. The stream pauses
-    /// shortly before each item, so that one item covers several changes that follow each other.
+    /// The stream yields an item after the operator reports a change, and after a maintenance ends. Before each item,
+    /// the stream waits for a short time, so that one item covers several changes in quick succession.
     fn triggers(&self) -> impl Stream<Item = ()> + Send + 'static + use<> {
         let (trigger, pause) = (Arc::clone(&self.trigger), self.short_delay());
         futures::stream::unfold((trigger, self.operator.changes()), move |(trigger, mut changes)| async move {

@@ -88,7 +88,8 @@ pub(crate) enum Action {
 
 /// The delay until the next pass of a maintenance that waits.
 ///
-/// The delay is necessary because no watch reports some changes, such as a change in Nova.
+/// The delay is necessary because the maintenance may wait for a change that no watch reports, such as a change in
+/// Nova.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum RequeueDelay {
     /// The next pass starts in two seconds or less, because a migration is in progress.
@@ -104,7 +105,7 @@ pub(crate) struct Decision {
     pub action: Option<Action>,
     /// The delay until the next pass, if the maintenance waits for a change that no watch reports.
     pub requeue: Option<RequeueDelay>,
-    /// The time at which the next pass must start; `None` if there is no such time.
+    /// The time at which the next pass must start at the latest; `None` if the next pass may wait for a change.
     ///
     /// At this time, the window of the maintenance begins or ends, or the next query of Nova is due.
     pub requeue_at: Option<Timestamp>,
@@ -155,10 +156,10 @@ impl Snapshot<'_> {
         self.is_settled() && !self.is_known_compute()
     }
 
-    /// Returns the time at which to query Nova next; `None` if the pass must query Nova now.
+    /// Returns the time at which the controller must query Nova next; `None` if the current pass may query Nova.
     ///
-    /// While the node is ready to drain, the controller queries Nova once a minute. Before that, each pass queries
-    /// Nova.
+    /// While the node is ready to drain, the controller queries Nova once a minute. While the node is not ready to
+    /// drain, each pass may query Nova.
     pub(crate) fn next_nova_check(&self) -> Option<Timestamp> {
         let last_check: Timestamp = self.status.instances.as_ref()?.checked.as_ref()?.parse().ok()?;
         let until = last_check.checked_add(READY_CHECK_INTERVAL).ok()?;
@@ -178,14 +179,15 @@ impl Snapshot<'_> {
         !self.is_returning() || self.started
     }
 
-    /// Whether Nova has reported a compute service for the node in an earlier pass, even if Nova is unreachable now.
+    /// Whether Nova reported a compute service for the node in an earlier pass. The status of the maintenance contains
+    /// this information, so it is available even while Nova is unreachable.
     pub(crate) fn is_known_compute(&self) -> bool {
         self.status.compute.is_some() || self.status.instances.is_some()
     }
 
-    /// Whether the maintenance has started, or is allowed to start. The check does not use data from Nova.
+    /// Whether the maintenance has started, or is allowed to start.
     ///
-    /// While the maintenance is not allowed to start, the controller does not query Nova.
+    /// The controller calls this function before it queries Nova, and queries Nova only if the result is `true`.
     pub(crate) fn may_start(&self) -> bool {
         !matches!(turn::check_turn(self), StepResult::Wait(..))
     }
@@ -224,8 +226,8 @@ impl Snapshot<'_> {
 
     /// Whether this maintenance may have disabled the compute service, even if its status does not say so.
     fn may_have_disabled(&self) -> bool {
-        // The controller writes the status of a maintenance before the finalizer. So if the resource has the finalizer
-        // but no steps, its status was lost.
+        // The controller writes the status of a maintenance before it adds the finalizer. So if the resource has the
+        // finalizer, but its status contains no steps, the status was lost.
         let lost = self.started && self.status.steps.is_empty();
         self.status.compute.is_some() || self.was_started(MaintenanceStep::DisableCompute) || lost
     }

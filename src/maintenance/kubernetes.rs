@@ -24,7 +24,7 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    /// Creates a client that sends its requests through `client`.
+    /// Creates a `Cluster` that sends its requests through kube's `client`.
     pub(crate) fn new(client: Client) -> Self {
         Self { client }
     }
@@ -34,7 +34,8 @@ impl Cluster {
         Api::all(self.client.clone())
     }
 
-    /// Returns the [`Api`] for lists and watches of NodeMaintenance resources, even if osdpl can't parse some of them.
+    /// Returns the [`Api`] for lists and watches of NodeMaintenance resources. They succeed even if osdpl can't parse
+    /// some of the resources.
     pub(crate) fn stored_maintenances(&self) -> Api<Stored<NodeMaintenance>> {
         Api::all(self.client.clone())
     }
@@ -51,7 +52,7 @@ impl Cluster {
         self.maintenances().get_opt(name).await.with_context(|| format!("reading NodeMaintenance {name}"))
     }
 
-    /// Adds osdpl's finalizer to a maintenance if `present` is true, else removes it.
+    /// Adds osdpl's finalizer to a maintenance if `present` is true, else removes the finalizer.
     ///
     /// Fails if someone has changed the resource since osdpl read it.
     pub(crate) async fn set_finalizer(&self, maintenance: &NodeMaintenance, present: bool) -> Result<(), Error> {
@@ -84,7 +85,7 @@ impl Cluster {
     /// status.
     ///
     /// Fails if someone has changed the resource since osdpl read it. So an operator that has lost its Lease can't
-    /// overwrite the status of its successor.
+    /// overwrite the status that the new holder of the Lease has written.
     pub(crate) async fn publish_status(
         &self,
         maintenance: NodeMaintenance,
@@ -123,7 +124,7 @@ impl Cluster {
         api.patch_metadata(&name, &merge_params(), &patch).await.map(drop).with_context(what)
     }
 
-    /// Lists the pods on a node, in the namespaces in `scope`.
+    /// Lists those pods on a node whose namespace is in `scope`.
     pub(crate) async fn list_pods_on(&self, node: &str, scope: &Scope) -> Result<Vec<Pod>, Error> {
         let params = ListParams::default().fields(&format!("spec.nodeName={node}"));
         self.list(scope, &params, || format!("listing the pods on {node}")).await

@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! controller   observes the node, Nova and Neutron; executes the action of each decision
-//! decide       the next action and the status, from the observed state; pure
-//! kubernetes   requests to the API server
-//! objects      the objects that the requests return
-//! openstack    requests to Keystone, Nova and Neutron
+//! decide       decides the next action and the status from the observed state; does no I/O
+//! kubernetes   sends requests to the API server
+//! objects      the Kubernetes objects that the API server returns
+//! openstack    sends requests to Keystone, Nova and Neutron
 //! ```
 //!
 //! The controller uses the operator only through the trait [`Operator`].
@@ -39,7 +39,7 @@ pub trait Operator: Send + Sync {
     /// Returns the cloud's settings for maintenance; `None` until the operator has read the OpenStackDeployment.
     fn setting(&self) -> Option<Arc<CloudSettings>>;
 
-    /// Returns a stream with an item for each change of workloads, pods, nodes or the settings.
+    /// Returns a stream with an item for each change of workloads, pods, nodes or the cloud's settings for maintenance.
     fn changes(&self) -> BoxStream<'static, ()>;
 
     /// Returns the nodes of the cluster by name; `None` if the operator lacks the permission to list nodes.

@@ -12,8 +12,8 @@ use osdpl_core::endpoint::{ProbeResponse, Token, Url};
 use osdpl_core::openstack::{Access, Api, Call, Error, HttpMethod, error_message, neutron, nova, token_expiry};
 use tokio::sync::Mutex;
 
-/// How long before its expiry the client replaces a token, so that the token of a request stays valid until the
-/// response arrives.
+/// How long before a token expires the client replaces the token. So a token that the client sends stays valid until
+/// the response arrives.
 const RENEW_BEFORE: Duration = Duration::from_mins(2);
 
 /// How long the client uses a token if Keystone's response does not say when the token expires.
@@ -68,8 +68,8 @@ impl OpenStackClient {
         let url = access.url(call.api).ok_or(Error::Absent(call.api))?;
         let token = self.token(access, call.api).await?;
         match self.send(url, call, &headers(call.api, &token)).await {
-            // Keystone may have revoked the token, or Nova may have been upgraded since osdpl logged in and checked
-            // Nova's version. Log in again, which repeats the check, and try once more.
+            // Keystone may have revoked the token, or someone may have upgraded Nova since osdpl checked Nova's
+            // version. Log in again, which also repeats the check of the version, and send the request once more.
             Err(Error::Refused { code: UNAUTHORIZED | NOT_ACCEPTABLE, .. }) => {
                 self.drop_session(&token).await;
                 let token = self.token(access, call.api).await?;
@@ -122,9 +122,9 @@ impl OpenStackClient {
 
     /// Deletes a host from Neutron and Nova; returns the number of Neutron agents that the host had.
     ///
-    /// `id` is the id of the host's nova-compute service. The function deletes this service last. So if a deletion
-    /// fails, the next query still finds the host. Nova refuses to delete the service while the host has instances. The
-    /// function ignores objects that do not exist.
+    /// `id` is the id of the host's nova-compute service. The function deletes this service last: if another deletion
+    /// fails, Nova still lists the host, so the caller can retry. Nova refuses to delete the service while the host has
+    /// instances. If an object does not exist, the function continues.
     ///
     /// # Errors
     /// See [`OpenStackClient::call`].
@@ -201,8 +201,8 @@ impl OpenStackClient {
                 call.read(&body).map_err(|why| Error::InvalidResponse { what, why })
             }
             ProbeResponse::Status { code, text, body, .. } => {
-                // Remove the token from the body, which becomes part of an error message: a proxy may repeat the
-                // request headers in its response.
+                // A proxy may repeat the request headers in the body of its response, and the body becomes part of an
+                // error message. So replace the token in the body.
                 let secrets = headers.iter().filter(|(name, _)| *name == TOKEN_HEADER).map(|(_, secret)| secret);
                 let body_text = String::from_utf8_lossy(&body).into_owned();
                 let redacted = secrets.fold(body_text, |text, secret| text.replace(secret, "***"));

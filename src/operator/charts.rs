@@ -6,14 +6,14 @@
 //!     folder: find the chart, pack a directory like `helm package`     folder, directory, ignore
 //!     repository: cached and verified, else pulled by helm             pull (interface), cache
 //!     check each file, as archives are not trusted                     archive, contents, problem
-//!     compare the digest with the lock, else with the first pull       digest, lock
+//!     compare the digest with lock.yaml, else with the first pull      digest, lock
 //! ```
 //!
-//! helm never installs the original archive. The store reads the original, checks its content, computes the digest of
-//! the content, and writes the content to a new archive for helm. So helm unpacks exactly the content that osdpl has
-//! checked, even if helm and osdpl read tar or gzip differently, or if the original changes after the check. If the
-//! store cannot provide a chart, it returns one [`Error`]. The operator reports the error's reason in the condition of
-//! the chart's release.
+//! helm never installs the original from the folder or the repository. The store reads the original, checks its
+//! content, computes the digest of the content, and writes the content to a new archive for helm. So helm unpacks
+//! exactly the content that osdpl has checked, even if helm and osdpl read tar or gzip differently, or if the original
+//! changes after the check. If the store cannot provide a chart, it returns one [`Error`]. The operator reports the
+//! error's reason in the condition of the chart's release.
 
 #![allow(clippy::disallowed_methods, reason = "the only module that reads and writes chart files")]
 

@@ -1,10 +1,10 @@
-//! Sends the operator's requests to the API server: all writes, and all reads outside of `tasks`. helm sends its own
-//! requests.
+//! Sends the operator's requests to the API server: all writes, and all reads except those of the module `tasks`. helm
+//! sends its own requests.
 //!
 //! ```text
-//! Reader         reads: what a plan requests to read once, helm's release records
+//! Reader         reads: objects that a plan requests to read once, helm's release records
 //! Cluster        writes: the resource and its status, osdpl's objects, release records, CRDs, nodes, Rook's objects
-//! ObjectWatches  watches on the objects that a spec names, on osdpl's own objects, namespaces and Rook
+//! ObjectWatches  watches: the objects that a spec names, osdpl's own objects, namespaces, Rook's objects
 //! ```
 
 mod additions;
@@ -65,8 +65,8 @@ impl Reader {
 
     /// Returns a reader that sends no requests to namespaces that are missing or being deleted.
     ///
-    /// Together with a namespace, Kubernetes deletes the operator's `RoleBinding`s in the namespace, so requests would
-    /// fail. A reader with rights in the whole cluster stays unchanged.
+    /// Kubernetes deletes a namespace together with the operator's `RoleBinding`s in it, so requests would fail. A
+    /// reader with rights in the whole cluster needs no `RoleBinding`s, so it keeps its scope.
     pub(crate) fn limited_to(&self, namespaces: &Namespaces) -> Self {
         let scope = self.scope.filtered(|name| namespaces.is_usable(name));
         Self { client: self.client.clone(), scope }
@@ -101,8 +101,8 @@ impl std::ops::Deref for Cluster {
 }
 
 impl Cluster {
-    /// Creates a client that reads and writes. The new client also uses `client` for evictions, unless
-    /// [`Self::with_eviction_client`] sets another Kubernetes client.
+    /// Creates a `Cluster` that sends its requests through kube's `client`. It also sends evictions through `client`,
+    /// unless [`Self::with_eviction_client`] sets another Kubernetes client for evictions.
     pub fn new(client: kube::Client) -> Self {
         let reporter = Reporter { controller: MANAGER.into(), instance: std::env::var("POD_NAME").ok() };
         let (recorder, eviction_client) = (Recorder::new(client.clone(), reporter), client.clone());
@@ -125,7 +125,7 @@ impl Cluster {
         self
     }
 
-    /// Returns the part of the client that only reads.
+    /// Returns the [`Reader`], which only reads.
     pub(crate) fn reader(&self) -> &Reader {
         &self.reader
     }

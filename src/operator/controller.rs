@@ -9,8 +9,8 @@
 //! preview        makes the plan for `osdpl plan`       maintenance  the settings for NodeMaintenance resources
 //! ```
 //!
-//! A pass never waits for helm. The end of a helm process and changes of release records, workloads, Secrets, nodes and
-//! the resource trigger the next pass.
+//! A pass never waits for helm. The next pass starts when a helm process ends, or when a release record, a workload, a
+//! Secret, a node or the resource changes.
 
 mod apply;
 mod catalog;
@@ -94,8 +94,8 @@ pub struct Context {
     /// The controller of `NodeMaintenance` resources uses these settings. After a restart, that controller waits until
     /// the first plan has set this field.
     setting: tokio::sync::watch::Sender<Option<Arc<CloudSettings>>>,
-    /// The resources whose last pass failed, each with the time of the first failed pass in the current series. The
-    /// status reports a failure only if the series lasts. A restart of the operator begins a new series.
+    /// The resources whose last pass failed, each with the time since which all its passes have failed. The status
+    /// reports a failure only if passes have failed for some seconds. A restart of the operator loses these times.
     pass_failures: std::sync::Mutex<pass_failures::PassFailures>,
     /// The UIDs of resources whose finalizer this process has removed. osdpl ignores these resources, even if the watch
     /// still lists them with the finalizer.
@@ -124,12 +124,12 @@ pub struct Parts {
     pub metrics: Metrics,
     /// The secret texts that the operator found in the cluster when it started.
     pub secrets: BTreeSet<String>,
-    /// How long a pass may take before the operator stops it. A pass waits only for the API server.
+    /// How long a pass may take before the operator stops it. Only a slow API server makes a pass take so long.
     pub pass_timeout: Duration,
 }
 
 impl Context {
-    /// Creates a context, and starts watches that notify `trigger` when an object changes that a pass reads.
+    /// Creates a context, and starts watches on the objects that passes read. The watches notify `trigger` of changes.
     pub fn new(parts: Parts, trigger: &Arc<Notify>) -> Self {
         let Parts { cluster, catalog, tasks, runner, leadership, charts, scrubber, metrics, secrets, pass_timeout } =
             parts;
@@ -179,7 +179,7 @@ pub async fn run(context: Arc<Context>, trigger: Arc<Notify>, stop: Cancellation
     run_controller(passes, "a reconcile pass failed", &store, || metrics.set_ready(), &stop).await;
 }
 
-/// Waits until this process is the active operator, and has observed the cluster and the stored secrets.
+/// Waits until this process is the active operator, and has read the state of the cluster and the stored secrets.
 async fn become_active(context: &Context) {
     let was_active = context.leadership.is_active();
     context.tasks.ready().await;
@@ -209,7 +209,7 @@ fn requeue_after_error(_: Arc<Stored<OpenStackDeployment>>, _: &Error, context: 
 /// time. The status reports all other problems.
 async fn reconcile(stored: Arc<Stored<OpenStackDeployment>>, context: Arc<Context>) -> Result<Action, Error> {
     let Some(deployment) = stored.content() else { return Ok(Action::await_change()) };
-    // Wait for the lock without a timeout, because the pass that holds the lock has a timeout of its own.
+    // Wait for the lock without a timeout: the pass that holds the lock has its own timeout, and then releases it.
     let mut memory = context.memory.lock().await;
     // A pass that the timeout stops loses nothing: the next pass plans the remaining actions again.
     let pass = tokio::time::timeout(context.pass_timeout, Box::pin(pass(deployment, &context, &mut memory)));

@@ -6,17 +6,17 @@
 //! The rules are those of client-go (`tools/leaderelection`): the holder renews the Lease every 2 s. A standby measures
 //! by its own monotonic clock how long the Lease has not changed, and never compares clocks of two machines. Each write
 //! names the resourceVersion of the Lease that it replaces. A clean shutdown releases the Lease after helm has ended.
-//! osdpl uses client-go's default times, and adds two times for helm:
+//! All times are client-go's defaults, except the 13 s and 17 s in this table, which osdpl adds because of helm:
 //!
 //! | time since the last renewal | event |
 //! |---|---|
 //! | 10 s ([`RENEW_DEADLINE`]) | the holder writes nothing more and ends; its helm processes get SIGTERM |
-//! | 13 s (plus [`guard::GRACE`](crate::helm::guard)) | the guard kills helm, even if the holder is frozen |
+//! | 13 s (10 s + [`guard::GRACE`](crate::helm::guard)) | the guard kills helm, even if the holder is frozen |
 //! | 15 s ([`DURATION`]) | a standby takes the Lease |
-//! | 17 s (plus [`TAKEOVER_GRACE`](decide)) | the new holder starts its first pass |
+//! | 17 s (15 s + [`TAKEOVER_GRACE`](decide)) | the new holder starts its first pass |
 //!
-//! A standby takes the Lease at once if it can see that the holder's process has ended. It can see this only if the
-//! holder ran on the same machine, or in an earlier container of the same pod.
+//! If a standby can see that the holder's process has ended, the standby takes the Lease at once. A standby can see
+//! this only if the holder ran on the same machine, or in an earlier container of the same pod.
 //!
 //! # What the Lease can't prevent
 //!
@@ -26,7 +26,7 @@
 //! If a whole machine is frozen, its guard and helm are frozen, too. When the machine continues, each helm process may
 //! send a last request before the guard kills it. The operator may also send a request if it checked the Lease just
 //! before the freeze. If a virtual machine was paused, its clocks were paused, too, and the operator notices the loss
-//! only with its next renewal.
+//! of the Lease only with its next renewal.
 //!
 //! Optimistic concurrency limits the effect of such requests: osdpl writes the status, the finalizer, annotations and
 //! release records with their resourceVersion, and deletes pods and leftovers by their uid.
@@ -61,20 +61,21 @@ use decide::{Seen, Step, next_step};
 /// The name of the Lease.
 pub const NAME: &str = "osdpl";
 
-/// How long the Lease is valid after its last renewal. Then a standby may take it.
+/// How long the Lease is valid after its last renewal. After this time, a standby may take the Lease.
 const DURATION: Duration = Duration::from_secs(15);
 
 /// How long the holder tries to renew the Lease before it gives up and ends.
 const RENEW_DEADLINE: Duration = Duration::from_secs(10);
 
-/// The time between the beginnings of two renewals, and the delay between two checks of a standby.
+/// The time between the beginnings of two renewals, and the delay until a standby reads the Lease again.
 const RETRY_PERIOD: Duration = Duration::from_secs(2);
 
 /// The timeout of a request for the Lease. After a failed request, the holder still has time for a second one before
 /// [`RENEW_DEADLINE`].
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The delay between two checks whether a holder on this machine has ended. The check sends no request.
+/// The delay between two checks whether the holder's process has ended, if the process ran on this machine. A check
+/// sends no request to the API server.
 const LOCAL_RECHECK: Duration = Duration::from_millis(250);
 
 /// Whether this process is the active operator. Clones share their state.
@@ -116,7 +117,7 @@ impl Leadership {
 /// Why this process is not the active operator any more.
 #[derive(Debug, thiserror::Error)]
 pub enum Lost {
-    /// The holder could not renew the Lease in time.
+    /// This process could not renew the Lease in time.
     #[error(
         "the operator could not renew its Lease for {limit} s: {0}; it ends, so that another operator can take over; \
          check the connection to the API server", limit = RENEW_DEADLINE.as_secs()
@@ -125,7 +126,7 @@ pub enum Lost {
     /// Another process holds the Lease.
     #[error("{0} has taken the Lease from this operator, which was frozen or disconnected; this operator ends")]
     Taken(String),
-    /// Another operator is active in another namespace. The text names its process and the namespace.
+    /// Another operator is active in another namespace. The field names the process and the namespace of that operator.
     #[error(
         "another operator is active: {0}; this operator ends, because two operators would change the same cloud; stop \
          the other one, or start this one with the same --namespace"
@@ -142,7 +143,7 @@ pub struct Elector {
     /// The namespace of the Lease.
     namespace: String,
     instance: Instance,
-    /// The identity of this process in the Lease: the name of its pod, if it has one, and its instance.
+    /// The text by which the Lease identifies this process: `<name of the pod>_<instance>` in a pod, else `<instance>`.
     identity: String,
     leadership: Leadership,
     lease: Option<Lease>,
@@ -158,8 +159,9 @@ impl Elector {
         Self { api, namespace, instance, identity, leadership, lease: None, seen: None }
     }
 
-    /// Reads the Lease before the election starts. The elector's own client does not retry a failed request; `client`
-    /// does.
+    /// Reads the Lease before the election starts.
+    ///
+    /// The elector's own client does not retry a failed request. So this request goes through `client`, which retries.
     ///
     /// # Errors
     /// Returns an error if a request to the API server fails.
@@ -220,8 +222,9 @@ impl Elector {
         }
     }
 
-    /// Takes the Lease as soon as it is free, and then waits for the grace period. Returns the time at which this
-    /// process sent the request that took the Lease.
+    /// Takes the Lease as soon as it is free, and then waits for the time that [`Step::Take`] contains.
+    ///
+    /// Returns the time at which this process sent the request that took the Lease.
     async fn acquire(&mut self) -> Instant {
         let (mut reported_holder, mut reported_error) = (None, String::new());
         loop {
@@ -245,7 +248,9 @@ impl Elector {
         }
     }
 
-    /// Reads the Lease, and takes it or waits until the next attempt.
+    /// Reads the Lease, and takes it if it is free. If another process holds the Lease, waits until the next attempt.
+    ///
+    /// Returns the time of the request that took the Lease; `None` if this process has not taken the Lease.
     async fn try_acquire(&mut self) -> Result<Option<Instant>, Failure> {
         request(self.read()).await?;
         match next_step(self.seen.as_ref(), &self.identity, self.holder_state(), Instant::now()) {
@@ -390,13 +395,13 @@ impl Elector {
     }
 }
 
-/// Returns the instances that hold a Lease named [`NAME`] in any namespace.
+/// Returns the identity ([`Instance`]) of each process that holds a Lease named [`NAME`], in any namespace.
 pub(crate) async fn holders(client: &Client) -> Result<BTreeSet<String>, kube::Error> {
     let held = elsewhere::held(client).await?;
     Ok(held.values().filter_map(|lease| Some(instance_of(lease.holder_identity.as_ref()?).to_owned())).collect_set())
 }
 
-/// Returns the instance in a holder's identity, which is `<instance>` or `<name of the pod>_<instance>`.
+/// Returns the [`Instance`] in the text of a Lease's holder: `<instance>` or `<name of the pod>_<instance>`.
 fn instance_of(holder: &str) -> &str {
     holder.rsplit_once('_').map_or(holder, |(_, instance)| instance)
 }
@@ -404,7 +409,7 @@ fn instance_of(holder: &str) -> &str {
 /// Why a request for the Lease failed.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
-    /// Someone else has changed, created or deleted the Lease.
+    /// Someone else has changed, created or deleted the Lease since this process last read or wrote it.
     #[error("the Lease has changed")]
     Conflict,
     #[error("the Lease's namespace does not exist; create it, or set the operator's namespace with --namespace")]

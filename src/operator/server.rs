@@ -32,8 +32,8 @@ pub(crate) async fn serve(mut listener: impl Listener, router: Router, stop: Can
         let stream = tokio::select! {
             () = stop.cancelled() => break,
             Some(ended) = connections.join_next() => {
-                // If the task of a connection panicked, it returned no number. Then the connection's entry stays in
-                // `open` until it is the oldest entry.
+                // If the task of a connection panicked, it did not return the number of its connection. So the entry of
+                // the connection stays in `open` until it is the oldest entry.
                 ended.ok().and_then(|number| open.remove(&number));
                 continue;
             }
@@ -112,7 +112,7 @@ mod tests {
         }
         assert_eq!(response(idle.remove(0)).await, "", "the server closes the oldest idle connection");
         finish.send(()).unwrap();
-        assert!(response(busy).await.ends_with("done"), "an older connection must stay open until its request ends");
+        assert!(response(busy).await.ends_with("done"), "must complete a request before closing its connection");
         let mut later = connect().await;
         later.write_all(REQUEST).await.unwrap();
         starts.recv().await.unwrap().send(()).unwrap();

@@ -1,14 +1,14 @@
 //! Background tasks that run concurrently with the reconcile loop.
 //!
 //! Each task watches one aspect of the cluster, keeps only the data that passes use, and triggers a pass when this data
-//! changes. A pass gets the data from [`Tasks::observe`] and so never waits for the API server.
+//! changes. A pass gets the data from [`Tasks::observe`], without a request to the API server.
 //!
 //! ```text
 //! releases     the metadata of helm's release records, and the bodies of records that have changed
 //! health       workloads, Jobs and pods that are not ready, with their Services, claims and StorageClasses
 //! drift        changes that others made to the objects of releases
 //! endpoints    responses of the services' APIs
-//! hosts        new Nova hosts, and Nova hosts without a node; deletes hosts after `apply` has allowed it
+//! hosts        new Nova hosts, and Nova hosts without a node; deletes hosts after `apply` has allowed the deletion
 //! instances    whether Nova has instances, while a cloud is being deleted
 //! rollouts     the pods of DaemonSets during a rollout
 //! observation  the results of all tasks
@@ -67,10 +67,10 @@ const RESTART: Duration = Duration::from_secs(2);
 /// period begins then.
 pub const NODE_GRACE: Duration = Duration::from_secs(40);
 
-/// A function that returns whether the operator process with this identity may still run helm.
+/// A function that returns whether an operator process may still run helm. Its argument is the identity of the process.
 ///
-/// While the process may run helm, osdpl does not unlock the pending release records of the process. The tasks call the
-/// function from async code, so the function must not block for long.
+/// While the process may still run helm, osdpl does not unlock the pending release records that the process made. The
+/// tasks call the function from async code, so the function must not block for long.
 pub type LivenessCheck = Arc<dyn Fn(&str) -> Liveness + Send + Sync>;
 
 /// The settings with which the tasks start.
@@ -93,7 +93,7 @@ pub struct Options {
     /// The settings of the HTTP client with which osdpl asks Nova for instances while a cloud is being deleted; `None`
     /// disables these queries.
     pub nova: Option<HttpConfig>,
-    /// The changes that others may make to the objects of releases; `None` disables the drift watch.
+    /// The changes to the objects of releases that osdpl does not report as drift; `None` disables the watch for drift.
     pub tolerated_changes: Option<Arc<ToleratedChanges>>,
 }
 
@@ -216,16 +216,15 @@ impl Tasks {
         replace(&self.drift_scope, Some(releases));
     }
 
-    /// Replaces the set of APIs that the endpoints task probes. The task probes new and changed targets immediately.
+    /// Replaces the set of APIs that the endpoints task probes. The task probes new and changed APIs immediately.
     pub(crate) fn set_probe_targets(&self, targets: BTreeMap<ReleaseKey, Target>) {
         replace(&self.probe_targets, targets);
     }
 
     /// Replaces the query with which the hosts task asks Nova for its hosts; `None` stops the queries.
     ///
-    /// The task deletes the hosts of the nodes in `removed_nodes`, a field of the query. It may delete the hosts of a
-    /// node only after a call of [`Tasks::forget_hosts`] for the node. So this function removes all other nodes from
-    /// `removed_nodes`.
+    /// The task deletes the hosts of all nodes in the query's field `removed_nodes`. It may do so only for nodes for
+    /// which [`Tasks::forget_hosts`] was called. So this function removes all other nodes from the field.
     pub(crate) fn set_host_query(&self, query: Option<HostQuery>) {
         let forgotten = self.host_query.borrow().as_ref().map(|current| current.removed_nodes.clone());
         let query = query.map(|query| {
@@ -242,8 +241,8 @@ impl Tasks {
 
     /// Allows the hosts task to delete the hosts of `nodes` from Nova and Neutron.
     ///
-    /// The task retries as long as the query contains the nodes in `removed_nodes`. The next value of
-    /// [`Observation::hosts`] contains the result.
+    /// If a deletion fails, the task retries it as long as the query's field `removed_nodes` contains the node. The
+    /// next value of [`Observation::hosts`] contains the result of the deletions.
     pub(crate) fn forget_hosts(&self, nodes: &[String]) {
         let query = self.host_query.borrow().clone();
         let removed_nodes = nodes.iter().cloned().collect_set();

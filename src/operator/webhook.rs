@@ -3,8 +3,8 @@
 //! The webhook serves HTTPS with a certificate and key in two files. When the files change, the webhook reads them
 //! again: cert-manager writes a renewed certificate to the same files.
 //!
-//! Anyone who reaches the port can send requests, so the webhook limits their size, their number and their time, and
-//! the number of connections.
+//! Anyone who reaches the port can send requests. So the webhook limits the size, the number and the duration of
+//! requests, and the number of connections.
 
 mod listener;
 mod worker;
@@ -53,13 +53,13 @@ pub struct CertificateFiles {
 
 /// How long the webhook waits for the catalogue with its additions when it reviews a resource.
 ///
-/// The API server waits `webhook.timeoutSeconds` (a value of the operator's chart) for the webhook. The webhook waits
-/// for at most `CATALOGUE_TIMEOUT` plus [`OBSERVATION_TIMEOUT`], so this sum must be less than that value.
+/// The API server waits `webhook.timeoutSeconds` (a value of the operator's chart) for the webhook. This value must be
+/// more than `CATALOGUE_TIMEOUT` plus [`OBSERVATION_TIMEOUT`], the longest time for which the webhook waits.
 const CATALOGUE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// How long the webhook works on a request, including the time to read the request.
 ///
-/// The API server waits `webhook.timeoutSeconds` for the webhook, so this time must be less.
+/// This time must be less than `webhook.timeoutSeconds`, which limits how long the API server waits for the webhook.
 const REQUEST_TIMEOUT: Duration = Duration::from_millis(4500);
 
 /// The maximum size of a request in bytes.
@@ -77,8 +77,8 @@ const NO_RESULT: &str = "the operator could not validate the resource in time; t
 pub type CatalogOf =
     Arc<dyn Fn(String, OpenStackDeploymentSpec) -> BoxFuture<'static, CatalogWithFindings> + Send + Sync>;
 
-/// How long the webhook waits for the properties of the cluster when it reviews a resource. After this time, it skips
-/// the checks that need these properties.
+/// How long the webhook waits for the properties of the cluster when it reviews a resource. After this time, the
+/// webhook skips the checks that need these properties.
 const OBSERVATION_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A function that returns the properties of the cluster that the webhook needs to check a spec.
@@ -128,7 +128,7 @@ pub fn serve(
     Ok(server::serve(listener, router, stop))
 }
 
-/// Limits the size, the number and the time of requests.
+/// Limits the size, the number and the duration of requests.
 fn limited(router: Router, timeout: Duration) -> Router {
     let limits = (Arc::new(Semaphore::new(MAX_REQUESTS)), timeout);
     router.layer(DefaultBodyLimit::max(MAX_BODY)).layer(from_fn_with_state(limits, limit))
@@ -170,8 +170,8 @@ impl Reviewer {
         let text = |field: &str| review["request"][field].as_str().unwrap_or_default().to_owned();
         let namespace = text("namespace");
         let owner = owner_label(&namespace, &text("name"));
-        // If the review has no spec to check, use the catalogue without additions, because the response does not depend
-        // on additions.
+        // If the review has no spec to check, the response does not depend on the additions to the catalogue. So use
+        // the catalogue without additions.
         let shared = Arc::clone(&review);
         let spec = self.worker.run(move || spec_to_check(&shared)).await.ok_or(NO_RESULT)?;
         let catalog = catalog_of(namespace, spec.clone().unwrap_or_default());
@@ -256,8 +256,8 @@ mod tests {
         Reviewer { known, schemas: Arc::new(schemas), worker: Worker::start(1).unwrap() }
     }
 
-    /// Returns why a test's resource may not be deleted. The cloud `full` has instances; the Nova of `silent` never
-    /// responds, so the function does not return.
+    /// Returns why the resource of a test may not be deleted. The cloud `full` has instances. For the cloud `silent`,
+    /// the function never returns, as if Nova did not respond.
     async fn obstacle(deployment: OpenStackDeployment) -> Option<String> {
         match deployment.metadata.name.as_deref() {
             Some("full") => Some("Nova has instances".into()),

@@ -24,8 +24,10 @@ fn to_text(value: &impl serde::Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 
-/// A SHA-256 digest of several texts. The digest includes the length of each text, so that the digests of `ab`, `c` and
-/// of `a`, `bc` differ.
+/// A SHA-256 digest of several texts.
+///
+/// The digest includes the length of each text. So the digest of the texts `ab` and `c` differs from the digest of the
+/// texts `a` and `bc`.
 #[derive(Clone, Debug, Default)]
 pub struct Digest(Sha256);
 
@@ -36,7 +38,7 @@ impl Digest {
         self.0.update(part);
     }
 
-    /// Returns the digest of all texts as 63 hexadecimal digits, because a label value has at most 63 characters.
+    /// Returns the first 63 of the digest's 64 hexadecimal digits, because a label value has at most 63 characters.
     pub fn finish(self) -> String {
         let mut text = String::with_capacity(63);
         text.extend(hexadecimal(&self.0.finalize()).take(63));
@@ -55,7 +57,7 @@ pub fn sha256(text: &str) -> String {
     "sha256:".chars().chain(hexadecimal(&Sha256::digest(text))).collect()
 }
 
-/// Returns the [`Digest`] of several texts.
+/// Returns the [`Digest`] of several texts as 63 hexadecimal digits.
 pub fn digest<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
     let mut digest = Digest::default();
     parts.into_iter().for_each(|part| digest.add(part));

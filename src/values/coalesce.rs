@@ -1,4 +1,4 @@
-//! Computes the final values of a chart's templates as helm does: merges the given values over the chart's defaults.
+//! Computes the values with which helm renders a chart: merges the given values over the chart's defaults.
 
 use serde_json::{Number, Value};
 

@@ -1,13 +1,15 @@
 //! Compiles and evaluates the CEL expressions in the YAML of the catalogue.
 //!
-//! A scalar that is only `${expression}` takes the type of the expression. With text around the expression, the result
-//! is a string. Write `$${` for a literal `${`.
+//! A scalar that consists only of `${expression}` takes the type of the expression's result. With text around the
+//! expression, the result is a string. Write `$${` for a literal `${`.
 //!
 //! Pure module (no I/O). Only the files of the catalogue and additions to the catalogue may contain expressions. osdpl
-//! evaluates no `${…}` in the values of a spec, because shell scripts in these values contain `${…}`, too. When osdpl
-//! loads the catalogue, it compiles all expressions in the files of users, so that an invalid expression is an error of
-//! the load, not of a reconcile pass. Tests verify the expressions in built-in files, so osdpl compiles such an
-//! expression only when it first needs the expression.
+//! evaluates no `${…}` in the values of a spec, because shell scripts in these values contain `${…}`, too.
+//!
+//! When osdpl loads the catalogue, it compiles all expressions in the files of users, so that an invalid expression
+//! makes the load fail, and not a later reconcile pass. Tests verify the expressions in built-in files, so osdpl
+//! compiles each of those only when it first needs the expression.
+//!
 //! `src/values/expr/functions.rs` lists the functions that CEL itself does not have.
 
 mod budget;
@@ -42,7 +44,7 @@ use serde_json::Value;
 /// A CEL expression, compiled when it is first needed.
 pub struct Expression {
     source: Box<str>,
-    /// The compiled expression, on the heap to save memory, because osdpl never compiles most expressions.
+    /// The compiled expression. The box keeps uncompiled expressions small: osdpl never compiles most expressions.
     compiled: OnceLock<Box<Compiled>>,
 }
 

@@ -12,16 +12,16 @@ use crate::CollectSorted;
 /// Where a layer of values comes from.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Origin {
-    /// A field of a file in the catalogue: `values/services/nova.yaml`, `releases.nova.values`.
+    /// A field of a file in the catalogue, such as `releases.nova.values` in `values/services/nova.yaml`.
     File {
-        /// The path of the file below the catalogue's root.
+        /// The path of the file below the catalogue's root, such as `values/services/nova.yaml`.
         file: String,
-        /// The field of the file that contains the values: `releases.nova.values`.
+        /// The field that contains the values, such as `releases.nova.values`.
         field: String,
     },
-    /// A field of the custom resource: `spec.services.nova.releases.nova.values`.
+    /// A field of the custom resource, such as `spec.services.nova.releases.nova.values`.
     Field(String),
-    /// A key of an object that the custom resource names: `Secret openstack/nova-values, key values.yaml`.
+    /// A key of an object that the custom resource names, such as `Secret openstack/nova-values, key values.yaml`.
     Object(String),
     /// Values that osdpl derived from the spec. Contains a description of what osdpl derived and why.
     Derived(String),
@@ -53,12 +53,12 @@ pub struct Layer {
 }
 
 impl Layer {
-    /// Creates a layer that has no secret paths and removes no paths.
+    /// Creates a layer with these values, without secret paths and without `unset` paths.
     pub fn new(origin: Origin, values: Values) -> Self {
         Self { origin, values, unset: Vec::new(), secret: Vec::new(), plain_text: Vec::new() }
     }
 
-    /// Whether the layer sets no values and removes no paths.
+    /// Whether the layer sets no values and has no `unset` paths.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty() && self.unset.is_empty()
     }
@@ -89,7 +89,7 @@ pub fn merge_layer(values: &mut Values, over: Values, unset: &[(usize, Path)]) {
 /// Returns the paths whose final values osdpl must not show.
 ///
 /// If a value comes from a Secret that the spec names, and a higher layer overrides the value in plain text, osdpl may
-/// show the final value. A path that the catalogue marks as secret stays secret, whichever layer sets it.
+/// show the final value. A path that the catalogue marks as secret stays secret, whichever layer sets the value.
 pub fn secret_paths(layers: &[Layer]) -> Vec<Path> {
     let is_overridden = |(index, own): (usize, &Layer), path: &Path| {
         let is_map = get(&own.values, path).is_some_and(Value::is_object);
@@ -102,8 +102,10 @@ pub fn secret_paths(layers: &[Layer]) -> Vec<Path> {
     all.filter(|(index, layer, path)| !is_overridden((*index, *layer), path)).map(|(_, _, path)| path.clone()).collect()
 }
 
-/// Returns all paths that any layer marks as secret. osdpl uses these paths to hide the values of earlier revisions,
-/// whose layers it does not know.
+/// Returns all paths that any layer marks as secret.
+///
+/// osdpl also hides the values at these paths in earlier revisions of the release, because it does not know the layers
+/// of earlier revisions.
 pub fn marked_paths(layers: &[Layer]) -> Vec<Path> {
     let all: BTreeSet<&Path> = layers.iter().flat_map(|layer| &layer.secret).collect_set();
     all.into_iter().cloned().collect()

@@ -2,7 +2,7 @@
 //!
 //! Merging combines maps, and replaces lists and scalars. It keeps an explicit null, because helm reads such a null as
 //! "remove the chart's default" (`pkg/chart/common/util/coalesce.go`). Layers must be merged one by one, from low to
-//! high: if a key changes its type, another order gives another result.
+//! high: if a key is a map in some layers and a scalar in others, another order gives another result.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests start programs, read files and look at the clock"))]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
@@ -97,7 +97,7 @@ pub fn leaves(values: &Values) -> Vec<(Path, &Value)> {
     leaves_with_key(values, |_| true)
 }
 
-/// Returns the leaves whose own key, the last key of the path, satisfies `has_key`, each with its path, sorted by path.
+/// Returns the leaves whose path ends with a key that satisfies `has_key`, each with its path, sorted by path.
 pub fn leaves_with_key(values: &Values, has_key: impl Fn(&str) -> bool) -> Vec<(Path, &Value)> {
     type Found<'a> = Vec<(Path, &'a Value)>;
     fn walk<'a>(map: &'a Values, above: &mut Vec<&'a str>, has_key: &impl Fn(&str) -> bool, found: &mut Found<'a>) {

@@ -1,13 +1,13 @@
 //! Finds JSON that is nested too deeply to be read.
 
-/// Returns the path of the first field in a JSON text that is nested more than `limit` levels deep; `None` if there is
-/// none.
+/// Returns the path of the first field that is nested more than `limit` levels deep in a JSON text; `None` if there is
+/// no such field.
 ///
-/// If the field is inside a list, returns the path of the outermost such list. The function does not recurse, and does
-/// not fail for a text that is not JSON.
+/// If the field is inside a list, returns the path of the outermost list around the field. The function does not
+/// recurse, and does not fail for a text that is not JSON.
 pub fn json_too_deep(text: &str, limit: usize) -> Option<String> {
     // The keys of the maps and lists whose closing bracket has not come yet; `None` for the root and for the items of a
-    // list. The returned path ends before the first item of a list.
+    // list, which have no key. The returned path ends at the outermost list.
     let mut open: Vec<Option<&str>> = Vec::new();
     let (mut key, mut rest) = (None, text);
     while let Some(at) = rest.find(['"', '{', '[', '}', ']']) {

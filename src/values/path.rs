@@ -47,7 +47,7 @@ impl Path {
         other.0.starts_with(&self.0)
     }
 
-    /// Parses a path in the form in which a person writes it.
+    /// Parses a path such as `conf.nova.DEFAULT.debug` or `labels."a.b/c"`.
     ///
     /// # Errors
     /// Returns an error if a key is empty, or a quote is not closed.

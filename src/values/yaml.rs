@@ -55,7 +55,7 @@ mod tests {
         assert!(!error.to_string().contains("hunter2"), "{error}");
         let block =
             parse::<std::collections::BTreeMap<String, Strict>>("x", "a: |\n  password: hunter2\n").unwrap_err();
-        assert!(!block.to_string().contains("hunter2"), "the error about a text block contains no content: {block}");
+        assert!(!block.to_string().contains("hunter2"), "the error must not show the text block: {block}");
         let null = parse::<Vec<String>>("x", "[~]").unwrap_err();
         assert_eq!(null.message, "expected a string, found null");
         let aliases = format!(

@@ -36,8 +36,8 @@ fn rook_provides_manila_and_gnocchi() {
 }
 
 /// A release may set the strategy `OnDelete` only if the catalogue lists the release for rollouts. With `OnDelete`, a
-/// `DaemonSet` keeps old pods until the operator's rollout replaces them. A chart has one strategy for all its
-/// `DaemonSets`.
+/// `DaemonSet` keeps old pods until the operator's rollout replaces them. In a chart, one value sets the strategy of
+/// all `DaemonSets`.
 #[test]
 fn only_rolled_out_releases_keep_old_pods() {
     let (catalogue, key) =

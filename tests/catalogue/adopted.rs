@@ -56,7 +56,8 @@ fn recorded(catalog: &Catalog, desired: &Desired) -> Vec<InstalledRelease> {
     found.collect()
 }
 
-/// Returns the declaration of a Ceph, from the keys and monitors of [`example`], if the releases use a Ceph.
+/// Returns a declaration of the Ceph that the releases use, with the keys and monitors of [`example`]; `None` if the
+/// releases use no Ceph.
 fn storage(known: &IdentifiedReleases<'_>) -> Option<CephDeclaration> {
     let uses = find_ceph_uses(known)?;
     let ceph = example();
@@ -74,8 +75,8 @@ fn storage(known: &IdentifiedReleases<'_>) -> Option<CephDeclaration> {
 fn described(catalog: &Catalog, found: &[InstalledRelease], spec: &Value) -> Description {
     let known = identify_releases(found, catalog);
     assert!(known.unknown.is_empty(), "{:?}", known.unknown);
-    // Declare a Ceph only if the cloud's spec has one. The releases alone do not show it, because the default values of
-    // the charts contain settings for Ceph, too.
+    // Declare a Ceph only if the cloud's spec declares one. The values of the releases do not show whether a cloud uses
+    // Ceph, because the default values of the charts contain settings for Ceph, too.
     let storage = spec["features"]["storage"]["ceph"].is_object().then(|| storage(&known)).flatten();
     let provide_facts = |selection: &Selection| -> Facts { placeholder::facts(catalog, selection) };
     CloudInventory::new(("openstack", "cloud"), &known, catalog, &provide_facts)
@@ -83,7 +84,7 @@ fn described(catalog: &Catalog, found: &[InstalledRelease], spec: &Value) -> Des
         .describe()
 }
 
-/// Returns the paths that the spec of a description overrides, by release. A path that the spec unsets begins with `-`.
+/// Returns the paths that the spec in a description overrides, by release. A path that the spec unsets begins with `-`.
 fn own(description: &Description) -> BTreeMap<String, Vec<String>> {
     let releases = description.spec.services.values().flat_map(|service| &service.releases);
     let paths = releases.map(|(name, own)| {
@@ -102,7 +103,7 @@ fn check(catalog: &Catalog, row: &Row) {
     assert_eq!(
         names(&mut description.wanted.keys()),
         names(&mut desired.releases.keys()),
-        "{cloud}: the described spec must desire exactly the running releases"
+        "{cloud}: the spec from `osdpl adopt` must install exactly the running releases"
     );
     assert_eq!(description.installs, [""; 0], "{cloud}");
     for name in desired.releases.keys() {

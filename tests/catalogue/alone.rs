@@ -62,7 +62,7 @@ fn adds_compute_for_services_with_instances() {
     for service in ["barbican", "designate", "manila", "swift", "keystone"] {
         assert!(
             !resolved(&catalog, &only(service)).releases.contains_key("nova"),
-            "{service} needs no instances, so it must not add nova"
+            "enabling {service} must not add nova, because the service needs no instances"
         );
     }
 }

@@ -1,4 +1,5 @@
-//! Checks dedicated RabbitMQ brokers (`features.messaging.dedicated`), which do not change the shared broker.
+//! Checks the dedicated RabbitMQ brokers of services (`features.messaging.dedicated`). They must not change the values
+//! of the shared broker.
 
 use serde_json::{Value, json};
 
@@ -21,7 +22,7 @@ fn dedicated_broker_is_used_by_its_service_only() {
     assert_eq!(
         brokers,
         ["rabbitmq", "rabbitmq-nova"],
-        "only services of the cloud must get a broker, and magnum is not one"
+        "nova must get a dedicated broker, but magnum must not, because this cloud has no magnum"
     );
 
     let broker = &desired.releases["rabbitmq-nova"];
@@ -36,7 +37,7 @@ fn dedicated_broker_is_used_by_its_service_only() {
     assert_eq!(
         messaging("neutron", "hosts.default"),
         None,
-        "neutron must use the shared broker, which is the chart's default"
+        "neutron's values must set no broker, because the chart's default is the shared broker"
     );
     assert_eq!(messaging("neutron", "statefulset.name"), Some(json!("rabbitmq-rabbitmq")));
 }
@@ -54,8 +55,8 @@ fn shared_broker_ignores_dedicated_ones() {
 #[test]
 fn features_apply_to_all_brokers() {
     let catalogue = catalogue();
-    // Skip three features that treat brokers differently: `storage` and `tls` set values of the shared broker only, and
-    // `messaging` sets these values for dedicated brokers.
+    // Skip the three features that do not set the same values for all brokers. `storage` and `tls` set values for the
+    // shared broker only. `messaging` sets the same values for the dedicated brokers.
     let features =
         catalogue.features.iter().filter(|(name, _)| !["messaging", "storage", "tls"].contains(&name.as_str()));
     for (name, feature) in features {

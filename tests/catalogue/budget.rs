@@ -1,5 +1,5 @@
-//! Checks the limits on the work of expressions: the shipped catalogue stays far below the limits, and osdpl refuses an
-//! addition that exceeds a limit.
+//! Checks the limits on the steps and bytes of CEL expressions: the expressions in the shipped catalogue stay far below
+//! the limits, and osdpl refuses a user's addition to the catalogue if one of its expressions exceeds a limit.
 
 use osdpl_core::api::OpenStackDeploymentSpec;
 use osdpl_core::catalog::{Addition, extend_catalog};
@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 use crate::clouds::{catalogue, clouds, files, refusals, resolved};
 
-/// Returns the work of the most expensive expression of a cloud, and the work of all its expressions together.
+/// Returns the work (steps and bytes) of a cloud's most expensive expression, and the work of all of the cloud's
+/// expressions together.
 fn used(catalog: &osdpl_core::catalog::Catalog, spec: &Value) -> (Work, Work) {
     let parsed: OpenStackDeploymentSpec = serde_json::from_value(spec.clone()).unwrap();
     let selection = select("cloud", "openstack", &parsed, catalog);
@@ -40,7 +41,8 @@ fn shipped_expressions_need_little_work() {
     assert!(all.steps * 20 < Work::OF_ALL.steps && all.bytes * 20 < Work::OF_ALL.bytes, "{all:?}");
 }
 
-/// Returns an addition whose value or condition is an expression that would run for hours or create gigabytes.
+/// Returns a user's addition to the catalogue with this value and this condition. One of the two is an expression that
+/// would run for hours or create gigabytes of data.
 fn bomb(values: &str, when: &str) -> Addition {
     let fragment = format!(
         "- when: \"{when}\"\n  releases: {{memcached: {{values: {{conf: {{memcached: {{memory: \"{values}\"}}}}}}}}}}"

@@ -1,4 +1,4 @@
-//! Checks that the built-in catalogue, which osdpl reads as JSON, equals the YAML files.
+//! Checks that the built-in catalogue, which osdpl reads as JSON, equals the YAML files that it was built from.
 
 use osdpl_core::catalog::{Text, file};
 use osdpl_values::yaml;

@@ -11,16 +11,16 @@ use serde_json::{Value, json};
 
 use crate::clouds::{at, base_spec, catalogue, refusals, resolved};
 
-/// The releases of database servers, which need no client certificate: the server that the cloud uses, and an
-/// independent server.
+/// The releases that run database servers: the cloud's database, and a Galera cluster that the cloud does not use. The
+/// test skips them, because a server needs no client certificate.
 const DATABASES: [&str; 2] = ["mariadb", "mariadb-cluster"];
 
-/// Charts whose pods need not trust this cloud's CA, although their values contain Keystone's administrator: they log
-/// in to the Keystone of another cloud, to store a backup there.
+/// Charts whose pods store backups in another cloud, and so log in to the other cloud's Keystone. The pods need not
+/// trust this cloud's CA, although their values contain an account of Keystone's administrator.
 const BACKED_UP: [&str; 5] =
     ["mariadb", "mariadb-backup", "mariadb-cluster", "postgresql", "prometheus-mysql-exporter"];
 
-/// Returns every release whose chart has a default at `path`, with its service.
+/// Returns the releases whose chart has a default at `path`, as pairs of the service and the release.
 fn having(catalog: &Catalog, path: &str) -> Vec<(String, String)> {
     let path = Path::parse(path).unwrap();
     let has = |chart: &str| matches!(classify_key(catalog, chart, &path), Some(KeyState::Has(_)));
@@ -71,8 +71,8 @@ fn keystone_clients_trust_the_ca() {
     }
 }
 
-/// Returns three clouds in which the user provides certificates: for the database and the broker, for the broker only,
-/// and for the database only.
+/// Returns the specs of three clouds in which the user provides certificates: for the database and the broker, for the
+/// broker only, and for the database only.
 fn given() -> Vec<Value> {
     let kinds = [("manila", true, true), ("blazar", false, true), ("manila", true, false)];
     let kinds = kinds.map(|(more, database, messaging)| {
@@ -86,14 +86,15 @@ fn given() -> Vec<Value> {
     kinds.into()
 }
 
-/// Returns the certificates in Secrets that osdpl verifies before it installs a cloud with this spec.
+/// Returns the certificates that osdpl verifies before it installs a cloud with this spec. Each certificate is in a
+/// Secret.
 fn certificates_of(catalog: &Catalog, spec: &Value) -> Vec<Certificate> {
     let spec: OpenStackDeploymentSpec = serde_json::from_value(spec.clone()).unwrap();
     select("cloud", "openstack", &spec, catalog).certificates
 }
 
-/// Returns the names of the certificate Secrets that the releases mount. Either the values contain the name, or a
-/// switch in the values makes the chart mount the Secret.
+/// Returns the names of the certificate Secrets that the releases mount. A release mounts a Secret if the release's
+/// values contain the Secret's name, or if a switch in the values makes the chart mount the Secret.
 fn mounted_certificates(desired: &Desired) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for (name, release) in &desired.releases {
@@ -133,13 +134,13 @@ fn checks_exactly_the_mounted_provided_certificates() {
     }
 }
 
-/// If a chart requested a provided certificate from cert-manager, cert-manager would overwrite the user's Secret.
+/// No chart may request a certificate that the user provides: cert-manager would overwrite the user's Secret.
 #[test]
 fn provided_certificates_are_not_issued() {
     let catalog = catalogue();
     let no_issuer = json!({"group": "given.osdpl.dev", "kind": "Given", "name": "given"});
     for mut spec in given() {
-        // A cloud may also have an issuer. This issuer must not issue the certificates that the user provides.
+        // Test each cloud without and with an issuer. The issuer must not issue certificates that the user provides.
         for issuer in [Value::Null, json!({"name": "authority"})] {
             spec["features"]["tls"]["issuer"] = issuer;
             for (name, release) in &resolved(&catalog, &spec).releases {

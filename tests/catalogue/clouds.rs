@@ -38,8 +38,8 @@ pub fn catalogue() -> Catalog {
     Catalog::load(&files()).unwrap_or_else(|errors| panic!("{errors}"))
 }
 
-/// Returns the specs of clouds by name: every combination of an OpenStack release, a list of presets, a network backend
-/// and a storage backend that osdpl allows.
+/// Returns the names and specs of many clouds. Each cloud combines an OpenStack release, a list of presets, a network
+/// backend and a storage backend. Combinations that osdpl refuses are left out.
 pub fn clouds() -> Vec<(String, Value)> {
     let mut clouds = Vec::new();
     for release in ["2025.1", "2025.2", "2026.1"] {
@@ -67,7 +67,7 @@ pub fn clouds() -> Vec<(String, Value)> {
     clouds
 }
 
-/// Returns a spec with Cinder and Heat, which nearly every cloud has, and with these changes.
+/// Returns a spec with Cinder and Heat, which nearly every cloud has. `change` adds services, and sets other fields.
 pub fn base_spec(change: &Value) -> Value {
     let services = json!({"cinder": {"enabled": true}, "heat": {"enabled": true}});
     let mut spec = json!({"openstackRelease": "2026.1", "presets": ["core"], "services": services});
@@ -80,7 +80,7 @@ pub fn base_spec(change: &Value) -> Value {
     spec
 }
 
-/// Resolves a spec with placeholder credentials, `the-<service>-<name>`, and a placeholder Ceph.
+/// Resolves a spec with a placeholder Ceph, and with a placeholder for each credential: `the-<service>-<name>`.
 pub fn resolved(catalog: &Catalog, spec: &Value) -> Desired {
     let ceph = DeclaredCeph::of(Ok(ceph::example())).with_gateway(Some(Ok(ceph::example_gateway())));
     resolved_with(catalog, spec, ceph)
@@ -131,7 +131,7 @@ pub fn refusals(desired: &Desired) -> Vec<String> {
     refused.chain(blocked).collect()
 }
 
-/// Returns the value at a path.
+/// Returns the value at a path of a release's values.
 pub fn at<'a>(values: &'a Values, path: &str) -> Option<&'a Value> {
     values::get(values, &values::Path::parse(path).unwrap())
 }

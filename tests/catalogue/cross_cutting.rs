@@ -17,8 +17,8 @@ struct Table {
     says: Vec<Reported>,
 }
 
-/// A case of `sets` in `cross_cutting.yaml`. In a cloud with these features and services, each release must have the
-/// values in `releases`, given by path.
+/// A case of `sets` in `cross_cutting.yaml`. In a cloud with these features and services, the values of each release in
+/// `releases` must contain the expected value at each path.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Sets {
@@ -55,7 +55,7 @@ fn table() -> Table {
     osdpl_values::yaml::parse("cross_cutting.yaml", include_str!("cross_cutting.yaml")).unwrap()
 }
 
-/// Returns a compute cloud with public endpoints and these features.
+/// Returns the spec of a cloud with public endpoints, these features and these services.
 fn public(features: &Value, services: &Map<String, Value>) -> Value {
     let gateway = json!({"name": "gate", "namespace": "gateways"});
     let mut all = json!({"publicEndpoints": {"enabled": true, "gateway": gateway}});
@@ -116,7 +116,8 @@ fn each_check_reports_a_finding() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Two parsers read the password in clouds.yaml: helm's template engine, and then a YAML parser.
+/// Two parsers read the password in clouds.yaml: first helm's template engine, then a YAML parser. Neither parser may
+/// change the password.
 #[test]
 fn clouds_yaml_password_survives_templates_and_yaml() {
     let cloud = json!({"secretName": "orc", "username": "bob", "passwordSecret": {"name": "bob", "key": "password"}});

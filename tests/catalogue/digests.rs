@@ -1,6 +1,6 @@
-//! Checks that the digests of inputs never change. Helm's records contain these digests. If a new operator computed
-//! other digests for the same catalogue and spec, every cloud would wait for an approval, and helm would run for every
-//! release.
+//! Checks that the digests of inputs never change. Helm's records contain these digests. If a new version of osdpl
+//! computed other digests for the same catalogue and spec, every cloud would wait for an approval, and helm would run
+//! for every release.
 
 use std::collections::BTreeMap;
 

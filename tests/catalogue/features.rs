@@ -35,7 +35,7 @@ fn cloud(catalog: &Catalog, features: &Value) -> Desired {
     resolved(catalog, &base_spec(&json!({"features": features})))
 }
 
-/// Checks that osdpl sets the expected values in a cloud with the features of each case, and refuses no case.
+/// Checks each case: osdpl must accept a cloud with the case's features, and set the expected values.
 fn sets(cases: &[(Value, &[Set])]) {
     let catalog = catalogue();
     for (features, expected) in cases {
@@ -48,15 +48,15 @@ fn sets(cases: &[(Value, &[Set])]) {
     }
 }
 
-/// Checks that osdpl reports a finding for each case: a change of the spec, the field of the finding, and parts that
-/// its message must contain.
+/// Checks each case: after the change of the spec, osdpl must report a finding at the field, and the finding's message
+/// must contain all parts.
 fn reports(cases: &[(Value, &str, &[&str])]) {
     let catalog = catalogue();
     for (change, field, parts) in cases {
         let desired = resolved(&catalog, &base_spec(change));
         let reported: Vec<_> = desired.findings.iter().filter(|finding| finding.location.field == *field).collect();
         let fits = reported.iter().any(|finding| parts.iter().all(|part| finding.message.contains(part)));
-        assert!(fits, "{change}: nothing at {field} with {parts:?}: {:#?}", desired.findings);
+        assert!(fits, "{change}: no finding at {field} contains {parts:?}: {:#?}", desired.findings);
     }
 }
 

@@ -1,4 +1,4 @@
-//! Checks which replicas the preset `ha` sets, and which services it leaves at one replica.
+//! Checks how many replicas the preset `ha` sets, and which services it leaves at one replica.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,5 @@
-//! Checks keys in users' values: osdpl knows the keys that charts read, and reports typos in every source of values.
+//! Checks how osdpl judges the keys in users' values: it accepts keys that charts read, and reports typos, both in a
+//! spec and in a preset.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::clouds::{at, catalogue, clouds, files, resolved};
 
-/// Looks up a path of a chart's values in the catalogue's key tree of the chart.
+/// Returns whether and how a chart uses a path of its values, according to the chart's key tree in the catalogue.
 fn lookup(catalog: &Catalog, chart: &str, path: &str) -> KeyState {
     classify_key(catalog, chart, &Path::parse(path).unwrap())
         .unwrap_or_else(|| panic!("the keys of {chart} are not known"))
@@ -123,8 +124,8 @@ fn checks_presets_in_config_maps_like_specs() {
     }
 }
 
-/// Tags of images that the catalogue's values need not set for each OpenStack release. Most of these images do not
-/// belong to OpenStack. The images for SR-IOV do, but only a feature uses them.
+/// Image tags that the test must ignore, because the catalogue need not set them for each OpenStack release. Most of
+/// the images do not belong to OpenStack. The images for SR-IOV belong to OpenStack, but only a feature uses them.
 const OTHERS: [&str; 19] = [
     "apparmor_loader",
     "ceph_config_helper",

@@ -1,4 +1,4 @@
-//! Checks that a chart reads every key in the catalogue's own values.
+//! Checks that each key in the values of the shipped catalogue is a key that a chart reads.
 
 use std::collections::BTreeSet;
 
@@ -9,19 +9,19 @@ use serde_json::Value;
 
 use crate::clouds::{catalogue, files};
 
-/// A key of a subchart. The test must ignore it: the key tree of the chart lacks the key, because osdpl generated this
-/// tree when key trees did not contain subcharts yet.
+/// A key of a subchart, which the test must ignore. The chart's key tree lacks this key, because osdpl generated the
+/// tree before key trees contained the keys of subcharts.
 const WITHIN: &str = "cortex-postgres.auth.password";
 
-/// A key of Neutron's configuration that the chart's values do not list. The test must ignore it: osdpl takes its
-/// section `ml2_type_vlan` for a typo of the listed section `ml2_type_vxlan`.
+/// A key of Neutron's configuration, which the test must ignore. The chart's values do not list the section
+/// `ml2_type_vlan`, so osdpl takes this section for a typo of the listed section `ml2_type_vxlan`.
 const SISTER: &str = "conf.plugins.ml2_conf.ml2_type_vlan.network_vlan_ranges";
 
 #[test]
 fn every_value_has_a_key_in_its_chart() {
     let catalog = catalogue();
-    // Load only the key trees. A catalogue that also contains values treats the keys of these values as known, so it
-    // would not report a key that no chart reads.
+    // Load only the key trees, without the catalogue's values. osdpl accepts every key that the catalogue's values
+    // contain, so with the values it would not report a key that no chart reads.
     let keys = files().into_iter().filter(|(file, _)| file.starts_with("values/keys/")).collect();
     let keys_alone = Catalog::load(&keys).unwrap();
     for slip in ["pod.replicass.api", "conf.keystone.databse.max_retries", "endpoints.identity.prot.api"] {
@@ -52,7 +52,7 @@ fn every_common_value_reaches_a_chart() {
             let Some(every) = fragment["every"]["values"].as_object() else { continue };
             for (path, _) in values::leaves(every) {
                 let reached = catalog.keys().any(|tree| tree.has_path(&path));
-                assert!(reached, "{file} fragments[{index}]: a chart must have {path}");
+                assert!(reached, "{file} fragments[{index}]: no chart has the key {path}");
             }
         }
     }

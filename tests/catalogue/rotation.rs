@@ -3,7 +3,7 @@
 use crate::clouds::catalogue;
 
 /// The credentials in the Secret `<service>-ks-etc` of upstream's charts (`templates/secret-ks-etc.yaml`), by service.
-/// The pods that mount this Secret have no annotation with its hash, so a new password does not restart the pods.
+/// The pods that mount this Secret have no annotation with the Secret's hash, so a new password does not restart them.
 const MOUNTED: [(&str, &[&str]); 7] = [
     ("blazar", &["identity"]),
     ("cinder", &["identity", "nova", "service"]),

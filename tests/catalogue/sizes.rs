@@ -1,5 +1,5 @@
-//! Checks the presets for sizes. Their clouds stay below the limit of database connections, and osdpl refuses settings
-//! that contradict a size.
+//! Checks the presets `single`, `small`, `medium` and `large`, which set a cloud's size: the services open fewer
+//! database connections than the preset allows, and osdpl refuses settings that contradict the size.
 
 use osdpl_core::catalog::{Catalog, ConnectionPool};
 use osdpl_core::desired::Desired;
@@ -40,7 +40,7 @@ fn spec(presets: &[&str]) -> Value {
     spec
 }
 
-/// Returns valid lists of presets that contain this size.
+/// Returns valid lists of presets, each of which contains the preset of this size.
 fn kinds(size: &'static str) -> Vec<Vec<&'static str>> {
     let kinds = [&["core"][..], &["compute"], &["storage"], &["core", "storage"], &["compute", "storage"]];
     let plain = kinds.iter().map(|kind| [*kind, &[size]].concat());
@@ -62,8 +62,8 @@ fn every_size_stays_below_its_connection_limit() {
     }
 }
 
-/// Returns the numbers of each row with which a preset's file sums up connections, such as
-/// `keystone/api 3 x 2 x 1 = 6`.
+/// Returns the numbers in each row of a size preset's table of connection pools. In the row
+/// `keystone/api 3 x 2 x 1 = 6`, they are the pods, the processes, the pools of a process, and the product.
 fn rows(text: &str) -> impl Iterator<Item = [u64; 4]> {
     text.lines().filter(|line| line.contains('/') && line.contains(" x ") && line.contains(" = ")).filter_map(|line| {
         let numbers = line.split_whitespace().filter_map(|word| word.parse().ok());
@@ -169,7 +169,7 @@ fn refuses_contradicting_sizes_with_both_names() {
     }
 }
 
-/// Checks that osdpl refuses a cloud with these presets and features, in a message that contains all of `parts`.
+/// Checks that osdpl refuses a cloud with these presets and features, and that one message contains all of `parts`.
 fn assert_refused(catalog: &Catalog, presets: &[&str], features: &Value, parts: &[&str]) {
     let spec = json!({"openstackRelease": "2026.1", "presets": presets, "features": features});
     let refusals = refusals(&resolved(catalog, &spec));

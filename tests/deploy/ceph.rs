@@ -90,7 +90,7 @@ pub fn all_objects() -> Vec<Value> {
     rendered(&rook("admin").with_gateway(gateway)).into_values().flatten().collect()
 }
 
-/// Adds the Secrets and `ConfigMap`s that pods mount to `found`, each with the keys that the pods request. `value` may
+/// Adds to `found` the Secrets and `ConfigMap`s that pods mount, each with the keys that the pods request. `value` may
 /// be any part of a manifest.
 pub fn mounts(value: &Value, found: &mut BTreeMap<(String, String), BTreeSet<String>>) {
     if let Some(volumes) = value["volumes"].as_array() {
@@ -129,7 +129,7 @@ fn belongs_to_ceph(name: &str) -> bool {
     name == "ceph-etc" || name.ends_with("-keyring") || name == "pvc-ceph-client-key"
 }
 
-/// Returns the objects that osdpl writes so that the releases in [`RELEASES`] can use Ceph, by kind and name.
+/// Returns, by kind and name, the objects that osdpl writes so that the releases in [`RELEASES`] can use Ceph.
 fn written(ceph: &Ceph, declared: &DeclaredCeph) -> BTreeMap<(String, String), Object> {
     let releases: BTreeMap<&str, &str> = RELEASES.into_iter().map(|release| (release, "openstack")).collect();
     let gateway = declared.gateway.iter().flatten().flat_map(|gateway| gateway.objects("openstack"));

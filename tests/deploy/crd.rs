@@ -88,13 +88,13 @@ fn every_field_is_bounded_without_defaults() {
         };
         unbounded.extend((!bounded).then_some(path));
     }
-    assert!(unbounded.is_empty(), "these fields have no type or no bound: {unbounded:?}");
+    assert!(unbounded.is_empty(), "each field needs a type and a bound: {unbounded:?}");
     for schema in &schemas {
         walk("status", &schema["properties"]["status"], &mut found);
     }
     let forbidden = |schema: &Value| !schema["default"].is_null() || !schema["nullable"].is_null();
     let found: Vec<_> = found.iter().filter(|(_, schema)| forbidden(schema)).map(|(path, _)| path).collect();
-    assert!(found.is_empty(), "these fields are nullable or have a default: {found:?}");
+    assert!(found.is_empty(), "the CRDs must have no nullable fields and no defaults: {found:?}");
 }
 
 #[test]

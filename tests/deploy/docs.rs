@@ -27,7 +27,7 @@ fn committed() -> BTreeMap<String, String> {
     names.into_iter().map(|name| (name.clone(), read(&name))).collect()
 }
 
-/// Returns all pages: the files in Git and the generated reference.
+/// Returns all pages: the Markdown files in Git, and the pages of the generated reference.
 fn all() -> BTreeMap<String, String> {
     let reference = Reference::read(&osdpl_core::files::built_in()).unwrap();
     let generated = pages(&reference).unwrap().into_iter();
@@ -141,8 +141,8 @@ fn osdpl(arguments: &[&str], input: &str) -> (bool, String) {
     (output.status.success(), text)
 }
 
-/// Returns the resource in a YAML block, if there is one. If the block has only a `spec`, the result is a complete
-/// resource with this spec.
+/// Returns the `OpenStackDeployment` in a YAML block, if the block contains one. If the block contains only a `spec`,
+/// completes the `spec` to a resource.
 fn cloud(page: &str, block: String) -> Option<String> {
     if !block.starts_with("spec:\n") {
         return block.contains("kind: OpenStackDeployment\n").then_some(block);
@@ -167,10 +167,11 @@ fn clouds_in_the_documentation_are_valid() {
             count += 1;
         }
     }
-    assert!(count >= 10, "the documentation contains {count} clouds; expected at least 10");
+    assert!(count >= 10, "the documentation must contain at least 10 example clouds, not {count}");
 }
 
-/// Returns the commands of a console block that need no cluster and name files of the repository, each with its output.
+/// Returns the commands in a console block, each with its output. Leaves out each command that needs a cluster or reads
+/// no file of the repository.
 fn offline(block: &str) -> Vec<(Vec<String>, Vec<String>)> {
     let mut found = Vec::new();
     for command in format!("\n{block}").split("\n$ ").skip(1) {
@@ -208,5 +209,5 @@ fn printed_outputs_are_real() {
             count += 1;
         }
     }
-    assert!(count >= 3, "the documentation contains {count} commands with output; expected at least 3");
+    assert!(count >= 3, "the documentation must show the output of at least 3 commands, not {count}");
 }

@@ -324,7 +324,7 @@ pub const INVALID_RESOURCES: &[InvalidResource] = &[
 
 const DIGEST_WITHOUT_VERSION: &str = "{openstackRelease: '2026.1', services: {nova: {releases: {nova: {digest: 'sha256:0000000000000000000000000000000000000000000000000000000000000000'}}}}}";
 
-/// Valid changes of a spec, each with the spec before and after the change. The API server must accept all of them,
+/// Valid changes of a spec, each with the spec before and after the change. The API server must accept every change,
 /// even a changed name or namespace of a release. Only the operator can check such a change, because the check depends
 /// on the installed releases.
 pub const VALID_CHANGES: &[(&str, &str)] = &[

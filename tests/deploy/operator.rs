@@ -27,7 +27,7 @@ fn refuses_an_http_repository_unless_it_is_allowed() {
 #[test]
 fn reports_a_missing_api_server_with_a_remedy() {
     let home = tempfile::tempdir().unwrap();
-    // No process listens on port 1, because only root may bind it, and the kernel does not assign it.
+    // No process listens on port 1: only root may bind it, and the kernel never assigns it as a free port.
     let address = "127.0.0.1:1";
     let (kubeconfig, cache) = (home.path().join("kubeconfig"), home.path().join("cache"));
     let clusters = format!("clusters: [{{name: lab, cluster: {{server: 'http://{address}'}}}}]\n");

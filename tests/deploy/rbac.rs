@@ -21,8 +21,8 @@ fn rules_of(object: &Value) -> Vec<PolicyRule> {
 struct Rights {
     /// The rules for cluster-scoped objects. These rules also apply in every namespace.
     cluster: Vec<PolicyRule>,
-    /// The rules that apply in the cloud's namespaces, which the chart's value `namespaces` lists. They include the
-    /// rules in `cluster`.
+    /// The rules that apply in the cloud's namespaces, which the chart's value `namespaces` lists. These rules include
+    /// the rules in `cluster`.
     namespaces: Vec<PolicyRule>,
 }
 
@@ -35,8 +35,8 @@ impl Rights {
         Self { namespaces: [rules("osdpl-namespaced"), cluster.clone()].concat(), cluster }
     }
 
-    /// Returns the rules that apply to an object: those for cluster-scoped objects, or those for the cloud's
-    /// namespaces.
+    /// Returns the rules that apply to an object: `namespaces` for a namespaced object, and `cluster` for a
+    /// cluster-scoped object.
     fn for_object(&self, object: &Value) -> &[PolicyRule] {
         let kind = object["kind"].as_str().unwrap();
         let is_namespaced = osdpl_core::drift::find_kind(object["apiVersion"].as_str().unwrap(), kind)
@@ -68,10 +68,10 @@ fn additional_rules() -> BTreeMap<String, Vec<PolicyRule>> {
         .collect()
 }
 
-/// Returns a function that lists the rights that the operator needs to create a binding.
+/// Returns a function from a binding to the rights that the operator needs to create the binding.
 ///
-/// The operator needs the right to bind the role, unless it holds all rights of the role. It holds them for each role
-/// that it creates, because it needs them to create the role.
+/// A binding refers to a role. The operator needs the right to bind this role, unless the operator holds all rights of
+/// the role. If the operator has created the role, it holds all these rights, because it needs them to create the role.
 fn needed_to_bind(objects: &[Value]) -> impl Fn(&Value) -> Vec<Permission> {
     let created: BTreeSet<String> = objects
         .iter()
@@ -87,7 +87,7 @@ fn needed_to_bind(objects: &[Value]) -> impl Fn(&Value) -> Vec<Permission> {
     }
 }
 
-/// Returns the rights that helm needs for an object during its lifetime.
+/// Returns the rights that helm needs to create, read, change and delete an object.
 fn needed_for(object: &Value) -> Vec<Permission> {
     let group = object["apiVersion"].as_str().unwrap().rsplit_once('/').map_or("", |(group, _)| group);
     let kind = object["kind"].as_str().unwrap().to_lowercase();
@@ -161,8 +161,8 @@ fn each_service_needs_only_its_listed_rights() {
         let more: Vec<_> = additional.get(&service).into_iter().flatten().cloned().collect();
         granted.cluster.extend(more.clone());
         granted.namespaces.extend(more);
-        // Leave out CRDs, because the operator needs no right to delete them. helm never deletes the CRD of another
-        // project: the CRD is marked as kept, or is in a chart's folder `crds`.
+        // Leave out CRDs, because the operator needs no right to delete them: helm never deletes a CRD of these charts.
+        // Each CRD has the annotation `helm.sh/resource-policy: keep`, or is in the folder `crds` of its chart.
         let handled_by_helm = objects.iter().filter(|object| object["kind"] != "CustomResourceDefinition");
         let mut missing_rights = missing(&granted, handled_by_helm, needed_for);
         let of = |kinds: [&'static str; 2]| {
@@ -244,8 +244,8 @@ fn crds_of_clouds_can_not_be_deleted() {
     assert!(!allowed(&granted, &permission("", "namespaces")));
 }
 
-/// By default, the operator has no rights for objects in other namespaces than those of clouds, except to write events
-/// and to look up the address of the API server.
+/// By default, the operator has rights for namespaced objects of charts only in the namespaces of clouds. There are two
+/// exceptions: in every namespace, it may write events, and it may look up the address of the API server.
 #[test]
 fn rights_are_limited_to_the_namespaces() {
     let in_all = |rights: &Rights| -> BTreeSet<String> {

@@ -40,7 +40,7 @@ fn committed_pages_match_the_catalogue() {
         let page = one_line(&described.page);
         for field in described.data["fields"].as_array().unwrap() {
             let (path, meaning) = (field["path"].as_str().unwrap(), one_line(field["meaning"].as_str().unwrap()));
-            // The text may be in a table cell, in which `|` is escaped.
+            // The page may have the meaning in a table cell, in which `|` is escaped.
             let is_described = page.contains(&meaning) || page.contains(&meaning.replace('|', "\\|"));
             let is_named = path.is_empty() || page.contains(&format!("`{path}`"));
             assert!(is_described && is_named, "features/{}.md lacks {path}: {meaning}", line.name);

@@ -24,7 +24,7 @@ pub fn program(program: Program) -> &'static Path {
     PROGRAMS.path(program).unwrap()
 }
 
-/// Runs helm; returns its output, or its error.
+/// Runs helm with `input` as its standard input. Returns helm's output, or helm's error.
 pub fn helm(which: Program, arguments: &[&str], input: &str) -> Result<String, String> {
     let output = output_with_input(Command::new(program(which)).args(arguments), input).unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
@@ -47,13 +47,13 @@ pub fn own(settings: &[&str]) -> Vec<Value> {
     documents(&helm(Program::Helm4, &arguments, "").unwrap())
 }
 
-/// Returns the path of a chart, an archive or a directory, in the folder that the variable `CHARTS` names. Without
-/// `CHARTS`, returns the chart in `tests/charts`.
+/// Returns the path of a chart, which is an archive or a directory. The chart is in the folder that the environment
+/// variable `CHARTS` names, or else in `tests/charts`.
 fn chart(name: &str) -> PathBuf {
     found(name).unwrap_or_else(|folder| panic!("{} has no chart {name}", folder.display()))
 }
 
-/// Returns the folder that the variable `CHARTS` names, if it is set.
+/// Returns the folder that the environment variable `CHARTS` names, if the variable is set.
 pub fn given() -> Option<PathBuf> {
     std::env::var_os("CHARTS").filter(|folder| !folder.is_empty()).map(PathBuf::from)
 }
@@ -135,7 +135,8 @@ pub fn by(name: &str, chart: &str, values: &Values) -> Vec<Value> {
 
 fn rendered(name: &str, chart: &Path, values: &Values) -> Vec<Value> {
     let chart = chart.to_str().unwrap();
-    // Some charts of other projects refuse some versions of Kubernetes. No chart refuses 1.34.
+    // Render for Kubernetes 1.34, which all charts accept. Some charts of projects other than OpenStack-Helm refuse
+    // different versions.
     let arguments = [
         "template",
         name,

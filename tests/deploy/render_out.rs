@@ -21,7 +21,8 @@ fn render(sample: &str, folder: &Path, arguments: &[&str]) -> Output {
         .unwrap()
 }
 
-/// Runs install.sh with a helm and a kubectl that only record their arguments. Returns its output and the record.
+/// Runs install.sh with a helm and a kubectl that only record their arguments. Returns the script's output and the
+/// recorded arguments.
 fn run(folder: &Path, releases: &[&str]) -> (Output, String) {
     let programs = folder.with_extension("programs");
     std::fs::create_dir_all(&programs).unwrap();
@@ -139,8 +140,8 @@ fn manifests_are_stable_and_without_secrets() {
     for data in secrets.iter().flat_map(|secret| ["data", "stringData"].map(|part| &secret[part])) {
         assert!(data.as_object().into_iter().flatten().all(|(_, value)| value == "<redacted>"), "{data}");
     }
-    // The manifest must not contain a placeholder password. To get such a password, render the values with
-    // placeholders.
+    // The manifest must not contain a placeholder password, either. To find out such a password, render the values
+    // again with `--placeholders`, which shows it.
     assert!(render("minimal", &folder, &[&arguments[..], &["--placeholders"]].concat()).status.success());
     let values: Value = yaml::parse("values", &read("keystone.yaml")).unwrap();
     let password = values.pointer("/endpoints/identity/auth/admin/password").unwrap().as_str().unwrap();

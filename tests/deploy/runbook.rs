@@ -5,8 +5,8 @@ use std::path::Path;
 
 use crate::{path, read};
 
-/// Returns the string literal at the beginning of `text`, without its quotes, if it could be a reason: one word in
-/// upper camel case.
+/// Returns the string literal at the beginning of `text`, without its quotes. Returns `None` if the literal is not one
+/// word in upper camel case, because then it can't be a reason.
 fn quoted_reason(text: &str) -> Option<String> {
     let (reason, _) = text.strip_prefix('"')?.split_once('"')?;
     let is_word = reason.starts_with(|c: char| c.is_ascii_uppercase()) && reason.chars().all(char::is_alphanumeric);
@@ -49,7 +49,7 @@ fn event_reasons(source: &str) -> BTreeSet<String> {
     arguments.filter_map(|(_, argument)| reason(argument.trim_start())).collect()
 }
 
-/// Adds the text of each Rust file below a folder to `found`, without unit tests.
+/// Adds to `found` the text of each Rust file below a folder, without unit tests.
 fn sources(folder: &Path, found: &mut Vec<String>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

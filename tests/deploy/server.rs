@@ -22,7 +22,7 @@ use crate::{path, read, resource};
 #[path = "server/people.rs"]
 mod people;
 
-/// The control plane that all tests of this file use; it stops with the process.
+/// The control plane that all tests of this file use. It stops when the test process exits.
 struct Shared {
     runtime: tokio::runtime::Runtime,
     cluster: Cluster,

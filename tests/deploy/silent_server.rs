@@ -52,7 +52,7 @@ fn serve(answer: impl Fn(usize) -> Answer + Send + 'static) -> (SocketAddr, Arc<
         for stream in listener.incoming() {
             let mut stream = BufReader::new(stream.unwrap());
             let mut line = String::new();
-            // Read until the empty line after the head of the request. These requests have no body.
+            // Read until the empty line after the head of the request. osdpl's requests in these tests have no body.
             while stream.read_line(&mut line).unwrap_or_default() > 2 {
                 line.clear();
             }

@@ -127,7 +127,7 @@ fn uses_chart_defaults_like_explain() {
     assert_eq!(
         code,
         Some(0),
-        "if a layer removes a parent key, the chart's default below it must not count: {printed}"
+        "if a layer removes a parent key, the chart's default below this key must not count as a value: {printed}"
     );
 }
 

@@ -55,8 +55,8 @@ const SHARED: &[(&str, &str)] = &[
     ("conf.blazar.physical_host_plugin.blazar_password", "the-blazar-identity"),
 ];
 
-/// Credentials that osdpl must set at a path of one release. Each entry has the release, the path and the credential.
-/// In any other release, this path contains the password of a user of that other release's service.
+/// Credentials that osdpl must set at a path of one release only. Each entry has the release, the path and the
+/// credential. In another release, the same path contains the password of a user of that release's service.
 const REPEATED: &[(&str, &str, &str)] = &[
     ("cyborg", "endpoints.identity.auth.nova.password", "the-nova-identity"),
     ("cyborg", "endpoints.identity.auth.placement.password", "the-placement-identity"),
@@ -72,7 +72,7 @@ const REPEATED: &[(&str, &str, &str)] = &[
 const INDEPENDENT: (&str, &str) = ("mariadb-cluster", "endpoints.oslo_db.auth.");
 
 /// Default passwords of charts. osdpl does not replace these passwords. Each entry has the release, the path and the
-/// reason. `*` stands for any release or, in a path, for any single key.
+/// reason why osdpl keeps the password. `*` stands for any release or, in a path, for any single key.
 const IDLE: &[(&str, &str, &str)] = &[
     ("*", "endpoints.oci_image_registry.auth.*.password", "disabled until its user sets a password"),
     ("gnocchi", "endpoints.oslo_db_postgresql.auth.*.password", "its index is in MariaDB"),
@@ -83,8 +83,8 @@ const IDLE: &[(&str, &str, &str)] = &[
 /// clouds, Nova has no separate Ceph user.
 const OTHERWISE: &str = "the-nova-rbd_instances_secret_uuid";
 
-/// Returns the sets of mutually exclusive services. For each set, the catalogue has a cross-check with the level
-/// `error` and the condition `true`.
+/// Returns the sets of mutually exclusive services. The catalogue has a cross-check for each set, with the level
+/// `error` and the condition `true`. So this cross-check refuses every cloud that has the services together.
 fn exclusive(catalog: &Catalog) -> Vec<BTreeSet<&str>> {
     let is_refused = |rule: &&Rule| rule.level == Level::Error && rule.when.source() == "true";
     let services = |rule: &Rule| rule.releases.iter().filter_map(|name| Some(catalog.release(name)?.0)).collect();
@@ -92,14 +92,14 @@ fn exclusive(catalog: &Catalog) -> Vec<BTreeSet<&str>> {
     sets.filter(|set: &BTreeSet<&str>| set.len() > 1).collect()
 }
 
-/// The name of the cloud without Ceph, whose data is on volume claims.
+/// The name of the cloud without Ceph. This cloud stores its data on volume claims.
 const ON_CLAIMS: &str = "on claims";
 
-/// The settings of a cloud that has all services.
+/// The settings of a test cloud. The cloud has all services, but only one of each set of mutually exclusive services.
 struct Kind {
     /// The cloud's name in the messages of failed tests.
     name: &'static str,
-    /// Which service the cloud has of each set of mutually exclusive services: the index of the service in the set.
+    /// From each set of mutually exclusive services, the cloud has the service with this index.
     choice: usize,
     presets: Value,
     features: Value,
@@ -174,7 +174,7 @@ fn everything(catalog: &Catalog, release: &str, kind: &Kind) -> Desired {
     desired
 }
 
-/// Collects the path of every leaf of a key tree that has a default.
+/// Adds to `found` the path of each leaf of a key tree, if the leaf has a default.
 fn leaves(tree: &KeyTree, above: &values::Path, found: &mut Vec<values::Path>) {
     match tree {
         KeyTree::Map(below) => below.iter().for_each(|(key, tree)| leaves(tree, &above.child(key), found)),
@@ -240,7 +240,7 @@ fn every_credential_reaches_a_suitable_cloud() {
     for (service, entry) in &catalog.services {
         let lost: Vec<_> = entry.credentials.keys().map(|name| format!("the-{service}-{name}")).collect();
         let lost: Vec<_> = lost.iter().filter(|owner| !stands(owner) && *owner != OTHERWISE).collect();
-        assert!(lost.is_empty(), "a release must use each generated credential; unused: {lost:?}");
+        assert!(lost.is_empty(), "a release must have each generated credential, but no release has {lost:?}");
     }
 }
 
@@ -252,7 +252,7 @@ fn rendered_clouds_cover_every_release() {
         let clouds = rendered::clouds(&catalog).into_iter().filter(|(of, _, _)| *of == release);
         let wanted: BTreeSet<String> = clouds.flat_map(|(_, _, desired)| desired.releases.into_keys()).collect();
         let left: Vec<_> = known.iter().filter(|name| !wanted.contains(**name)).collect();
-        assert!(left.is_empty(), "{release}: no test cloud has the releases {left:?}; add what these need to a cloud");
+        assert!(left.is_empty(), "{release}: no test cloud has {left:?}; enable what these releases need in a cloud");
     }
 }
 

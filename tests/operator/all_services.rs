@@ -25,11 +25,11 @@ struct CloudSettings {
     helm: u8,
     /// The OpenStack release of the cloud, such as `2026.1`.
     openstack: &'static str,
-    /// The object store service: `ceph_rgw` or `swift`, because a cloud can have only one.
+    /// The service that provides the object store: `ceph_rgw` or `swift`. A cloud can have only one of the two.
     object_store: &'static str,
     /// The network backend: `ovs` or `ovn`.
     network: &'static str,
-    /// The services that get a separate RabbitMQ through the feature for messaging.
+    /// The services for each of which the feature `messaging` installs a separate RabbitMQ.
     dedicated: &'static [&'static str],
 }
 
@@ -52,8 +52,8 @@ const SWIFT: &str = "swift";
 /// has only Jobs that register the gateways' endpoints in Keystone.
 const CEPH_RGW: &str = "ceph_rgw";
 
-/// The kinds of other projects' custom resources that OpenStack-Helm's charts create: group, plural, kind, and whether
-/// the kind is namespaced.
+/// The custom resource kinds of other projects. OpenStack-Helm's charts create objects of these kinds. Each entry
+/// contains the group, the plural, the kind, and whether the kind is namespaced.
 const KINDS: [(&str, &str, &str, bool); 3] = [
     ("gateway.networking.k8s.io", "httproutes", "HTTPRoute", true),
     ("cert-manager.io", "issuers", "Issuer", true),
@@ -77,8 +77,8 @@ impl CloudSettings {
         CLOUDS.iter().find(|settings| settings.openstack == openstack).unwrap()
     }
 
-    /// Returns the services of the cloud: every service of the catalogue, except for those that the tests exclude and
-    /// for the object store that the cloud does not use.
+    /// Returns the services of the cloud. These are all services of the catalogue except the services that no test
+    /// cloud installs, and except the object store that this cloud does not use.
     fn services(&self, catalog: &Catalog) -> BTreeSet<String> {
         let other = if self.object_store == CEPH_RGW { SWIFT } else { CEPH_RGW };
         let is_in = |name: &&String| *name != other && !selection::is_excluded(catalog, name);
@@ -158,7 +158,7 @@ impl World {
                 (cloud.is_ready() || steps > steps_before).then(|| (cloud.clone(), steps))
             };
             let (cloud, steps) =
-                self.until(&format!("a release makes progress, after {steps_before} steps"), has_progress).await;
+                self.until(&format!("the releases have completed more than {steps_before} steps"), has_progress).await;
             if cloud.is_ready() {
                 return cloud;
             }
@@ -195,8 +195,8 @@ fn install_cloud(name: &str, settings: &CloudSettings) {
 }
 
 impl CloudSettings {
-    /// Checks that the status lists every desired release, and components of each release that has components in the
-    /// catalogue.
+    /// Checks that the status lists every desired release. If the catalogue defines components of a release, the status
+    /// must also list at least one of them.
     fn check_complete(&self, catalog: &Catalog, status: &OpenStackDeploymentStatus) {
         let selection = selection::selection(self, catalog);
         let desired: BTreeSet<&String> = selection.releases.keys().collect();
@@ -222,8 +222,8 @@ impl World {
         assert_eq!(status.releases, format!("{count}/{count}"));
         for (release, child) in &status.children {
             assert!(child.ready && child.status == "deployed", "{release}: {child:?}");
-            // Even octavia stays at revision 1. On real nodes, the Job octavia-prerequisites would write facts, and the
-            // operator would upgrade octavia with these facts. Here, pods are simulated and write no facts.
+            // Octavia stays at revision 1 only because pods are simulated. On real nodes, the Job octavia-prerequisites
+            // would write facts into a ConfigMap, and the operator would upgrade octavia with these facts.
             assert_eq!(child.revision, Some(1), "{release}: {child:?}");
             assert!(child.drift.is_empty(), "{release}: {child:?}");
         }

@@ -42,8 +42,8 @@ fn always_holds_back_each_new_target() {
         world.apply(&with_values(spec.clone(), "memcached", memory(300))).await;
         let cloud = world.until_reason(reason::APPROVAL).await;
         assert_eq!(cloud.child("memcached").changes, ["conf.memcached.memory"]);
-        // Approve the first target a second time, while the status still contains its hash. This approval must not
-        // apply to any other target.
+        // Approve the hash `first` a second time, while the status still contains this hash as the approved target.
+        // This approval must not apply to the targets with other hashes that the next changes create.
         world.annotate(APPROVE, json!(first)).await;
         world.apply(&with_values(spec.clone(), "memcached", memory(301))).await;
         let cloud = world.until_reason(reason::APPROVAL).await;
@@ -73,8 +73,8 @@ fn approved_install_continues_after_a_crash() {
     });
 }
 
-/// Waits until only changes of objects outside of releases wait for approval, and the message contains `text`. Returns
-/// the OpenStackDeployment.
+/// Waits until only changes of objects that belong to no release wait for approval, and the message of the Ready
+/// condition contains `text`. Returns the OpenStackDeployment.
 async fn until_objects_wait(world: &World, text: &str) -> OpenStackDeployment {
     let waits = |cloud: &OpenStackDeployment| {
         let message = cloud.condition(condition::READY).filter(|ready| ready.status == "True")?.message;
@@ -117,8 +117,8 @@ fn always_holds_back_labels_and_external_services() {
         assert_eq!(published_address(world).await, "192.0.2.7");
         let runs = world.helm_runs().len();
 
-        // The approved spec already names the node `late`. So the operator labels this new node without another
-        // approval, even while another change waits for approval.
+        // The approved spec already names the node `late`. So the operator must label this new node without a new
+        // approval, even while a change of mariadb waits for approval.
         let change = json!({"conf": {"database": {"my_cnf": "[mysqld]"}}});
         world.apply(&with_values(spec.clone(), "mariadb", change)).await;
         world.until_reason(reason::APPROVAL).await;
@@ -170,7 +170,7 @@ fn always_holds_back_objects_of_rook() {
         let cloud = world.until_reason(reason::APPROVAL).await;
         assert!(cloud.status().message.contains("osdpl would apply CephBlockPool"), "{:?}", cloud.status());
         assert!(rook.api("CephBlockPool").get_opt("images").await.unwrap().is_none());
-        // The status contains the hash only when the operator has fetched all charts.
+        // Wait for the hash, because the operator writes it into the status only after it has fetched all charts.
         let hash = world.until("the status contains the hash to approve", |cloud| cloud.status().approval).await;
         world.osdpl(&["approve", &hash]);
         rook.until_requested("CephBlockPool", "images").await;

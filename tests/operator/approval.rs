@@ -28,7 +28,7 @@ pub fn newer_catalogue(world: &World) -> PathBuf {
     folder
 }
 
-/// Copies a folder with its subfolders. If the folder contains a link, copies the target of the link.
+/// Copies a folder with its subfolders. If the folder contains a symbolic link, copies the target of the link.
 pub fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap().flatten() {
@@ -82,7 +82,7 @@ fn automatic_approval_does_not_wait() {
         assert!(operator.stop().await.success());
         let _operator = world.operator().catalog(&newer_catalogue(world)).start().await;
         world
-            .until("the operator has deployed the newer catalogue", |cloud| {
+            .until("the operator has upgraded memcached with the newer catalogue", |cloud| {
                 (cloud.is_ready() && cloud.child("memcached").revision == Some(2)).then_some(())
             })
             .await;

@@ -33,7 +33,7 @@ impl World {
         own.map(|entry| (entry.resource, entry.namespace, entry.name)).collect()
     }
 
-    /// Returns the objects in the plans that the operator has logged after `since`.
+    /// Returns the objects that the operator's plans list. Reads only the plans that the operator logged after `since`.
     fn planned_since(&self, since: Timestamp) -> BTreeSet<Object> {
         let log = self.operator_log();
         let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -55,7 +55,7 @@ impl World {
     /// Checks that the operator wrote exactly the objects that its plans after `since` list, and returns them.
     async fn writes_what_it_plans(&self, since: Timestamp, what: &str) -> BTreeSet<Object> {
         // A watch may report a write to the test before the API server adds the write to its audit log. So wait until
-        // the log is complete.
+        // the audit log contains all planned writes.
         let logged = async {
             while self.written_since(since) != self.planned_since(since) {
                 tokio::time::sleep(std::time::Duration::from_millis(200)).await;
@@ -104,7 +104,7 @@ fn plans_list_all_writes_from_install_to_deletion() {
         let namespace = ("namespaces".to_owned(), String::new(), elsewhere.clone());
         assert!(installed.contains(&namespace), "{installed:?}");
         // Ignore CRDs. The operator writes CRDs only if an earlier test has left the CRDs of mariadb's chart in the
-        // cluster. Then the operator makes the new release the owner of these CRDs.
+        // cluster, because the operator then makes the new release the owner of these CRDs.
         let mut installed_kinds = kinds(&installed);
         installed_kinds.remove("customresourcedefinitions");
         assert_eq!(installed_kinds, ["namespaces", "openstackdeployments", "secrets"].into(), "{installed:?}");
@@ -157,7 +157,7 @@ fn plans_list_the_transfer_of_crds() {
         world.osdpl(&["approve", &hash]);
         world.until_ready().await;
         let installed =
-            world.writes_what_it_plans(began, "install with CRDs that an uninstalled release has left").await;
+            world.writes_what_it_plans(began, "install with CRDs that the uninstall of a release has left").await;
         assert!(kinds(&installed).contains("customresourcedefinitions"), "{installed:?}");
     });
 }

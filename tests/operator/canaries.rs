@@ -17,7 +17,8 @@ use collect::Secrets;
 use places::{Leak, Searches};
 use search::Search;
 
-/// The name of a file in the test's folder. The file contains every version of every status.
+/// The name of the file in the test's folder that contains every version of the status of each OpenStackDeployment and
+/// NodeMaintenance.
 pub const STATUSES: &str = "statuses.log";
 
 impl World {

@@ -105,7 +105,8 @@ fn names_the_missing_image_of_a_database() {
 }
 
 impl World {
-    /// Returns the exit code and the output of `osdpl why WHAT`. If `what` is empty, runs `osdpl why`.
+    /// Runs `osdpl why` with the argument `what`, or without an argument if `what` is empty. Returns the exit code and
+    /// the standard output.
     fn why(&self, what: &str) -> (i32, String) {
         let arguments = if what.is_empty() { vec!["why"] } else { vec!["why", what] };
         let output = self.run(&arguments);
@@ -155,7 +156,7 @@ fn names_the_claim_of_an_unknown_storage_class() {
             .await;
         assert!(message.starts_with("mariadb: mariadb-server-0: claim "), "{message}");
         let rabbit = world
-            .until("the status also reports the pending claim of rabbitmq", |cloud| {
+            .until("the status reports the pending claim of rabbitmq", |cloud| {
                 let reason = cloud.status().health.get("rabbitmq")?.get("server")?.reason.clone();
                 reason.contains("claim ").then_some(reason)
             })

@@ -1,5 +1,5 @@
 //! Tests an external Ceph cluster, which a Secret describes. From this Secret, osdpl writes `ceph.conf` and the Ceph
-//! key for each chart. After a change of the Secret, osdpl upgrades only the releases that use the changed keys.
+//! keys for the charts. After a change of the Secret, osdpl upgrades only the releases that use the changed keys.
 
 mod foreign_objects;
 mod helpers;
@@ -154,8 +154,8 @@ fn changed_ceph_upgrades_only_its_consumers_once() {
         assert_eq!(world.upgraded_since(runs), ["glance"]);
 
         world.describe_ceph(json!({"glance.key": NEWER, "mon_host": "10.0.0.9:6789"})).await;
-        world.until("the operator has upgraded cinder to the new monitor", again("cinder", 2)).await;
-        world.until("the operator has upgraded glance to the new monitor", again("glance", 3)).await;
+        world.until("the operator has upgraded cinder with the new monitor address", again("cinder", 2)).await;
+        world.until("the operator has upgraded glance with the new monitor address", again("glance", 3)).await;
         let conf = world.api::<ConfigMap>().get("ceph-etc").await.unwrap().data.unwrap();
         assert!(conf["ceph.conf"].ends_with("mon_host = 10.0.0.9:6789\n"), "{conf:?}");
         assert_eq!(world.upgraded_since(runs), ["cinder", "glance", "glance"]);
@@ -163,8 +163,8 @@ fn changed_ceph_upgrades_only_its_consumers_once() {
     });
 }
 
-/// Returns a spec with libvirt and memcached, but without Neutron. Helm deploys libvirt, but libvirt's pods wait
-/// forever for a Neutron agent.
+/// Returns a spec with libvirt and memcached, but without Neutron. Helm deploys libvirt, but libvirt's pods never
+/// become ready, because they wait for a Neutron agent.
 fn libvirt() -> Value {
     let mut spec = services(&["libvirt", "memcached"]);
     spec["services"]["neutron"] = json!({"enabled": false});

@@ -83,7 +83,7 @@ fn finds_public_certificate_in_the_gateway_namespace() {
             "publicEndpoints": {"enabled": true, "gateway": {"name": "public", "namespace": gateways}},
             "tls": {"public": {"secretName": "public-tls", "issuer": {"name": "acme"}}},
         });
-        // Remove the routes and Certificates from Keystone's values: this cluster has no CRDs of these kinds.
+        // Remove the HTTPRoutes and Certificates from Keystone's values, because the test's cluster lacks their CRDs.
         spec["services"]["keystone"]["releases"] = json!({"keystone": {"unset": ["extraObjects"]}});
         let _operator = world.operator().start().await;
         world.apply(&spec).await;

@@ -27,7 +27,8 @@ fn edit(chart: &Path, number: u32) {
     std::fs::write(chart.join("templates/edited.yaml"), object).unwrap();
 }
 
-/// Adds a chart archive to the operator's cache. The time of its last use is two hours ago. Returns its path.
+/// Adds a chart archive to the operator's cache, as if the operator had last used the archive two hours ago. Returns
+/// the path of the archive.
 fn old_archive(world: &World) -> PathBuf {
     let path = world.cache().join("charts/archives/memcached-2026.0.1-0123456789ab.tgz");
     let file = std::fs::File::create(&path).unwrap();
@@ -73,7 +74,7 @@ fn edited_chart_needs_approval_and_locked_one_is_refused() {
         assert_eq!(
             cloud.child("memcached").chart_digest,
             Some(digest.clone()),
-            "when the chart has its original content again, the status must have the original digest"
+            "after the edit is reverted, the status must contain the digest of the original chart"
         );
         assert!(operator.stop().await.success());
 
@@ -125,8 +126,8 @@ fn edited_chart_of_a_requested_version_needs_approval() {
         let hash = cloud.status().approval.unwrap();
         assert!(world.osdpl(&["plan"]).ends_with(&format!(" {hash}\n")));
 
-        // A change of another field of the spec must not approve the edited chart. When the user then requests another
-        // version of the chart in the spec, the operator must upgrade without approval.
+        // A change of the release's values must not approve the edited chart. When the user then sets a new chart
+        // version in the spec, the operator must upgrade without approval.
         world.apply(&with_values(spec.clone(), "memcached", json!({"conf": {"memcached": {"memory": 300}}}))).await;
         world.until_reason(reason::APPROVAL).await;
         let file = charts.join("memcached/Chart.yaml");
@@ -141,9 +142,9 @@ fn edited_chart_of_a_requested_version_needs_approval() {
 #[test]
 fn watches_the_cloud_while_charts_are_unavailable() {
     run_test("no-charts", async |world| {
-        // Kubernetes' timestamps have whole seconds. So the operator notices that a pod became unready only if this
-        // happens in a later second than the pod's start. Delay mariadb's pod, so that the cloud becomes Ready at least
-        // one second after the start of memcached's pod. Only then the test makes memcached's pod unready.
+        // Kubernetes' timestamps have whole seconds. So the operator can notice that a pod became unready only if the
+        // pod started in an earlier second. Delay mariadb's pod: then the cloud becomes Ready at least one second after
+        // the start of memcached's pod. After that, the test makes memcached's pod unready.
         let slow =
             Rule { behaviour: None, delay: Some("2s".into()), ..Rule::new(&world.namespace, "mariadb-server", "") };
         world.cluster().behaviour("slow", &slow).await.unwrap();

@@ -135,8 +135,8 @@ fn check_cleanup_of_forgotten_records(name: &str, helm: u8) {
         assert!(world.api::<ConfigMap>().get_opt("first").await.unwrap().is_some());
         operator.kill();
 
-        // When helm creates revision 4, it deletes the record of revision 2. No other record lists the ConfigMap
-        // `first`, but the operator must still delete this ConfigMap.
+        // When helm creates revision 4, helm deletes the record of revision 2, the only record that lists the ConfigMap
+        // `first`. Although no record lists this ConfigMap any more, the operator must delete it.
         world.apply(&with_objects(&[config("third")])).await;
         let operator = world.operator().helm(helm).start().await;
         world.until_ready().await;

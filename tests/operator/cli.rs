@@ -112,8 +112,8 @@ fn render_matches_helm_values_except_secrets() {
     });
 }
 
-/// Replaces each value that is redacted in `rendered` by null, both in `rendered` and in `values`. Then a test can
-/// compare all other values.
+/// Writes null into `rendered` and `values` for each value that osdpl has redacted in `rendered`. After that, a test
+/// can compare the remaining values.
 fn clear_redacted(values: &mut serde_json::Value, rendered: &mut serde_json::Value) {
     if *rendered == "<redacted>" {
         assert!(

@@ -25,7 +25,7 @@ pub fn services(names: &[&str]) -> Value {
     json!({"openstackRelease": "2026.1", "services": services})
 }
 
-/// Returns `spec` with these values for the release `service` of the service `service`.
+/// Returns `spec` with these values for the release that has the same name as its service.
 pub fn with_values(mut spec: Value, service: &str, values: Value) -> Value {
     spec["services"][service]["releases"][service]["values"] = values;
     spec
@@ -38,10 +38,10 @@ pub trait StatusAccess {
     fn condition(&self, type_: &str) -> Option<Condition>;
     /// Whether the Ready condition is True for the newest generation of the spec.
     fn is_ready(&self) -> bool;
-    /// Returns the reason of the Ready condition for the newest generation of the spec; empty if there is no such
-    /// condition yet.
+    /// Returns the reason of the Ready condition. The reason is empty if the operator has not yet written this
+    /// condition for the newest generation of the spec.
     fn reason(&self) -> String;
-    /// Returns the status of a release; empty if there is none.
+    /// Returns the status of a release; empty if the `OpenStackDeployment`'s status does not list the release.
     fn child(&self, release: &str) -> HelmReleaseStatus;
 }
 
@@ -74,7 +74,7 @@ impl World {
         self.api()
     }
 
-    /// Applies the test's resource with this spec, like `kubectl apply --server-side`.
+    /// Applies the test's `OpenStackDeployment` with this spec, like `kubectl apply --server-side`.
     pub async fn apply(&self, spec: &Value) -> OpenStackDeployment {
         self.apply_as(NAME, spec).await
     }
@@ -89,15 +89,15 @@ impl World {
         self.deployments().patch(name, &params, &Patch::Apply(object)).await.unwrap()
     }
 
-    /// Sets an annotation of the test's resource, or removes the annotation if `value` is null.
+    /// Sets an annotation of the test's `OpenStackDeployment`, or removes the annotation if `value` is null.
     pub async fn annotate(&self, key: &str, value: Value) -> OpenStackDeployment {
         let patch = Patch::Merge(json!({"metadata": {"annotations": {key: value}}}));
         self.deployments().patch(NAME, &PatchParams::default(), &patch).await.unwrap()
     }
 
-    /// Deletes the test's resource without waiting until it is gone. First sets the annotation that allows the deletion
-    /// although instances may exist. Without the annotation, the deletion would wait forever in most tests, because no
-    /// Nova responds to the operator.
+    /// Deletes the test's `OpenStackDeployment` without waiting until it is gone. First sets the annotation that allows
+    /// the deletion although instances may exist. Without the annotation, the deletion would wait forever in most
+    /// tests, because no Nova responds to the operator.
     pub async fn delete(&self) {
         self.annotate(DELETE_WITH_INSTANCES, json!(NAME)).await;
         self.delete_named(NAME).await;
@@ -108,18 +108,19 @@ impl World {
         self.deployments().delete(name, &DeleteParams::default()).await.unwrap();
     }
 
-    /// Waits until the test's resource is deleted.
+    /// Waits until the test's `OpenStackDeployment` is deleted.
     pub async fn until_gone(&self) {
         self.until_object::<OpenStackDeployment>("the resource is deleted", NAME, |found| found.is_none()).await;
     }
 
-    /// Calls `find` for every version of the test's resource until `find` returns a value, and returns this value.
+    /// Calls `find` for every version of the test's `OpenStackDeployment` until `find` returns a value. Returns this
+    /// value.
     pub async fn until<T>(&self, what: &str, find: impl FnMut(&OpenStackDeployment) -> Option<T>) -> T {
         self.until_of(NAME, what, find).await
     }
 
-    /// Calls `find` for every version of the resource with this name until `find` returns a value, and returns this
-    /// value.
+    /// Calls `find` for every version of the `OpenStackDeployment` with this name until `find` returns a value. Returns
+    /// this value.
     pub async fn until_of<T>(
         &self,
         name: &str,
@@ -140,12 +141,12 @@ impl World {
         with_timeout(what, found).await
     }
 
-    /// Waits until the test's resource is Ready and the operator has observed its newest spec. Returns the resource.
+    /// Waits until the test's `OpenStackDeployment` is Ready for its newest spec. Returns the `OpenStackDeployment`.
     pub async fn until_ready(&self) -> OpenStackDeployment {
         self.until("the cloud is Ready", |cloud| cloud.is_ready().then(|| cloud.clone())).await
     }
 
-    /// Waits until the Ready condition has this reason for the newest generation of the spec. Returns the resource.
+    /// Waits until the Ready condition has this reason for the newest spec. Returns the test's `OpenStackDeployment`.
     pub async fn until_reason(&self, reason: &str) -> OpenStackDeployment {
         let what = format!("the cloud is not Ready because of {reason}");
         self.until(&what, |cloud| (cloud.reason() == reason).then(|| cloud.clone())).await

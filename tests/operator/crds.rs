@@ -13,7 +13,8 @@ use crate::approval::copy;
 use crate::cloud::{StatusAccess, services, with_values};
 use crate::world::{World, run_test};
 
-/// The CRD of a test. CRDs are cluster-scoped, so the CRD's group contains the test's namespace to be unique.
+/// The CRD of a test. CRDs are cluster-scoped. So the CRD's group contains the test's namespace, which makes the group
+/// unique.
 struct Crd<'a> {
     world: &'a World,
     api: Api<CustomResourceDefinition>,

@@ -96,7 +96,7 @@ fn keeps_the_value_of_an_unreferenced_secret() {
         let unreferenced = spec.clone();
         spec["services"][MARIADB]["credentials"] = json!({"root": {"name": "own", "key": "root"}});
         for spec in [spec, unreferenced] {
-            // Restart the operator after each change of the spec, so that it has no previous password in memory.
+            // Restart the operator at each change of the spec, so that the operator has no previous password in memory.
             operator.kill();
             let generation = world.apply(&spec).await.metadata.generation;
             operator = world.operator().start().await;
@@ -113,7 +113,7 @@ fn keeps_the_value_of_an_unreferenced_secret() {
             data["root"].0 == b"0wn-password"
         };
         world
-            .until_object::<Secret>("osdpl's own Secret has the password that mariadb uses", &secret(), is_current)
+            .until_object::<Secret>("osdpl's Secret for credentials has mariadb's password", &secret(), is_current)
             .await;
         assert_eq!(world.helm_runs().len(), 2);
     });

@@ -33,10 +33,11 @@ fn is_unmanaged(name: &str) -> bool {
     name.contains(UNMANAGED)
 }
 
-/// Returns the name and uid of each object that a deletion retains: claims, and Secrets with credentials or keys.
+/// Returns the name and uid of each object that a deletion retains: `PersistentVolumeClaim`s, and Secrets with
+/// credentials or keys.
 ///
-/// Helm deletes a claim with its release if the claim comes from a chart's template, such as the claim for Tempest's
-/// reports, and has no annotation `helm.sh/resource-policy`. Leaves out such claims.
+/// Leaves out each claim that helm deletes with its release. Such a claim comes from a chart's template, such as the
+/// claim for Tempest's reports, and has no annotation `helm.sh/resource-policy`.
 pub async fn retained_objects(world: &World) -> BTreeMap<String, Option<String>> {
     let claims = world.api::<PersistentVolumeClaim>().list(&ListParams::default()).await.unwrap();
     let secrets = world.api::<Secret>().list(&ListParams::default()).await.unwrap();
@@ -52,7 +53,7 @@ pub async fn retained_objects(world: &World) -> BTreeMap<String, Option<String>>
     claims.chain(secrets.map(|secret| (secret.name_any(), secret.uid()))).collect()
 }
 
-/// Returns the uninstalled releases in the order of their helm runs.
+/// Returns the releases that the operator has uninstalled, in the order of the helm runs.
 fn uninstalled(world: &World) -> Vec<String> {
     let runs = world.helm_runs();
     runs.iter().filter(|run| run.verb() == "uninstall").map(|run| run.release().to_owned()).collect()
@@ -152,7 +153,7 @@ fn deletion_runs_in_reverse_order_and_respects_retain_and_detach() {
     });
 }
 
-/// Waits until the status says that the deletion of the cloud waits for the hook, and returns the resource.
+/// Waits until the status says that the deletion of the cloud waits for this hook. Returns the `OpenStackDeployment`.
 async fn until_waiting(world: &World, hook: &str) -> OpenStackDeployment {
     let waits = |cloud: &OpenStackDeployment| cloud.status().message.contains(hook).then(|| cloud.clone());
     world.until("the deletion waits for the hook", waits).await

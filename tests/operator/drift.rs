@@ -65,7 +65,8 @@ fn reports_drift_with_author_and_time_across_restarts() {
         world.apply(&services(&SMALL)).await;
         assert_eq!(drift(&world.until_ready().await.child("mariadb")), [""; 0]);
 
-        // Upstream's mariadb-controller changes this field, so osdpl must not report it beside the edit below.
+        // Change the selector of the Service `mariadb`, as upstream's mariadb-controller does. osdpl must not report
+        // this change as drift: it must report only the edit of the ConfigMap below.
         let selector =
             Patch::Merge(json!({"spec": {"selector": {"statefulset.kubernetes.io/pod-name": "mariadb-server-0"}}}));
         world.api::<Service>().patch("mariadb", &by("pykube-ng"), &selector).await.unwrap();
@@ -144,7 +145,7 @@ fn repairs_drift_with_growing_backoff() {
                 message.contains("the change came back after osdpl repaired") && message.contains("by other-tool");
             is_repeated.then_some(())
         };
-        world.until("the operator reports the repeated change with its author", is_reported).await;
+        world.until("the operator reports that other-tool repeated its change", is_reported).await;
         assert_eq!((world.helm_runs().len(), script().await.as_str()), (4, "exec false"));
 
         // A person requests the repair with the annotation `osdpl.dev/repair`. So the operator must repair the edit at
@@ -256,8 +257,8 @@ fn own_upgrade_is_not_drift() {
             gone,
         ))
         .await;
-        // Edit another object and wait for the status that reports this edit. The same status must not report the Job
-        // as drift, because the operator itself has deleted it.
+        // Edit a ConfigMap, and wait for the status that reports this edit. The same status must not report the deleted
+        // Job as drift, because the operator itself has deleted the Job.
         edit(world, "kubectl-edit", "exec false").await;
         let cloud =
             until_drift(world, "mariadb", &["ConfigMap mariadb-bin edited: data.stand-in.sh kubectl-edit"]).await;

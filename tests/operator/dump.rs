@@ -10,7 +10,8 @@ use crate::world::World;
 /// The number of lines of the operator's log to print.
 const LINES: usize = 60;
 
-/// Prints statuses, helm records, pods, events, writes, helm runs and the end of the operator's log to standard error.
+/// Prints to standard error: statuses, helm records, pods, events, the operator's writes, helm runs, and the end of the
+/// operator's log.
 pub async fn print(world: &World) {
     eprintln!("=== status of each OpenStackDeployment");
     for deployment in world.deployments().list(&ListParams::default()).await.into_iter().flatten() {

@@ -1,5 +1,5 @@
-//! A person starts an operator by hand, and its Lease is in another namespace than the Lease of the active operator.
-//! The new operator must end, because two operators must not manage the same cloud.
+//! While an operator is active, a person starts a second operator by hand, with a Lease in another namespace. The
+//! second operator must end, because two operators must not manage the same cloud.
 
 use crate::operator::PROBE_PERIOD;
 use crate::pool::SYSTEM;
@@ -20,8 +20,8 @@ fn ends_if_an_operator_is_active_in_another_namespace() {
         assert!(log.contains("another operator is active: active_") && log.contains(&lease), "{log}");
         assert_eq!(active.readiness(), "ok: leader\n");
 
-        // After a kill, the Lease still names the killed operator as its holder, but nobody renews it. So another
-        // operator may run.
+        // After the kill, the Lease still names the killed operator as its holder, but nobody renews the Lease. So the
+        // operator that the person starts may become active.
         active.kill();
         let by_hand = world.operator().pod("by-hand").environment("KUBECONFIG", world.cluster().kubeconfig());
         let by_hand = by_hand.arguments(&["--namespace", &world.namespace]).start().await;

@@ -58,7 +58,7 @@ fn failing_api_blocks_ready_but_unreachable_does_not() {
         world.until_endpoints_respond(&["glance", "keystone"]).await;
         world.check_openrc(&password);
 
-        // When the cloud is Ready, the operator still writes an event and details of the status. Wait for six more
+        // After the cloud has become Ready, the operator writes an event and details of the status. Wait for six more
         // probes, so that the check below does not find these writes.
         server.wait_for_requests(6).await;
         let since = now();

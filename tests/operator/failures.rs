@@ -68,9 +68,9 @@ fn reports_daemon_set_without_matching_nodes() {
 #[test]
 fn reports_a_failed_component_without_running_helm() {
     run_test("unhealthy", async |world| {
-        // Kubernetes' timestamps have whole seconds. So the operator notices that a pod became unready only if this
-        // happens in a later second than the pod's start. Delay mariadb's pod, so that the cloud becomes Ready at least
-        // one second after the start of memcached's pod. Only then the test makes memcached's pod unready.
+        // Kubernetes' timestamps have whole seconds. So the operator can notice that a pod became unready only if the
+        // pod started in an earlier second. Delay mariadb's pod: then the cloud becomes Ready at least one second after
+        // the start of memcached's pod. After that, the test makes memcached's pod unready.
         let slow =
             Rule { behaviour: None, delay: Some("2s".into()), ..Rule::new(&world.namespace, "mariadb-server", "") };
         world.cluster().behaviour("slow", &slow).await.unwrap();

@@ -107,7 +107,7 @@ fn acceptor() -> TlsAcceptor {
     TlsAcceptor::from(Arc::new(config.with_single_cert(vec![certificate.der().clone()], key).unwrap()))
 }
 
-/// Serves one connection, with TLS if the client starts a handshake.
+/// Serves one connection. Uses TLS if the client begins with a TLS handshake.
 async fn serve(stream: TcpStream, shared: Arc<Shared>) {
     const HANDSHAKE: u8 = 22;
     let mut first = [0];

@@ -29,7 +29,8 @@ impl World {
         nodes.patch(name, &PatchParams::default(), &patch).await.unwrap();
     }
 
-    /// Waits until the reason of a component contains this text. Returns the component's status and the resource.
+    /// Waits until the `reason` in a component's status contains this text. Returns the component's status and the
+    /// `OpenStackDeployment`.
     pub async fn until_reason_contains(
         &self,
         application: &str,

@@ -1,5 +1,5 @@
-//! A user upgrades releases of osdpl with plain helm, or has installed releases whose names are in the catalogue. The
-//! operator reports these releases, and changes them only when the user asks for it.
+//! A user upgrades osdpl's releases with plain helm, or installs releases with plain helm under names from the
+//! catalogue. The operator reports these releases, and changes them only when the user asks for it.
 
 use std::path::Path;
 
@@ -82,8 +82,9 @@ fn does_not_adopt_credentials_of_a_foreign_upgrade() {
         let before = world.credentials("mariadb").await;
         upgrade_manually(world, "mariadb", "endpoints.oslo_db.auth.admin.password=changed");
         world.until_reason(reason::FOREIGN).await;
-        // Delete the Secret, so that only helm's records contain the password. The operator must restore the password
-        // from the record of osdpl's revision. The record of the user's revision contains another password.
+        // Delete the Secret with mariadb's credentials, so that only helm's records contain the password. The operator
+        // must restore the password from the record of osdpl's revision, because the record of the user's revision
+        // contains a different password.
         operator.kill();
         let secret = format!("{NAME}-credentials-mariadb");
         world.api::<Secret>().delete(&secret, &DeleteParams::default()).await.unwrap();

@@ -44,7 +44,7 @@ fn copy(secret: &Secret, namespace: &str) -> Secret {
     copy
 }
 
-/// Copies all release records of the cloud to another namespace, as a backup tool does that clones a namespace.
+/// Copies all release records of the cloud to another namespace, as a backup tool does when it clones a namespace.
 async fn clone_namespace(world: &World) -> Api<Secret> {
     let name = format!("{}-clone", world.namespace);
     let namespaces: Api<Namespace> = Api::all(world.client.clone());
@@ -79,8 +79,8 @@ fn ignores_records_in_other_namespaces() {
         let owned = SMALL.map(|release| format!("{}/{release}", world.namespace));
         assert_eq!(cloud.status().owned_releases, owned);
         let clone = clone_namespace(world).await;
-        // Restart the operator. It reads all records before its first pass. So its first status would already show an
-        // effect of the cloned records.
+        // Restart the operator. The new operator reads all records before its first pass. So the first status that it
+        // writes would already show an effect of the cloned records.
         operator.kill();
         let _operator = world.operator().start().await;
         let mut spec = cloud_with_debug();

@@ -47,7 +47,7 @@ impl Recorder {
         Self { program: folder.join("helm"), log: folder.join("helm.log") }
     }
 
-    /// Writes a script that wraps the program `helm` into `folder`, and returns its recorder.
+    /// Writes a wrapper script for the program `helm` into `folder`. Returns the recorder of this script.
     pub fn new(helm: &Path, folder: &Path) -> Self {
         let Self { program, log } = Self::existing(folder);
         // Several helm processes append to the log concurrently, so the script writes each line with a single `printf`.
@@ -126,8 +126,8 @@ impl World {
         assert!(status.success());
     }
 
-    /// Lets the blocked `helm upgrade` continue. If no `helm upgrade` is blocked yet, waits for the next one. Does not
-    /// block later upgrades.
+    /// Lets the blocked `helm upgrade` continue. If no `helm upgrade` is blocked yet, waits for the next `helm
+    /// upgrade`. Later upgrades are not blocked.
     pub async fn release_helm(&self) {
         let pipe = pipe(self.folder.path());
         let released = tokio::task::spawn_blocking(move || {

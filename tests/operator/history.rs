@@ -1,4 +1,4 @@
-//! Records every version of the test's resource, so that a test can check that a status never occurred.
+//! Records every version of the test's `OpenStackDeployment`, so that a test can check that a status never occurred.
 
 use std::pin::pin;
 
@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use crate::cloud::{NAME, StatusAccess};
 use crate::world::{World, with_timeout};
 
-/// Every version of the test's resource that a watch has reported since the call of [`World::history`].
+/// Every version of the test's `OpenStackDeployment` that a watch has reported since the call of [`World::history`].
 pub struct History {
     versions: watch::Receiver<Vec<OpenStackDeployment>>,
     task: JoinHandle<()>,
@@ -24,7 +24,7 @@ impl Drop for History {
 }
 
 impl World {
-    /// Starts to record every version of the test's resource.
+    /// Starts to record every version of the test's `OpenStackDeployment`.
     pub fn history(&self) -> History {
         let (sender, versions) = watch::channel(Vec::new());
         let api = self.deployments();
@@ -60,8 +60,8 @@ pub enum Kstatus {
     Terminating,
 }
 
-/// Computes the status of a resource by the generic rules of kstatus (sigs.k8s.io/cli-utils
-/// `pkg/kstatus/status/generic.go`), in the same order.
+/// Computes the status of a resource by the generic rules of kstatus. Applies the rules in the order of their source
+/// file (sigs.k8s.io/cli-utils `pkg/kstatus/status/generic.go`).
 pub fn kstatus(deployment: &OpenStackDeployment) -> Kstatus {
     let status = deployment.status();
     let has_condition = |type_: &str, value: &str| {

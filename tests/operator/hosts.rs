@@ -80,8 +80,8 @@ impl World {
     }
 }
 
-/// Deletes a host from Nova and Neutron with `osdpl forget`. Checks that osdpl refuses or waits while the node exists,
-/// Nova reports the host as up, or the host has instances.
+/// Deletes a host from Nova and Neutron with `osdpl forget`. Checks that the command fails while the node exists. Also
+/// checks that the operator waits while Nova reports the host as up, and while the host has instances.
 async fn forget_host(world: &World, server: &FakeApis, nodes: &Api<Node>, host: &str) {
     let refused = world.osdpl_fails(&["forget", host]);
     assert_eq!(
@@ -102,7 +102,7 @@ async fn forget_host(world: &World, server: &FakeApis, nodes: &Api<Node>, host: 
         )
         .await;
     assert!(message.contains(&format!("if the host was removed for good, run osdpl forget {host};")), "{message}");
-    assert_eq!(server.nova.changes(), Vec::<String>::new(), "without the annotation, osdpl must not change Nova");
+    assert_eq!(server.nova.changes(), Vec::<String>::new(), "without a user's request, osdpl must not change Nova");
 
     world.annotate(FORGET_NODES_ANNOTATION, json!(format!("{host},nowhere"))).await;
     assert_eq!(

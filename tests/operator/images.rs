@@ -13,7 +13,7 @@ use crate::world::{World, now, run_test, with_timeout};
 
 const JOB: &str = "keystone-db-sync";
 
-/// Returns a spec with Keystone, these values for it, and the services that its pods wait for.
+/// Returns a spec with Keystone and the services that Keystone's pods wait for. `values` are the values of Keystone.
 fn keystone_spec(values: Value) -> Value {
     with_values(services(&["keystone", "mariadb", "memcached", "rabbitmq"]), "keystone", values)
 }

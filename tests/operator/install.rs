@@ -179,9 +179,8 @@ fn installs_in_dependency_order_without_barriers() {
         let _operator = world.operator().start().await;
         world.apply(&compute_spec()).await;
 
-        // RabbitMQ's pod hangs, so glance must wait. The operator must still install placement, which does not need
-        // RabbitMQ. Helm hangs in the last hook of keystone. This must not delay placement either, because Keystone's
-        // workload is available.
+        // RabbitMQ's pod hangs, so glance must wait. Helm hangs in the last hook of keystone, but Keystone's workload
+        // is available. The operator must install placement, which needs neither RabbitMQ nor the end of this hook.
         let cloud = world
             .until("placement is deployed", |cloud| {
                 (cloud.child("placement").status == "deployed").then(|| cloud.clone())
@@ -191,8 +190,8 @@ fn installs_in_dependency_order_without_barriers() {
         assert_eq!(cloud.child("glance").message, "waits for rabbitmq/server");
         assert!(!cloud.is_ready());
         world.cluster().remove_rule("rabbitmq-rabbitmq-0").await.unwrap();
-        // In each of these releases, helm waits for a hanging Job. So helm starts for all of them only if the operator
-        // does not wait for one release before it starts the next.
+        // In each release of `TOGETHER`, helm waits for a hanging Job. So helm starts for all of these releases only if
+        // the operator does not wait for the end of one helm process before it starts the next.
         let are_submitted = |cloud: &OpenStackDeployment| {
             TOGETHER.iter().all(|release| cloud.child(release).revision.is_some()).then_some(())
         };

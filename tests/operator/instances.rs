@@ -13,9 +13,10 @@ use crate::hosts::{nova, without_node_dependencies};
 use crate::webhook::{HOOK, Webhook};
 use crate::world::{World, run_test, with_timeout};
 
-/// Waits until the API server refuses the deletion of the test's resource, and returns the message.
+/// Waits until the API server refuses the deletion of the test's `OpenStackDeployment`, and returns the error message.
 ///
-/// The API server applies a changed webhook configuration after a delay, and does not report when it does so.
+/// Requests the deletion repeatedly, because the API server applies a changed webhook configuration after a delay and
+/// does not report the end of the delay.
 async fn until_refused(world: &World) -> String {
     let refused = async {
         loop {
@@ -29,7 +30,8 @@ async fn until_refused(world: &World) -> String {
     with_timeout("the webhook refuses the deletion", refused).await
 }
 
-/// Waits until the status says why the deletion waits. Checks that nothing is uninstalled.
+/// Waits until the Ready condition says that the deletion waits, and contains the text `why`. Checks that the operator
+/// has uninstalled nothing.
 async fn until_waiting(world: &World, why: &str) {
     let waits = |cloud: &OpenStackDeployment| {
         let message = cloud.condition("Ready")?.message;
@@ -64,7 +66,7 @@ fn a_standby_queries_nova() {
         server.set_behaviour("nova-api", Behaviour::Normal);
         server.nova.remove_server("web");
         let params = DeleteParams { dry_run: true, ..DeleteParams::default() };
-        world.deployments().delete(NAME, &params).await.expect("the standby admits the deletion of an empty cloud");
+        world.deployments().delete(NAME, &params).await.expect("the standby must admit the deletion of an empty cloud");
         let webhooks: Api<ValidatingWebhookConfiguration> = Api::all(world.client.clone());
         webhooks.delete(HOOK, &DeleteParams::default()).await.unwrap();
     });
@@ -93,7 +95,7 @@ fn deletion_waits_until_nova_has_no_instances() {
         until_waiting(world, "Nova has instances, such as web-name").await;
         operator.kill();
         server.set_behaviour("nova-api", Behaviour::Unavailable);
-        // The operator must ask Nova for instances even if the user disables its probes.
+        // The operator must ask Nova for instances even if the user disables the operator's probes of service APIs.
         let without_probes = world.setup_with_fake_apis(&server).catalog(&catalogue).arguments(&["--probes", "false"]);
         let _operator = without_probes.start().await;
         until_waiting(world, "osdpl can't query Nova for instances").await;

@@ -15,8 +15,8 @@ use crate::cloud::{StatusAccess, services};
 use crate::operator::Operator;
 use crate::world::{World, run_test, with_timeout};
 
-/// Keystone and the services that its pods wait for. Keystone's pre-install hooks create empty Secrets for keys; the
-/// Jobs of its post-install hooks fill and use the keys.
+/// Keystone and the services that its pods wait for. Keystone's pre-install hooks create empty Secrets for keys. The
+/// Jobs of its post-install hooks write keys into these Secrets and use the keys.
 pub const KEYSTONE: [&str; 4] = ["keystone", "mariadb", "memcached", "rabbitmq"];
 
 /// The Secrets for Keystone's keys, which are empty until Jobs write keys into them.
@@ -59,9 +59,10 @@ pub async fn fill(
     (filled.uid(), filled.data)
 }
 
-/// Kills helm and the operator twice. The first time is during the install, before Jobs have filled the Secrets for
-/// keys. The second time is during the upgrade by the second operator, after half of the hooks. Checks that the third
-/// operator completes the install and keeps the keys.
+/// Kills helm and the operator twice, and checks that the third operator completes the install and keeps the keys.
+///
+/// The first kill is during the install, before Jobs have filled the Secrets for keys. The second operator continues
+/// the install with `helm upgrade`. The second kill is after half of the hooks of this upgrade.
 fn check_recovery_after_two_kills(name: &str, helm: u8) {
     run_test(name, async |world| {
         hang_job(world, "keystone-fernet-setup").await;

@@ -67,21 +67,21 @@ impl World {
         writes
     }
 
-    /// Checks that another operator took the Lease soon after the failure of its holder, and then wrote nothing until
-    /// the grace period had ended. Returns the time at which the API server received the write that took the Lease.
+    /// Checks that a new holder took the Lease soon after the old holder had failed, and that nobody wrote before the
+    /// grace period had ended. Returns the time at which the API server received the write that took the Lease.
     ///
-    /// The failed holder ran in the pod `before`, and started after `began`. Call this function after the first write
-    /// of the new holder. All times are those of the API server's audit log.
+    /// The old holder ran in the pod `before`, and started after `began`. Call this function after the first write of
+    /// the new holder. All times come from the API server's audit log.
     pub fn check_takeover(&self, before: &str, began: Timestamp) -> Timestamp {
         let agent = format!("({before})");
         let leases = self.lease_writes_since(began);
         let last = leases.iter().rposition(|entry| entry.user_agent.ends_with(&agent)).unwrap();
         let (renewed, taken) = (leases[last].received, &leases[last + 1]);
         let (duration, successor) = (taken.received.duration_since(renewed), &taken.user_agent);
-        println!("{successor} took the Lease {duration:#} after its last renewal");
-        assert!(duration <= TAKEOVER, "{successor} took the Lease {duration:#} after its last renewal");
-        // `writes` includes the writes by helm. The helm processes of the failed operator have ended or are paused, so
-        // they must not write.
+        println!("{successor} took the Lease {duration:#} after the old holder's last renewal");
+        assert!(duration <= TAKEOVER, "{successor} took the Lease {duration:#} after the old holder's last renewal");
+        // `writes` includes writes by helm, because helm must not write either: the helm processes of the failed
+        // operator have ended or are paused.
         let writes = self.writes_since(taken.received);
         let (early, later): (Vec<_>, Vec<_>) =
             writes.into_iter().partition(|entry| entry.received < taken.received + GRACE);

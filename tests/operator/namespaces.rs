@@ -49,8 +49,8 @@ fn ready_message(cloud: &OpenStackDeployment) -> String {
 #[test]
 fn ignores_a_resource_in_another_namespace() {
     run_test("outside", async |world| {
-        // Create an OpenStackDeployment in another namespace before the one of the test. Normally the oldest one takes
-        // precedence. But the operator has no rights in the other namespace, so it must manage the one of the test.
+        // Create an older OpenStackDeployment in a namespace in which the operator has no rights. Normally, the
+        // operator manages the oldest OpenStackDeployment. Here, it must manage the test's OpenStackDeployment instead.
         let (tenant, clouds) = create_elsewhere(world, &[]).await;
         let _operator = world.operator().start().await;
         let message = until_ignored(&clouds, "").await;

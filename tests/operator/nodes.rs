@@ -27,7 +27,7 @@ impl<'a> Nodes<'a> {
     }
 
     /// Adds a node with these labels, and returns the name of the node, which contains the test's namespace. The
-    /// operator must not change these labels, because someone else has set them.
+    /// operator must not change these labels, because it did not set them.
     pub async fn add(&mut self, name: &str, labels: Value) -> String {
         let name = format!("{}-{name}", self.world.namespace);
         let node = json!({"metadata": {"name": name, "labels": labels}});
@@ -89,14 +89,14 @@ fn with_roles(roles: Value) -> Value {
 pub fn with_rollout(roles: Value, rollout: Value) -> Value {
     let mut spec = services(&["memcached"]);
     spec["nodes"] = json!({"rollout": rollout});
-    // In a server-side apply, an empty map would become null, which the CRD forbids.
+    // Leave out an empty map of roles: a server-side apply would turn it into null, which the CRD forbids.
     if roles.as_object().is_some_and(|roles| !roles.is_empty()) {
         spec["nodes"]["roles"] = roles;
     }
     spec
 }
 
-/// Waits until the removal of labels from nodes waits for approval, and returns the resource.
+/// Waits until the operator requests approval to remove labels from nodes. Returns the OpenStackDeployment.
 pub async fn until_labels_wait(world: &World) -> OpenStackDeployment {
     let waits = |cloud: &OpenStackDeployment| {
         let message = cloud.condition("Ready").map(|ready| ready.message).unwrap_or_default();

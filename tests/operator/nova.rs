@@ -53,7 +53,8 @@ struct State {
     /// The names of hosts that are mapped to no cell.
     unmapped: Vec<String>,
     agents: Vec<Value>,
-    /// The maximum number of objects in a page of a list. The fake API ignores the client's `limit`.
+    /// The maximum number of objects in one page of a response. The fake API uses this number instead of the `limit`
+    /// that the client requests.
     page: usize,
     reads: u64,
 }

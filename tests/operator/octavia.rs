@@ -1,6 +1,7 @@
-//! Tests the Job octavia-prerequisites. The Job runs a Python program of the catalogue, which creates the network,
+//! Tests the Job octavia-prerequisites. The Job runs a Python program from the catalogue, which creates the network,
 //! flavor, image, ports and certificates for Octavia's amphorae. The tests run the program with OpenStack's own
-//! libraries. They give it a real API server, with the rights that the release octavia grants, and fake OpenStack APIs.
+//! libraries, against fake OpenStack APIs and a real API server. On the API server, the program has the rights that the
+//! release octavia grants.
 
 mod api;
 mod openstack;
@@ -58,7 +59,8 @@ async fn resolved(fixture: &Fixture<'_>) -> Value {
     resolve(&spec, &catalog, &selection, &facts).releases["octavia"].values.clone().into()
 }
 
-/// Checks that the first run of the program requested exactly these changes from OpenStack, in this order.
+/// Checks that the first run of the program requested exactly the expected changes from OpenStack, in the expected
+/// order.
 fn check_requests(openstack: &OpenStack) {
     let image = openstack.objects("images")[0]["id"].as_str().unwrap().to_owned();
     assert_eq!(

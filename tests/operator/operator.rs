@@ -18,7 +18,7 @@ use crate::pool::SYSTEM;
 use crate::proxy::Proxy;
 use crate::world::{World, with_timeout};
 
-/// How long a request to the operator waits for a response.
+/// The time after which a test stops waiting for the operator's response to a request.
 const SILENCE: Duration = Duration::from_secs(10);
 
 /// The interval at which the tests check the operator's liveness probe, in place of a kubelet.
@@ -44,22 +44,22 @@ pub struct Setup<'a> {
 const OWN_NAMESPACE: [&str; 7] =
     ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child", "--mount-proc"];
 
-/// A running process of the operator. Dropping this value kills the process; helm processes of the operator then exit
-/// by themselves.
+/// A running process of the operator. Dropping this value kills the process. The operator's helm processes then exit by
+/// themselves.
 pub struct Operator {
     child: Child,
     /// The address of the probes.
     address: SocketAddr,
     /// The address of the metrics.
     metrics_address: SocketAddr,
-    /// Whether [`Self::check_liveness`] has reached the operator once.
+    /// Whether [`Self::check_liveness`] has connected to the operator at least once.
     has_listened: AtomicBool,
     /// The test's folder.
     folder: PathBuf,
 }
 
-/// Returns the program of the operator: the one that cargo built for the tests, or the one in the environment variable
-/// `OSDPL_PROGRAM`, such as an optimized one.
+/// Returns the path of the operator's program. The environment variable `OSDPL_PROGRAM` can set this path, for example
+/// to an optimized program. Without the variable, it is the program that cargo built for the tests.
 fn program() -> PathBuf {
     let given = std::env::var_os("OSDPL_PROGRAM").filter(|given| !given.is_empty());
     given.map_or_else(|| env!("CARGO_BIN_EXE_osdpl").into(), PathBuf::from)
@@ -107,8 +107,8 @@ impl<'a> Setup<'a> {
         self
     }
 
-    /// Makes the operator see no processes of other operators, like in a container. Signals to the returned
-    /// [`Operator`] do not reach the operator's process.
+    /// Makes the operator see no processes of other operators, like in a container. [`Operator::signal`] then sends
+    /// signals to `unshare` instead of the operator's process.
     pub fn in_own_namespace(mut self) -> Self {
         self.wrapper = &OWN_NAMESPACE;
         self
@@ -155,8 +155,8 @@ impl<'a> Setup<'a> {
         let Setup { world, program, helm, charts, arguments, environment, pod, kubeconfig, wrapper } = self;
         let folder = world.folder.path();
         let recorder = Recorder::new(world.cluster().helm(helm).unwrap(), folder);
-        // Let the kernel choose two free ports for the operator. The test closes these listeners at once, so that the
-        // operator can listen on the ports.
+        // Open two listeners, so that the kernel chooses two free ports. Close the listeners at once, so that the
+        // operator can listen on these ports.
         let listeners = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
         let [address, metrics_address] = listeners.map(|listener| listener.local_addr().unwrap());
         let log = File::options().create(true).append(true).open(folder.join("operator.log")).unwrap();
@@ -225,12 +225,13 @@ impl Operator {
         self.child.try_wait().unwrap().is_some()
     }
 
-    /// Checks the liveness probe as a kubelet does, and returns whether it succeeded. Failures before the operator
-    /// listens for the first time do not count. If the operator no longer listens, waits until it has ended.
+    /// Checks the liveness probe as a kubelet does, and returns whether the probe succeeded. Before the operator
+    /// listens for the first time, returns `false`. If the operator has stopped listening, waits until its process has
+    /// exited.
     ///
     /// # Panics
-    /// If the probe fails, because a kubelet would then restart the operator, which ends helm. Also panics if the
-    /// operator no longer listens, but does not end.
+    /// If the probe fails, because a kubelet would then restart the operator, and the restart would end the operator's
+    /// helm processes. Also panics if the operator has stopped listening, but its process does not exit.
     pub async fn check_liveness(&self) -> bool {
         let Ok(stream) = TcpStream::connect(self.address) else {
             if self.has_listened.load(Ordering::Relaxed) {
@@ -256,7 +257,7 @@ impl Operator {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };
-        with_timeout("the operator, which serves no probes any more, has ended", exited).await;
+        with_timeout("the operator has ended after it stopped serving probes", exited).await;
     }
 
     /// Runs the scenario, and checks meanwhile that the liveness probe never fails. Returns the result of the scenario.
@@ -293,7 +294,8 @@ impl Operator {
         metrics
     }
 
-    /// Returns the sum of all samples in the operator's metrics whose line begins with `name` and contains `label`.
+    /// Returns the sum of the values on those lines of the operator's metrics that begin with `name` and contain
+    /// `label`.
     pub fn metric(&self, name: &str, label: &str) -> u64 {
         let text = self.metrics();
         let samples = text.lines().filter(|line| line.starts_with(name) && line.contains(label));
@@ -308,7 +310,7 @@ impl Operator {
     }
 
     /// Waits until the operator's metrics report this number of ready releases. The operator does not update this
-    /// metric while it still fetches charts.
+    /// number while it fetches charts, so this function also waits for the charts.
     pub async fn finds_ready(&self, releases: u64) {
         let found = async {
             while self.metric("osdpl_releases_ready ", "") != releases {
@@ -328,7 +330,8 @@ impl Operator {
         for pid in [self.pid(), child] {
             let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
             let limit = limits.lines().find_map(|line| line.strip_prefix("Max core file size")).unwrap();
-            // The limit must be 1: with the limit 0, the kernel would still pipe a core dump to a program.
+            // The limit must be 1 byte. A limit of 0 would prevent core files, but the kernel could pipe a core dump to
+            // a program.
             assert_eq!(limit.split_whitespace().collect::<Vec<_>>(), ["1", "1", "bytes"], "process {pid}");
         }
     }

@@ -25,9 +25,10 @@ use crate::world::{World, with_timeout};
 /// The pause before the operator's container starts again. A kubelet waits longer after several failures.
 const RESTART_PAUSE: Duration = Duration::from_secs(1);
 
-/// The operator's pod, with its container and the kubelet that restarts it.
+/// A simulated pod of the operator, with a simulated kubelet. The kubelet starts the operator's process again whenever
+/// the process has ended.
 pub struct Pod<'a, F> {
-    /// Returns the setup of the next container.
+    /// The function that returns the setup of each new container.
     setup: F,
     world: &'a World,
     restarts: Cell<usize>,
@@ -85,9 +86,9 @@ impl<'a, F: Fn() -> Setup<'a>> Pod<'a, F> {
         with_timeout(&format!("the operator has ended {restarts} times"), ended).await;
     }
 
-    /// Checks that the operators have not started helm too often, and have not written the status too often after
-    /// `since`. Each operator process and each of the `changes` of the spec may cause one helm run for each of the
-    /// `releases`, and [`MAX_STATUS_WRITES`] writes.
+    /// Checks that helm ran, and that the operators wrote the status after `since`, at most as often as allowed. Each
+    /// operator process and each change of the spec may cause one helm run for each release, and [`MAX_STATUS_WRITES`]
+    /// status writes. `releases` is the number of releases, `changes` the number of changes of the spec.
     fn check_bounds(&self, since: Timestamp, releases: usize, changes: usize) {
         let (runs, operators) = (self.world.helm_runs(), self.restarts.get() + 1);
         let writes = self.world.status_writes_since(since);
@@ -102,8 +103,7 @@ impl<'a, F: Fn() -> Setup<'a>> Pod<'a, F> {
 const MAX_STATUS_WRITES: usize = 25;
 
 impl World {
-    /// Returns how often the operators have written the status of the resource in the namespace of this test after
-    /// `since`.
+    /// Returns how often the operators have written the status of the test's OpenStackDeployment after `since`.
     pub fn status_writes_since(&self, since: Timestamp) -> usize {
         let is_status = |entry: &&cluster::AuditEntry| {
             entry.resource == "openstackdeployments"

@@ -11,7 +11,7 @@ use crate::cloud::{StatusAccess, services};
 use crate::nodes::Nodes;
 use crate::world::{World, run_test};
 
-/// The beginning of nova's message while the operator waits for approval of the overrides.
+/// The beginning of nova's message in the status and in the plan, until a person approves the changed overrides.
 const RESTARTS: &str =
     "its values divide the nodes differently among its DaemonSets, which restarts the pods of nova/compute on 3 nodes";
 
@@ -31,8 +31,8 @@ fn daemon_set(name: &str, nodes: i32) -> (String, i32) {
     (name.to_owned(), nodes)
 }
 
-/// Returns a spec with a role for node-1. If `overrides` is true, nova, neutron and libvirt have other values on this
-/// node. `cpus` is the list of dedicated CPUs in these values.
+/// Returns a spec with a role for node-1. If `overrides` is true, the values of nova, neutron and libvirt for this node
+/// differ from their values for the other nodes. `cpus` is the list of dedicated CPUs in nova's values for node-1.
 fn cloud_spec(cpus: &str, overrides: bool) -> Value {
     let gpu = json!({"matchLabels": {"gpu": "big"}});
     let values = json!({
@@ -107,7 +107,7 @@ fn node_overrides_split_daemon_sets_after_approval() {
         assert_eq!(
             sets(world, "compute").await,
             unchanged,
-            "the operator must not split the DaemonSet before the approval"
+            "the operator must not create a second DaemonSet before the approval"
         );
         world.osdpl(&["approve"]);
         world.until_ready().await;
@@ -119,7 +119,7 @@ fn node_overrides_split_daemon_sets_after_approval() {
         assert_eq!(
             world.helm_runs().len(),
             runs + 1,
-            "other values for the same node must need no approval, and must upgrade only nova"
+            "new values for a node that already has overrides must need no approval, and must upgrade only nova"
         );
         let rollout = world
             .until("the rollout of nova/compute waits for approval", |cloud| {
@@ -134,7 +134,8 @@ fn node_overrides_split_daemon_sets_after_approval() {
         world.apply(&json!({"openstackRelease": "2026.1", "presets": ["core"]})).await;
         let cloud = world.until_reason(reason::APPROVAL).await;
         assert!(cloud.child("nova").message.starts_with(RESTARTS), "{}", cloud.child("nova").message);
-        // The previous spec's role `gpu` put a label on node-1. The approval must allow the removal of this label, too.
+        // Besides the restarts, the approval must allow the removal of the label that the previous spec's role `gpu`
+        // put on node-1.
         world.osdpl(&["approve"]);
         let labels =
             ["openstack-control-plane", "openstack-compute-node", "openvswitch", "openstack-network-node", "l3-agent"];

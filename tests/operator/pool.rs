@@ -176,7 +176,8 @@ impl Plane {
         let namespaces: Api<Namespace> = Api::all(client.clone());
         for namespace in namespaces.list(&ListParams::default().labels(TEST_LABEL)).await.unwrap() {
             // Delete helm's records now. Kubernetes deletes the namespace only later, in the background. Until then,
-            // the next test's operator would find the records, and would manage the releases of this test.
+            // the operator of the next test would find these records, and would manage the releases of the previous
+            // test.
             let secrets: Api<Secret> = Api::namespaced(client.clone(), &namespace.name_any());
             let records = ListParams::default().labels("owner=helm");
             secrets.delete_collection(&DeleteParams::default(), &records).await.unwrap();
@@ -207,9 +208,9 @@ pub fn install_chart_from(chart: &Path, cluster: &Cluster, settings: &[String]) 
 
 /// Deletes an object, removes its finalizers, and waits until it is deleted.
 ///
-/// The function removes osdpl's finalizers, because no operator runs that could remove them. On a CRD, it removes the
-/// finalizer with which the API server deletes the CRD's instances first. If the API server can't list the instances,
-/// it retries only minutes later, which is too long for a test.
+/// The function removes osdpl's finalizers, because no operator runs that could remove them. From a CRD, it removes the
+/// finalizer that keeps the CRD until the API server has deleted all instances. If the API server fails to list the
+/// instances, it retries only minutes later, which is too long for a test.
 async fn remove<K>(api: &Api<K>, object: &K)
 where
     K: Clone + std::fmt::Debug + DeserializeOwned + ResourceExt + Send + 'static,

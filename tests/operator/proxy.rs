@@ -44,7 +44,7 @@ pub struct Proxy {
     server: JoinHandle<()>,
 }
 
-/// A request as the rule sees it. As text, it consists of the client, the method and the path of the object.
+/// What a rule knows about a request. Formatted as text, it consists of the client, the method and the path.
 #[derive(Clone)]
 pub struct Request {
     pub method: Method,
@@ -59,7 +59,7 @@ pub struct Request {
 pub enum Answer {
     /// Forwards the request, and delivers the response.
     Forward,
-    /// Forwards the request, waits for the response, calls the function, and never delivers the response.
+    /// Forwards the request, waits for the response, calls the given function, and never delivers the response.
     Lose(Box<dyn FnOnce() + Send>),
     /// Does not forward the request, and responds with this HTTP status, as the API server would. With status 429, the
     /// response has the header `Retry-After: 1`.
@@ -74,7 +74,7 @@ struct Shared {
     rule: Mutex<Rule>,
     /// The number of connections that clients have opened so far.
     opened: AtomicU64,
-    /// All connections whose number is smaller than this value are stalled.
+    /// The proxy stalls each connection whose number is smaller than this value.
     stalled: Arc<AtomicU64>,
     acceptor: TlsAcceptor,
     connector: TlsConnector,
@@ -125,7 +125,7 @@ impl Drop for Proxy {
 }
 
 impl Request {
-    /// Whether the request changes objects. Ignores dry runs.
+    /// Whether the request changes objects. A dry run changes nothing.
     pub fn is_write(&self) -> bool {
         let is_dry = self.uri.query().is_some_and(|query| query.contains("dryRun="));
         matches!(self.method, Method::POST | Method::PUT | Method::PATCH | Method::DELETE) && !is_dry
@@ -236,8 +236,8 @@ fn refusal(code: u16) -> Response<Either<Incoming, Full<Bytes>>> {
     response.body(Either::Right(Full::from(status.to_string()))).unwrap()
 }
 
-/// The connection of a client, which the proxy can stall. A stalled connection neither reads nor writes anything, and
-/// never continues. So no waker is registered for it.
+/// A client's connection that the proxy can stall. Once stalled, a connection never reads or writes anything again. So
+/// its polls register no waker.
 struct Stallable {
     stream: TcpStream,
     number: u64,

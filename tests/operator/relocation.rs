@@ -13,12 +13,13 @@ use crate::world::{World, now, run_test};
 
 fn cloud(overrides: &Value) -> Value {
     let mut spec = services(&["mariadb", "memcached"]);
-    // If there are no overrides, omit the field. If an earlier spec had overrides, server-side apply would turn an
-    // empty map into null.
+    // Omit the field if `overrides` is empty: if an earlier spec had entries in this field, server-side apply would
+    // turn an empty map into null.
     if *overrides != json!({}) {
         spec["services"]["memcached"]["releases"]["memcached"] = overrides.clone();
     }
-    // With automatic approval, a wrong plan would uninstall memcached at once, and the test would fail.
+    // With automatic approval, an operator that wrongly plans an uninstall of memcached would uninstall it at once, and
+    // the test would fail.
     spec["approval"] = json!("Automatic");
     spec
 }
@@ -49,8 +50,8 @@ fn runs(world: &World) -> Vec<String> {
     world.helm_runs().iter().map(|run| format!("{} {}", run.verb(), run.release())).collect()
 }
 
-/// Removes two labels from all of helm's records, because an older version of the operator wrote records without these
-/// labels.
+/// Removes two labels from all of helm's records. The records then look like those of an older version of the operator,
+/// which did not write these labels.
 async fn remove_labels(world: &World) {
     let secrets = world.api::<Secret>();
     for record in secrets.list_metadata(&ListParams::default().labels("owner=helm")).await.unwrap() {
@@ -140,8 +141,9 @@ fn moves_a_release_by_uninstalling_it() {
         let _operator = world.operator().start().await;
         world.apply(&cloud(&json!({"name": "tokens"}))).await;
         world.until_ready().await;
-        // memcached is installed with the helm name `tokens`. A spec with the default name or a third name would move
-        // memcached, so the operator refuses such a spec.
+        // memcached is installed with the helm name `tokens`. The first spec omits the name, which means the default
+        // name. The second spec sets the name `other`. Each spec would move memcached, so the operator must refuse
+        // both.
         assert!(refusal(world, &json!({})).await.contains("set name to tokens"));
         assert!(refusal(world, &json!({"name": "other"})).await.contains("set name to tokens"));
         let mut disabled = cloud(&json!({}));

@@ -53,7 +53,7 @@ impl World {
         self.until(&format!("{component} continues node by node without another approval"), is_rolling).await;
     }
 
-    /// Returns the name of each node and of the component's pod on this node.
+    /// Returns the name of the component's pod on each node. The keys of the map are the names of the nodes.
     async fn pods_by_node(&self, component: &str) -> BTreeMap<String, String> {
         let label = component.split_once('/').unwrap().1;
         let labelled = ListParams::default().labels(&format!("component={label}"));
@@ -68,7 +68,7 @@ impl World {
         evictions.map(|write| write.name).collect()
     }
 
-    /// Waits until a DaemonSet has this update strategy, such as `OnDelete`.
+    /// Waits until a DaemonSet has the update strategy `wanted`, such as `OnDelete`.
     async fn until_strategy(&self, name: &str, wanted: &str) {
         let has = |set: Option<&DaemonSet>| {
             let strategy = set.and_then(|set| set.spec.as_ref()?.update_strategy.as_ref()?.type_.as_deref());
@@ -190,8 +190,8 @@ fn rolls_out_node_by_node_after_approval() {
         assert_eq!(gaps.most().into_values().collect::<Vec<_>>(), [1, 1]);
         let cloud = world.until_ready().await;
         assert_eq!((cloud.status().approval, rollout(&cloud, AGENT).updated), (None, 3));
-        // Check only the events about ovn-controller, which the second operator wrote. An event about Open vSwitch may
-        // be missing, because the first operator was killed.
+        // Check only the events about ovn-controller: the second operator wrote them. An event about Open vSwitch may
+        // be missing, because the test killed the first operator.
         let batches = event_messages(world, "RolloutBatch").await;
         for (batch, node) in
             ["ovn/ovn-controller 0/3 updated: batch ", "ovn/ovn-controller 1/3 updated: batch "].into_iter().zip(1..)
@@ -229,8 +229,8 @@ fn failing_node_stops_a_rollout() {
         world.apply(&spec("1", "1", &rollout_of)).await;
         world.until_ready().await;
         let (began, before) = (now(), world.pods_by_node(SWITCH).await);
-        // The rule breaks only the pods that the rollout creates. These pods have the label of the second generation of
-        // the DaemonSet's pod template.
+        // Break only the pods that the rollout creates. Each of them has the label `pod-template-generation: 2`,
+        // because the rollout replaces the DaemonSet's first pod template by the second one.
         let labels =
             [("component".to_owned(), "server".to_owned()), ("pod-template-generation".to_owned(), "2".to_owned())];
         let broken = Rule { name: None, labels: labels.into(), ..Rule::new(&world.namespace, "", "image-pull-error") };

@@ -107,8 +107,8 @@ fn requests_pools_from_rook_and_keeps_them_on_deletion() {
     });
 }
 
-/// Returns a function that returns the message of the condition `CephReady` if the condition has this reason and the
-/// message contains this text.
+/// Returns a predicate for `until`. If the condition `CephReady` has this reason, and its message contains `text`, the
+/// predicate returns the message.
 fn condition_with(reason: &'static str, text: &'static str) -> impl FnMut(&OpenStackDeployment) -> Option<String> {
     move |cloud| {
         let condition = cloud.condition(condition::CEPH_READY)?;
@@ -191,7 +191,7 @@ fn access_admin_passes_the_admin_key_to_charts() {
         // With `access: admin`, a Job of each chart writes a keyring, and the other pods of the chart wait for this
         // keyring. The simulated pods of these Jobs write nothing, so the test writes the keyrings.
         let job = world.until_object::<Job>(
-            "the chart's Job that creates Glance's pool exists",
+            "the Job that creates Glance's pool for images exists",
             "glance-storage-init",
             |job| job.is_some(),
         );

@@ -1,4 +1,4 @@
-//! Reads the generated credentials.
+//! Reads the credentials that osdpl generated.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use kube::api::ListParams;
 use crate::world::World;
 
 impl World {
-    /// Returns the credentials that osdpl generated for a service, by the names of the credentials.
+    /// Returns the credentials that osdpl generated for a service. The keys of the map are the credentials' names.
     pub async fn credentials(&self, service: &str) -> std::collections::BTreeMap<String, String> {
         let name = format!("{}-credentials-{service}", crate::cloud::NAME);
         let secret = self.api::<Secret>().get(&name).await.unwrap();
@@ -21,8 +21,8 @@ impl World {
         let ours = ListParams::default().labels(osdpl_core::api::DEPLOYMENT_LABEL);
         let secrets = self.api::<Secret>().list(&ours).await.unwrap();
         let data = secrets.items.into_iter().flat_map(|secret| secret.data.unwrap_or_default());
-        // osdpl's Secret for Ceph's gateways also contains settings for Keystone, such as `OS_USERNAME`. Of these, only
-        // the password is a credential.
+        // osdpl's Secret for Ceph's gateways also contains settings for Keystone, such as `OS_USERNAME`. Of these
+        // settings, only the password is a credential.
         let is_open =
             |key: &str| key == "rgw_keystone_accepted_roles" || key.starts_with("OS_") && key != "OS_PASSWORD";
         let values = data.filter(|(key, _)| !is_open(key));

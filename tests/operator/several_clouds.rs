@@ -1,5 +1,5 @@
-//! Tests two OpenStackDeployments in one cluster. Until the older one is deleted, the operator manages only the older
-//! one. The status of the younger one then names the older one.
+//! Tests two OpenStackDeployments in one cluster. As long as the older one exists, the operator manages only the older
+//! one, and the status of the younger one names the older one.
 
 use std::collections::BTreeMap;
 
@@ -85,7 +85,7 @@ async fn data(client: &Client, namespace: &str) -> BTreeMap<String, Value> {
     claims.chain(secrets.map(|secret| (secret.name_any(), json!(secret.data)))).collect()
 }
 
-/// Applies an OpenStackDeployment with the name of the test's resource in a namespace.
+/// Applies an OpenStackDeployment in a namespace. Its name is [`NAME`] in each namespace.
 async fn apply_in(client: &Client, namespace: &str, spec: &Value) -> Api<OpenStackDeployment> {
     let object = json!({
         "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment",

@@ -34,7 +34,7 @@ const WARM_UP: usize = 2 * changes::KINDS;
 /// The label by which the spec selects compute nodes.
 pub const RACK: (&str, &str) = ("rack", "soak");
 
-/// Returns a spec with instances, and images and volumes on Ceph.
+/// Returns the spec of a cloud that can run virtual machines, and that stores images and volumes on Ceph.
 fn spec() -> Value {
     let mut spec = services(&[
         "cinder",

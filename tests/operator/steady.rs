@@ -11,24 +11,26 @@ use serde_json::json;
 use crate::cloud::{StatusAccess, services, with_values};
 use crate::world::{World, now, run_test, with_timeout};
 
-/// The smallest cloud in which a change of one release can affect another: two releases without hooks.
+/// The services of a small test cloud. Each has one release without hooks. Two releases are necessary: a test can then
+/// see whether a change of one release affects the other.
 const SMALL: [&str; 2] = ["mariadb", "memcached"];
 
-/// Triggers a pass by a change of the spec that has no effect on releases, and waits until the pass has written the
-/// status. The pass should only write the observed generation. The operator starts any other action before this write,
-/// so a test can check afterwards that there was none.
+/// Triggers a pass that should only write the observed generation: changes a field of the spec that has no effect on
+/// releases. Waits until the pass has written the status. A pass starts every other action before it writes the status.
+/// So after this function, a test can check that the pass started no other action.
 async fn trigger(world: &World, spec: &mut serde_json::Value) {
     spec["deletionPolicy"] = if spec["deletionPolicy"] == "Retain" { json!("Purge") } else { json!("Retain") };
     world.apply(spec).await;
     world.until_ready().await;
 }
 
-/// Checks that the number of helm processes is still `helm_runs`. Also checks that the operator wrote only the status
-/// after `since`: once for each call of [`trigger`]. The number of these calls is `triggers`.
+/// Checks that helm ran `helm_runs` times in total, and that after `since`, the operator wrote only the status.
+/// `triggers` is the number of calls of [`trigger`] after `since`. Each call must lead to exactly one write of the
+/// status.
 async fn check_idle(world: &World, since: k8s_openapi::jiff::Timestamp, helm_runs: usize, triggers: usize) {
     let are_logged = async {
-        // A watch may report a write to the test before the API server adds the write to its audit log. So wait until
-        // the log is complete.
+        // The test's watch may report a write before the API server adds the write to its audit log. So wait until the
+        // log is complete.
         while world.writes_since(since).len() < triggers {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }

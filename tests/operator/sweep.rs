@@ -2,15 +2,16 @@
 //! checks that the cloud converges.
 //!
 //! A cloud's life has three phases: install, upgrade and deletion. A phase ends when the operator has nothing left to
-//! do. A proxy counts the writes of the operator and helm in each phase. At write *n*, the proxy waits until the API
-//! server has done the write, and withholds the response. From then on, it forwards no request. Then the test kills all
-//! processes. A kill *before* write *n* would have the same effect as a kill after write *n* − 1, so the test covers
-//! both.
+//! do. A proxy counts the writes of the operator and helm in each phase. At write *n*, the kill point, the proxy waits
+//! until the API server has done the write, and withholds the response. From then on, the proxy forwards no request.
+//! Then the test kills all processes. A kill after write *n* − 1 would have the same effect as a kill *before* write
+//! *n*, so the test covers both.
 //!
 //! The operator installs releases in parallel, so the order and the number of writes differ between runs. Because the
-//! order differs, *n* does not identify a write, so each run prints the write after which it killed. Because the number
-//! differs, one run with fewer than *n* writes does not end a sweep. The sweep increases *n* until several successive
-//! runs have fewer writes than their *n*, and *n* is greater than the number of writes in a run without a kill.
+//! order differs, *n* does not identify a write, so each run prints the write at which the test killed the processes.
+//! Because the number differs, one run with fewer than *n* writes does not end a sweep. The sweep increases *n* until
+//! several successive runs have fewer writes than their *n*, and *n* is greater than the number of writes in a run
+//! without a kill.
 //!
 //! Each run has a new namespace. To save time, all phases of a run use this namespace. Each phase has its own kill, and
 //! begins when the cloud has converged after the kill in the previous phase. With the deletion policy `Retain`, a sweep
@@ -42,11 +43,12 @@ const EXTERNAL: &str = "external-broker";
 /// The number of control planes that a sweep uses at once, for each processor.
 const PLANES_PER_PROCESSOR: usize = 3;
 
-/// The number of successive runs that do not reach their kill point in a phase, after which the sweep of the phase
-/// ends.
+/// The number of successive misses that end the sweep of a phase. A run misses if the phase has fewer writes than the
+/// number of its kill point.
 const MISSES: usize = 3;
 
-/// A sweep may leave one in this number of writes without a kill, because the number of writes differs between runs.
+/// The tolerance of a sweep: of this number of writes, one may stay without a kill. A sweep can't kill at each write,
+/// because the number of writes differs between runs.
 const TOLERANCE: usize = 12;
 
 /// A kill point that no run reaches.
@@ -59,11 +61,11 @@ struct Cloud {
     policy: DeletionPolicy,
     /// The phases in which a sweep kills.
     swept: &'static [Phase],
-    /// The number of its releases.
+    /// The number of the cloud's releases.
     releases: usize,
     /// The Secrets into which Jobs of the cloud write keys.
     keys: &'static [&'static str],
-    /// The arguments of its operators.
+    /// The arguments of the operators that manage the cloud.
     arguments: Vec<String>,
 }
 
@@ -97,7 +99,8 @@ impl Cloud {
         })
     }
 
-    /// Returns a cloud with every stand-in chart, except for the network backend that the cloud does not use.
+    /// Returns a cloud with all stand-ins for upstream's charts (`tests/charts`), except for the chart of the network
+    /// backend that the cloud does not use.
     fn full() -> Self {
         let ceph = json!({"mode": "external", "secret": {"name": crate::ceph::SECRET}, "objectStore": {}});
         let spec = json!({
@@ -179,7 +182,8 @@ impl Log {
     }
 }
 
-/// Runs one cycle on its own control plane. Returns the log of the run, and the failure if a phase failed.
+/// Runs the phases of a cloud's life on a separate control plane, with kills at `points`. Returns the log of the run,
+/// and the failure if a phase failed.
 fn run(name: &str, cloud: &Cloud, points: Points) -> (Run, Option<String>) {
     let log = Log::default();
     let cycle = || run_test(name, async |world| Box::pin(cycle::run(world, cloud, points, &log)).await);
@@ -197,8 +201,8 @@ struct Sweep {
     /// The number of writes of each phase in a run without a kill.
     reference: [usize; 3],
     runs: usize,
-    /// For each phase: the number of successive runs that did not reach their kill point. Only runs whose kill point is
-    /// greater than the reference count.
+    /// For each phase: the number of successive runs that did not reach their kill point. Counts only runs whose kill
+    /// point is greater than the phase's number in `reference`.
     misses: [usize; 3],
     /// The number of kills in each phase.
     kills: [usize; 3],
@@ -206,7 +210,7 @@ struct Sweep {
 }
 
 impl Sweep {
-    /// Returns the kill points of the next run; `None` if the sweep of these phases is complete.
+    /// Returns the kill points of the next run; `None` if the sweep of the phases `swept` is complete.
     fn next(&mut self, swept: &[Phase], samples: Option<usize>) -> Option<Points> {
         self.runs += 1;
         let points = match samples {
@@ -245,13 +249,13 @@ impl Sweep {
     }
 }
 
-/// Returns the kill points without those of phases that are not in `phases`.
+/// Returns only the kill points of the phases in `phases`.
 fn only(phases: &[Phase], points: Points) -> Points {
     Phase::ALL.map(|phase| points[phase as usize].filter(|_| phases.contains(&phase)))
 }
 
-/// Runs a cloud without a kill. Then runs it with a kill at each write of its swept phases or, if `samples` is set, at
-/// only this number of writes of each phase.
+/// Runs a cloud once without a kill. Then runs it repeatedly, until the test has killed at each write of the cloud's
+/// swept phases. With `samples`, kills only at this number of writes of each phase.
 fn sweep(name: &str, cloud: &Cloud, samples: Option<usize>) {
     let started = Instant::now();
     let (undisturbed, failure) = run(name, cloud, only(cloud.swept, [Some(NEVER); 3]));
@@ -281,8 +285,8 @@ fn sweep(name: &str, cloud: &Cloud, samples: Option<usize>) {
     sweep.check(samples);
 }
 
-/// Runs one cloud for each deletion policy, and kills at one write in some phases. Together, the runs have kills in
-/// each phase, and during the deletion under each policy.
+/// Runs a cloud once with each deletion policy, and kills at one write in some of its phases. Together, the runs have a
+/// kill in the install, in the upgrade, and in the deletion under each policy.
 #[test]
 fn a_sample_of_kills_converges() {
     for (policy, points) in [
@@ -340,6 +344,6 @@ fn a_short_run_does_not_end_a_sweep() {
     let ended = Sweep { reference: [98, 60, 74], kills: [98, 60, 67], ..Sweep::default() };
     assert!(
         catch_unwind(AssertUnwindSafe(|| ended.check(None))).is_err(),
-        "the check must fail if seven writes had no kill"
+        "the check must fail if too many writes of a phase had no kill: here 7 of 74"
     );
 }

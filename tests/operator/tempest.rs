@@ -1,5 +1,5 @@
-//! Tests the service tempest, whose CronJob tests the whole cloud: the schedule of the CronJob, and the results in the
-//! status.
+//! Tests the service tempest. Its CronJob runs tests of the whole cloud. Checks the schedule of the CronJob, and the
+//! test results in the status.
 
 use cluster::Rule;
 use k8s_openapi::api::batch::v1::{CronJob, Job};

@@ -1,4 +1,5 @@
-//! Tests a resource that the operator can't read. Such a resource must not affect other resources.
+//! Tests an OpenStackDeployment that the operator can't read, because its values are nested too deeply. Such an
+//! OpenStackDeployment must not affect other OpenStackDeployments.
 
 use axum::http::Request;
 use kube::api::{Patch, PatchParams};

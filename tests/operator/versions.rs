@@ -103,7 +103,8 @@ impl World {
         }
     }
 
-    /// Waits until `leader` has completed a pass as the leader, and checks that everything in [`Kept`] is as `before`.
+    /// Waits until `leader` holds the Lease and has completed a pass. Checks that everything in [`Kept`] is as in
+    /// `before`.
     async fn check_kept(&self, step: &str, leader: (&Operator, &Version), before: &Kept) {
         self.until_holder(leader.1.pod).await;
         leader.0.finds_ready(RELEASES.len() as u64).await;

@@ -43,7 +43,7 @@ impl Webhook {
         signed.pem()
     }
 
-    /// Returns the arguments of the operator.
+    /// Returns the operator's arguments that enable the webhook.
     pub fn arguments(&self) -> [String; 6] {
         [
             "--webhook-listen",
@@ -56,7 +56,7 @@ impl Webhook {
         .map(str::to_owned)
     }
 
-    /// Registers the webhook at the API server. In calls of the webhook, the API server trusts only the certificate
+    /// Registers the webhook at the API server. When the API server calls the webhook, it trusts only the certificate
     /// `authority`.
     pub async fn register(&self, world: &World, authority: &str) {
         let api: Api<ValidatingWebhookConfiguration> = Api::all(world.client.clone());

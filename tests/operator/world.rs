@@ -213,8 +213,8 @@ impl World {
                 match versions.next().await.unwrap() {
                     Ok(version) if is(version.as_ref()) => break version,
                     Ok(_) => {}
-                    // A test has replaced the CRD of the kind, so the API server has no old versions of the object.
-                    // Continue: the watcher reads the object again.
+                    // A test has replaced the CRD of the kind, so the watch can't continue from the old version of the
+                    // object. Go on: the watcher reads the object again.
                     Err(watcher::Error::WatchError(refused)) if refused.code == 410 => {}
                     Err(error) => panic!("{error}"),
                 }

@@ -1,5 +1,5 @@
-//! Tests that the operator's tasks read the release records that the real helm writes, and the progress of helm's
-//! hooks.
+//! Tests that the operator's tasks read the release records that the real helm writes. From a record, the tasks also
+//! learn which hook helm is running.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -17,7 +17,7 @@ use tokio::process::{Child, Command};
 
 use crate::world::{ALIVE, World, cluster};
 
-/// Returns the folder of a chart with a Deployment, a plain Job, and a hook Job whose pods have this behaviour.
+/// Returns the folder of a chart with a Deployment, a plain Job, and a hook Job whose pods behave as `behaviour` says.
 fn chart(behaviour: &str) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let write = |path: &str, text: &str| std::fs::write(folder.path().join(path), text).unwrap();
@@ -66,7 +66,8 @@ fn labels(instance: &str, revision: i64) -> String {
     )
 }
 
-/// Waits until the hanging pod exists, and lets it complete. The pod may not exist yet when a test sees the pod's Job.
+/// Waits until the pod of the hanging Job exists, and lets this pod complete. When a test sees the Job, the pod may not
+/// exist yet.
 async fn release_pod(world: &World) {
     let pods = world.api::<Pod>();
     let hanging = watcher::Config::default().labels("kwok.osdpl.dev/behaviour=hang");
@@ -117,7 +118,7 @@ async fn follows_a_release_through_foreign_upgrades() {
 
     assert!(helm(&world, &["uninstall", "demo"]).await.wait().await.unwrap().success());
     world
-        .until("the tasks observe that the release is uninstalled", |observation| {
+        .until("the tasks to observe that the release is gone", |observation| {
             observation.releases.is_empty().then_some(())
         })
         .await;
@@ -150,7 +151,8 @@ async fn killed_helm_leaves_a_pending_record_of_a_dead_owner() {
     let mut child = upgrade(&world, hanging.path(), &labels("pdead.1", 1)).await;
     world.release("demo", |release| release.body.as_ref().is_some_and(|body| body.hook.is_some())).await;
     child.kill().await.unwrap();
-    // Start new tasks in the same namespace, as a restarted operator does. The new tasks must observe the same record.
+    // Start new tasks in the same namespace, as a restarted operator does. The new tasks must observe the record that the
+    // killed helm process left.
     let later = World::new("tasks-killed").await;
     later.tasks.ready().await;
     let observation = later.tasks.observe();

@@ -1,4 +1,4 @@
-//! Tests that the tasks observe workloads and Jobs, and find the reason why their pods are not ready.
+//! Tests that the operator's tasks observe workloads and Jobs, and find the reason if a pod is not ready.
 
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
@@ -145,8 +145,8 @@ async fn unchanged_health_triggers_nothing() {
         world.poke.notified().await;
         pokes += 1;
     }
-    // The deletion triggers one pass, and an earlier change may have triggered another. The label changes must trigger
-    // no pass.
+    // The deletion of `other` triggers one pass. A change from before the label changes may trigger a second pass. The
+    // label changes themselves must trigger no pass.
     assert!(pokes <= 2, "label changes must trigger no pass, but the tasks triggered {pokes} passes");
     assert_eq!(before.workloads()[0], world.tasks.observe().workloads()[0]);
 }

@@ -29,7 +29,7 @@ pub const ALIVE: &str = "palive.1";
 /// A password that the tasks must redact in logs of pods.
 pub const PASSWORD: &str = "correct-horse-battery-staple";
 
-/// The control plane of all tests. It stops when this process exits. It has a separate tokio runtime, because the
+/// The control plane of all tests. It stops when the test process exits. It has a separate tokio runtime, because the
 /// runtime of a test ends with the test.
 static CLUSTER: LazyLock<(Runtime, Cluster)> = LazyLock::new(|| {
     let start = || {
@@ -70,8 +70,8 @@ impl World {
         Self::seen_as(namespace, cluster().await.kubeconfig()).await
     }
 
-    /// Creates a namespace if it does not exist, and starts tasks that watch this namespace with the rights of the
-    /// kubeconfig.
+    /// Creates a namespace if it does not exist, and starts tasks that watch this namespace with the rights of the user
+    /// in `kubeconfig`.
     pub async fn seen_as(namespace: &str, kubeconfig: &Path) -> Self {
         let client = client(cluster().await.kubeconfig()).await;
         let created: Namespace = serde_json::from_value(json!({"metadata": {"name": namespace}})).unwrap();
@@ -118,8 +118,8 @@ impl World {
         Api::namespaced(self.client.clone(), &self.namespace)
     }
 
-    /// Calls `look` with the observation of the tasks until `look` returns a value. Like the operator, waits before
-    /// each further call until the tasks trigger a pass.
+    /// Calls `look` with the observation of the tasks until `look` returns a value. Between two calls, waits until the
+    /// tasks trigger a pass, as the operator does.
     pub async fn until<T>(&self, what: &str, mut look: impl FnMut(&Observation) -> Option<T>) -> T {
         let wait = async {
             self.tasks.ready().await;
@@ -164,8 +164,8 @@ impl World {
     }
 }
 
-/// Returns a workload with the labels and annotations that helm sets. `steering` contains labels that control the
-/// behaviour of the workload's pods. `pod` contains additional fields of the spec of the pods.
+/// Returns a workload with the labels and annotations that helm sets. `steering` contains labels that control how the
+/// workload's pods behave. `pod` contains additional fields for the spec of these pods.
 pub fn workload(name: &str, steering: &Value, pod: &Value) -> Value {
     let mut labels = json!({"application": "demo", "component": name, "release_group": "demo"});
     labels.as_object_mut().unwrap().extend(steering.as_object().unwrap().clone());

@@ -1,4 +1,5 @@
-//! Checks the findings about certificates. The Secrets with the certificates are in the same file as the resource.
+//! Checks what `osdpl validate` reports about certificates. The Secrets with the certificates and the
+//! `OpenStackDeployment` are in the same file.
 
 use std::fmt::Write as _;
 
@@ -28,7 +29,7 @@ fn secret(namespace: &str, name: &str, names: &[&str]) -> String {
     text
 }
 
-/// Returns the findings about the certificates in these Secrets. Checks that osdpl validated all of the Secrets.
+/// Returns the findings about the certificates in these Secrets. Checks that osdpl has validated every Secret.
 fn findings_of(features: &str, secrets: &[String]) -> Vec<String> {
     let report = checked(&[("cloud.yaml", &format!("{HEAD}{features}{}", secrets.concat()))]);
     assert_eq!(report.notes, Vec::<String>::new(), "osdpl must validate each Secret");
@@ -44,7 +45,7 @@ fn finds_public_certificate_in_the_gateway_namespace() {
     assert_eq!(
         findings_of(features, &[of_other_host("openstack")]),
         Vec::<String>::new(),
-        "there must be no finding, because no gateway uses a Secret in this namespace"
+        "there must be no finding, because the gateway does not use Secrets from the namespace openstack"
     );
     let found = findings_of(features, &[of_other_host("gateways")]);
     let expected = "error spec.features.tls.public.secretName: Secret gateways/public-tls: tls.crt is not valid for";

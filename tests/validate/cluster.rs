@@ -1,4 +1,5 @@
-//! Checks the findings about specs that do not fit the cluster, for example because it has too few nodes.
+//! Checks what `osdpl validate` reports if a spec does not fit the cluster, for example because the cluster has too few
+//! nodes.
 
 use std::sync::LazyLock;
 
@@ -98,7 +99,7 @@ fn distinguishes_one_node_from_no_majority() {
     let one = findings_of("presets: [compute]", &nodes(&[("openstack-control-plane", 0)]));
     assert!(
         one[0].starts_with("warning spec.nodes.roles: RabbitMQ servers (rabbitmq), database servers (mariadb) are"),
-        "there must be a finding even if only a single server can't run: {one:?}"
+        "there must be a finding if no node can run a server, even if each service has only one: {one:?}"
     );
     assert_eq!(findings_of("presets: [compute]", &nodes(&[("openstack-control-plane", 1)])), Vec::<String>::new());
     let on_other_nodes = "services: {mariadb: {releases: {mariadb: {values: {labels: {server: {node_selector_key: db}}, pod: {replicas: {server: 3}}}}}}}";
@@ -138,7 +139,7 @@ fn unknown_class_lists_known_ones() {
     assert_eq!(
         findings_of("storageClass: default", &known),
         Vec::<String>::new(),
-        "there must be no finding: `default` means the default class of the cluster"
+        "there must be no finding: `default` selects the default class, and the cluster has one"
     );
     let without_default = classes(&[class("fast", "example.com/disks", false)]);
     assert_eq!(

@@ -117,11 +117,11 @@ fn input_without_resources_is_one_error() {
     }
     let (code, stdout, _) = validate(&[], "");
     assert!(code == 1 && stdout.starts_with("stdin:1: error: there is no resource of osdpl"), "{stdout}");
-    assert_eq!(validate(&[&path], "").0, 0, "the command must ignore other manifests in the folder");
+    assert_eq!(validate(&[&path], "").0, 0, "in a folder, the command must ignore manifests that are not osdpl's");
     assert_eq!(
         validate(&[&at("cloud.yaml"), &at("secret.yaml")], "").0,
         0,
-        "the command must accept a Secret together with the resource that references it"
+        "the command must accept a file with only a Secret if another file has a resource of osdpl"
     );
     assert_eq!(validate(&[&at("cloud.yaml"), &at("foreign.yaml")], "").0, 1);
 }

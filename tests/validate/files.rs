@@ -1,15 +1,17 @@
-//! Checks which files `osdpl validate` reads, and its findings about several documents in a file, lists, kinds,
-//! duplicate names and additions to the catalogue.
+//! Checks which files and documents `osdpl validate` reads, and what it reports about wrong kinds, duplicate names, and
+//! `ConfigMap`s that add to the catalogue.
 
 use super::command::{VALID, folder, validate};
 
-/// Returns a `ConfigMap` that adds a preset to the catalogue if a resource names it.
+/// Returns the `ConfigMap` edge with a preset. If a resource names this `ConfigMap` in `spec.catalog`, the preset
+/// becomes a part of the catalogue.
 fn addition(preset: &str) -> String {
     format!("---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: edge\ndata:\n  presets.edge.yaml: |\n{preset}")
 }
 
-/// Returns [`VALID`] with a `spec.catalog` that names the `ConfigMap` edge. The text in `spec` continues the list of
-/// presets after `[core`, and must contain its closing bracket.
+/// Returns [`VALID`] with a `spec.catalog` that names the `ConfigMap` edge. The text `spec` follows `[core` in the list
+/// of presets. So `spec` must contain the closing bracket of this list, and may contain further fields of the spec
+/// after it.
 fn naming_edge(spec: &str) -> String {
     VALID.replace("[core]", &format!("[core{spec}, catalog: [{{name: edge}}]"))
 }
@@ -39,7 +41,7 @@ fn suggests_fixes_for_almost_matching_documents() {
     let version = "stdin:1: error: apiVersion: is required; write apiVersion: osdpl.dev/v1alpha1 [schema]\n";
     assert!(
         code == 1 && stdout.starts_with(version) && stdout.contains("regoin"),
-        "osdpl must also validate the rest of the file: {stdout}"
+        "osdpl must validate the spec even if the resource has no apiVersion: {stdout}"
     );
     assert!(stdout.contains("1 resource validated: 2 errors"), "{stdout}");
 }
@@ -146,7 +148,7 @@ fn only_named_config_maps_add_to_the_catalogue() {
     assert!(code == 0 && stdout.contains(note), "{stdout}");
     let elsewhere = map.replace("  name: edge\n", "  name: edge\n  namespace: other\n");
     let (_, stdout, _) = validate(&[], &format!("{}{elsewhere}", naming_edge("]")));
-    assert!(stdout.contains(note), "a ConfigMap of another namespace must not count: {stdout}");
+    assert!(stdout.contains(note), "osdpl must ignore a ConfigMap in another namespace: {stdout}");
 }
 
 #[test]

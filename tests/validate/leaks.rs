@@ -6,7 +6,8 @@ use super::command::validate;
 
 const HEAD: &str = "apiVersion: osdpl.dev/v1alpha1\nkind: OpenStackDeployment\nmetadata: {name: cloud, namespace: openstack}\nspec:\n  openstackRelease: \"2026.1\"\n  presets: [core]\n  features: {storage: {backend: local}}\n";
 
-/// Writes `text` into a file and runs commands with this file. Returns the complete output of each command.
+/// Writes `text` into the file `cloud.yaml`, and runs osdpl once for each list of arguments in `commands`. Returns the
+/// complete output of each run.
 fn printed(text: &str, commands: &[&[&str]]) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("cloud.yaml"), text).unwrap();
@@ -54,8 +55,8 @@ fn misplaced_text_is_not_repeated() {
     assert!(output.contains("`spec` takes a map") && !output.contains("hunter2"), "{output}");
 }
 
-/// Returns the text of a file with a resource and a Secret. A release of `service` gets the values in this Secret
-/// through `valuesFrom`.
+/// Returns the text of a file with an `OpenStackDeployment` and a Secret. The Secret contains `values`. The release
+/// `service` reads the values from the Secret through `valuesFrom`.
 fn with_secret(service: &str, values: &str) -> String {
     let services = format!(
         "  services: {{{service}: {{releases: {{{service}: {{valuesFrom: [{{kind: Secret, name: more}}]}}}}}}}}\n"

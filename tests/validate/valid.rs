@@ -1,4 +1,5 @@
-//! Checks that valid inputs have no findings. The inputs are the samples, and clouds with many presets and features.
+//! Checks that valid inputs cause no errors and no lint warnings. The inputs are the samples, and clouds with many
+//! presets and features.
 
 use std::time::Instant;
 
@@ -39,8 +40,8 @@ fn presets_and_backends_have_no_lint_warnings() {
         for network in ["ovs", "ovn"] {
             let ceph = json!({"backend": "ceph", "ceph": {"mode": "external", "secret": {"name": "ceph"}}});
             let storage = if presets.contains(&"storage") { ceph } else { json!({"backend": "pvc"}) };
-            // These settings are necessary: without them, cinder and octavia do nothing, and osdpl reports this in a
-            // finding.
+            // Set an image for octavia and a backend for cinder: without them, these two services would do nothing, and
+            // osdpl would report this in a finding.
             let image = json!({"url": "https://images.example.org/amphora.qcow2", "checksum": format!("sha256:{}", "0".repeat(64))});
             let balancers = json!({"providers": ["amphora"], "amphora": {"image": image}});
             let mut features = json!({"network": {"backend": network}, "storage": storage, "loadBalancer": balancers});

@@ -86,7 +86,7 @@ fn declared_note(uses: &CephUses, state: &CephState, storage: &CephDeclaration) 
     if let Some(cluster) = &storage.guessed {
         let _ = write!(
             note,
-            " No ceph.conf has the fsid. osdpl guessed it: compare the fsid of CephCluster {cluster} with `ceph fsid`."
+            " No ceph.conf has the fsid. osdpl took Rook's: compare the fsid of CephCluster {cluster} with `ceph fsid`."
         );
     }
     if !state.clusters.is_empty() {

@@ -43,7 +43,8 @@ pub(crate) async fn find_releases(cluster: &Reader, namespace: Option<&str>) -> 
     Ok(releases)
 }
 
-/// How the chart that osdpl would install differs from the chart in helm's record.
+/// The result of comparing the chart that osdpl would install with the chart in helm's record. There is no result if
+/// both charts are equal.
 pub(crate) enum ChartState {
     /// The chart that osdpl would install differs from the recorded chart; the text says how.
     Other(String),

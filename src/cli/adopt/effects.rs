@@ -1,4 +1,5 @@
-//! Compares an existing release with the spec that describes the cloud: the values, and the rendered objects.
+//! Compares the values and the rendered objects of each existing release with the spec that `osdpl adopt` writes for
+//! the cloud.
 
 use std::collections::BTreeMap;
 
@@ -16,11 +17,11 @@ use osdpl_core::scrub::Scrubber;
 use osdpl_operator::cluster::Reader;
 use osdpl_values::{Path, Values, changed_paths, get, leaves, set};
 
-/// The changes in one release if the operator upgraded it to the spec that describes the cloud.
+/// The changes that an upgrade to the written spec would make to one release.
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Effects {
-    /// The values that would change: the chart's defaults, merged with the overrides.
+    /// The values that would change. The comparison merges the overrides into the chart's defaults first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<Change>,
     /// The objects that would be added, removed or changed.
@@ -31,7 +32,7 @@ pub(crate) struct Effects {
     pub unrendered: Option<String>,
 }
 
-/// The input of the comparison: the existing releases, and the spec that describes them.
+/// The input of the comparison: the existing releases, and the spec that `osdpl adopt` writes for them.
 pub(crate) struct EffectsQuery<'a> {
     pub cluster: &'a Reader,
     pub catalog: &'a Catalog,
@@ -43,15 +44,16 @@ pub(crate) struct EffectsQuery<'a> {
 }
 
 impl EffectsQuery<'_> {
-    /// Returns the effects of an upgrade of each release that the spec describes, by the release's name in the
-    /// catalogue. Leaves out the releases without effects.
+    /// Returns the effects of the upgrades to the written spec. The keys are the releases' names in the catalogue.
+    /// Leaves out the releases that an upgrade would not change.
     pub(crate) async fn all(&self) -> anyhow::Result<BTreeMap<String, Effects>> {
         let secrets = secret_texts(self.described);
         let mut effects_by_name = BTreeMap::new();
         for (name, found) in &self.known.releases {
             let (desired, compared) = (self.described.wanted.get(name), self.described.compared.get(name));
             let Some((desired, compared)) = desired.zip(compared) else { continue };
-            // The operator would not upgrade a release with the same chart and values, so the adoption has no effects.
+            // If helm's record has the same chart and values as the spec, the operator would not upgrade the release.
+            // So the adoption has no effects.
             if compared.result == ComparisonResult::Same && !self.charts.contains_key(name) {
                 continue;
             }
@@ -94,8 +96,8 @@ impl EffectsQuery<'_> {
     }
 }
 
-/// Returns the values in which the scrubber looks for secrets: the recorded values, and the defaults of the recorded
-/// chart at secret paths. The defaults matter because the cloud may use upstream's default passwords.
+/// Returns the values in which the scrubber looks for secrets: the values in helm's record, and the chart's defaults at
+/// paths that contain secrets. The defaults matter because the cloud may use upstream's default passwords.
 fn recorded_values(found: &InstalledRelease, desired: &DesiredRelease) -> Values {
     let mut values = found.source.config.clone();
     for path in &desired.secret {
@@ -106,7 +108,7 @@ fn recorded_values(found: &InstalledRelease, desired: &DesiredRelease) -> Values
     values
 }
 
-/// Returns the text of every secret that the described spec references. The command scrubs these texts from its output.
+/// Returns the text of every secret that the written spec references. `osdpl adopt` hides these texts in its output.
 fn secret_texts(described: &Description) -> Vec<String> {
     let texts = |content: &SecretContent| match content {
         SecretContent::Text(text) => vec![text.clone()],
@@ -118,7 +120,7 @@ fn secret_texts(described: &Description) -> Vec<String> {
     described.secrets.values().flat_map(BTreeMap::values).flat_map(texts).collect()
 }
 
-/// Returns the values of a release that would change. Compares merged values, which are the chart's defaults with the
+/// Returns the values of a release that would change. The compared values are the chart's defaults, merged with the
 /// overrides.
 fn changed_values(desired: &DesiredRelease, compared: &Comparison, scrubber: &Scrubber) -> Vec<Change> {
     let redactor = Redactor::new(desired, scrubber, [&compared.before, &compared.after]);

@@ -1,4 +1,4 @@
-//! Writes the file that describes a cloud: the resource and its Secrets.
+//! Writes the file that describes an existing cloud: the `OpenStackDeployment` and its Secrets.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -13,7 +13,7 @@ use osdpl_values::yaml;
 /// The mode of the written file: only its owner can read the passwords in it.
 const PRIVATE: u32 = 0o600;
 
-/// The file that describes a cloud: the resource, and the Secrets that it references.
+/// The file that describes an existing cloud: the `OpenStackDeployment`, and the Secrets that it references.
 pub(crate) struct DescriptionFile<'a> {
     pub name: &'a str,
     pub namespace: &'a str,
@@ -54,8 +54,8 @@ impl DescriptionFile<'_> {
         text.push_str("# The cloud is paused and osdpl adopts nothing yet: check `osdpl plan`, adopt releases with `osdpl adopt RELEASE…`, and set\n");
         text.push_str("# `paused` to false when the plan is as expected.\n");
         let Self { name, namespace, described, note } = self;
-        // osdpl guesses the OpenStack release. So the file repeats the finding about this guess as a comment, and the
-        // user can check it.
+        // osdpl guesses the OpenStack release, and a finding describes the guess. The file repeats this finding as a
+        // comment, so that the user checks the guess.
         let guessed = described.findings.iter().filter(|finding| finding.location.field == "spec.openstackRelease");
         let notes = note.iter().map(|note| (*note).to_owned()).chain(guessed.map(ToString::to_string));
         for line in notes.flat_map(|note| wrap(&note)) {
@@ -83,7 +83,7 @@ impl DescriptionFile<'_> {
     }
 }
 
-/// Removes empty maps and nulls from a spec, but not from `values` and `features`, where an empty map or null has a
+/// Removes empty maps and nulls from a spec. Keeps them below `values` and `features`, where an empty map or null has a
 /// meaning.
 fn without_empty(spec: Value) -> Value {
     let Value::Object(map) = spec else { return spec };

@@ -21,8 +21,8 @@ use release::ReleaseReport;
 #[serde(rename_all = "camelCase")]
 pub(crate) struct AdoptReport {
     pub releases: Vec<ReleaseReport>,
-    /// Releases that do not exist, although existing releases need them. The written spec pauses these missing
-    /// releases, so that the operator does not install them.
+    /// Releases that existing releases need, but that do not exist. The written spec pauses these missing releases, so
+    /// that the operator does not install them.
     pub installs: Vec<String>,
     /// Helm releases that osdpl leaves out of the `OpenStackDeployment` that it writes, each with the reason.
     #[serde(rename = "left")]
@@ -32,14 +32,14 @@ pub(crate) struct AdoptReport {
     pub findings: Vec<String>,
     /// The cloud's passwords that are publicly known defaults of upstream's charts.
     pub shipped: Vec<Warning>,
-    /// A note about the cloud's Ceph cluster; absent without one. The note says whether the written file declares the
-    /// Ceph cluster, and what the user must check.
+    /// A note about the cloud's Ceph cluster; absent if the cloud uses no Ceph. The note says whether the written file
+    /// declares the Ceph cluster, and what the user must check.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ceph: Option<String>,
     /// The names of the Secrets that the spec references.
     pub secrets: Vec<String>,
-    /// Whether the user gave charts (`--charts`). Without charts, the report assumes that the operator will use the
-    /// charts in helm's records of the releases.
+    /// Whether the user gave charts (`--charts`). Without `--charts`, the report assumes that the operator will use the
+    /// same charts as helm's records contain.
     pub charts: bool,
 }
 
@@ -60,8 +60,8 @@ pub(crate) struct Observations {
     pub has_charts: bool,
     /// The cloud's passwords that are publicly known defaults of upstream's charts.
     pub shipped: Vec<Warning>,
-    /// A note about the cloud's Ceph cluster; `None` without one. The note says whether the written file declares the
-    /// Ceph cluster, and what the user must check.
+    /// A note about the cloud's Ceph cluster; `None` if the cloud uses no Ceph. The note says whether the written file
+    /// declares the Ceph cluster, and what the user must check.
     pub ceph: Option<String>,
 }
 
@@ -92,7 +92,7 @@ impl AdoptReport {
         }
     }
 
-    /// Returns the report as text; `file` is the file to which osdpl wrote the resource and its Secrets.
+    /// Returns the report as text. `file` is the path of the file that osdpl wrote; `None` if osdpl wrote no file.
     pub(crate) fn table(&self, file: Option<&Path>) -> String {
         let mut text = String::new();
         for release in &self.releases {
@@ -146,7 +146,7 @@ impl AdoptReport {
         if same < self.releases.len() && !self.charts {
             text.push_str("; no charts are given (--charts), so objects are not compared");
         } else if !self.charts {
-            text.push_str(", provided that the operator uses the same charts (--charts compares them)");
+            text.push_str(", provided that the operator uses the same charts as the releases (--charts compares them)");
         }
         text.push('.');
         text

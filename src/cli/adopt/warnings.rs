@@ -58,7 +58,7 @@ pub(crate) fn format(warnings: &[Warning]) -> String {
     if !warnings.is_empty() {
         let _ = writeln!(
             text,
-            "warning: {} passwords are publicly known defaults of upstream's charts. After the adoption of a release, write new passwords to its Secrets in this list:",
+            "warning: {} passwords are publicly known defaults of upstream's charts. After you adopt a release, write new passwords to the Secrets that this list names for the release:",
             warnings.len()
         );
     }
@@ -99,7 +99,7 @@ mod tests {
             &osdpl_core::files::load_catalog(None).unwrap(),
         ));
         let expected = "\
-warning: 4 passwords are publicly known defaults of upstream's charts. After the adoption of a release, write new passwords to its Secrets in this list:
+warning: 4 passwords are publicly known defaults of upstream's charts. After you adopt a release, write new passwords to the Secrets that this list names for the release:
     heat conf.heat.DEFAULT.auth_encryption_key: a Secret referenced by spec.services.heat.credentials.encryption_key (re-encrypt the database first, with heat-manage update_params)
     keystone endpoints.identity.auth.admin.password: Secret own, key admin (keystone's db-sync sets it; the other charts use the old one until they are upgraded)
     keystone endpoints.oslo_db.auth.keystone.password: Secret own, key database (db-init does not change the password of an account that exists; run ALTER USER first)

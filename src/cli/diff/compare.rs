@@ -70,8 +70,8 @@ fn is_being_unmanaged(step: &Step) -> bool {
     matches!(step, Step::Do(Action::Unmanage, _))
 }
 
-/// Returns the effect of the plan on a release that is not part of the spec's desired state; `None` if the plan does
-/// not change the release.
+/// Returns the effect of the plan on a release that the spec does not desire, or that becomes unmanaged. Returns
+/// `None` if the plan does not change the release.
 fn undesired_outcome(step: &Step, scrub: &impl Fn(&str) -> String) -> Option<Outcome> {
     match step {
         Step::Ready => None,
@@ -94,8 +94,8 @@ impl Comparison<'_> {
         let key = &release.key;
         let scrub = |text: &str| self.live.preview.scrubber.scrub(text);
         if let Some(blocked) = &release.blocked {
-            // The spec requests an impossible change, such as another namespace. Report that the release stays as it
-            // is, as `osdpl plan` does.
+            // The spec requests an impossible change, such as another namespace. Like `osdpl plan`, report that the
+            // operator does not change the release.
             if release.is_refused() && self.live.preview.observed.releases.contains_key(key) {
                 return Ok(Some(ReleaseDiff::new(key, Outcome::Stays { why: scrub(&blocked.message) })));
             }
@@ -121,8 +121,8 @@ impl Comparison<'_> {
         if is_same && let Some(why) = diff.unrendered.take() {
             return Ok(Some(ReleaseDiff::new(key, Outcome::Refused { why })));
         }
-        // If another tool created the newest revision, helm's record lacks the label with the inputs of osdpl. Do not
-        // report a release that differs only by this missing label.
+        // osdpl labels each revision that it creates with the digest of the inputs. A revision of another tool lacks
+        // this label. Do not report a release that differs only by the missing label.
         if is_same && !is_ours(observed) {
             return Ok(None);
         }
@@ -158,7 +158,7 @@ impl Comparison<'_> {
         diff
     }
 
-    /// Adds the objects that differ to `diff`, if the user gave `--manifests`.
+    /// If the user gave `--manifests`, adds the objects that differ to `diff`.
     ///
     /// If osdpl can't render the objects, this method adds the reason to `diff` and does not fail. An unavailable chart
     /// must not hide the results of other releases.
@@ -214,7 +214,8 @@ fn is_ours(observed: &ObservedRelease) -> bool {
     observed.attempt.as_ref().is_some_and(|attempt| attempt.revision == observed.revision)
 }
 
-/// Whether osdpl deployed the newest revision with the desired inputs, so that helm would render the same manifest.
+/// Whether osdpl deployed the newest revision with the inputs (chart, values, flags) that the spec desires. If so, helm
+/// would render the same manifest.
 fn has_same_inputs(release: &DesiredRelease, observed: &ObservedRelease) -> bool {
     is_ours(observed) && observed.status == Status::Deployed && observed.inputs.as_ref() == Some(&release.inputs)
 }

@@ -27,7 +27,7 @@ pub(crate) struct DiffReport {
     /// Messages about facts that osdpl could not read. Without these facts, the comparison may be wrong.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<String>,
-    /// Whether osdpl could not read a fact. If so, a release that `same` counts may in truth differ.
+    /// Whether osdpl could not read a fact that the comparison needs. If so, `same` may count releases that differ.
     #[serde(skip)]
     pub uncertain: bool,
     /// Notes for the user, for example that an older `OpenStackDeployment` takes precedence over this one.
@@ -81,7 +81,7 @@ pub(crate) enum Outcome {
 }
 
 impl DiffReport {
-    /// Whether every release could be compared.
+    /// Whether osdpl could compare every release.
     pub(crate) fn is_complete(&self) -> bool {
         let is_incomplete = |release: &ReleaseDiff| {
             release.unrendered.is_some()
@@ -230,7 +230,7 @@ mod tests {
             "a (openstack/x) would be unmanaged, and keeps running as it is\n2 unmanaged, 2 as desired.\n"
         );
         let uncertain = DiffReport { uncertain: true, ..report(vec![]) };
-        assert!(!uncertain.is_complete(), "a comparison without a release's chart must count as incomplete");
+        assert!(!uncertain.is_complete(), "the comparison must count as incomplete if osdpl could not read a fact");
         let unrendered =
             ReleaseDiff { unrendered: Some("no chart x".into()), ..release(Outcome::Changed { chart: None }, vec![]) };
         let incomplete = report(vec![("a", unrendered)]);

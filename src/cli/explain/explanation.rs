@@ -21,7 +21,7 @@ use osdpl_values::{self as values, Layer, Path, trace};
 /// The text that osdpl shows instead of a secret.
 const REDACTED: &str = "<redacted>";
 
-/// The input of an explanation: a path in the values of releases, the cloud, and the catalogue.
+/// The input of an explanation: the cloud, the catalogue, and the path of a value in the values of releases.
 pub(crate) struct Query<'a> {
     pub cloud: &'a Cloud,
     pub catalog: &'a Catalog,
@@ -38,8 +38,8 @@ pub(crate) struct Explanation {
     /// The value that osdpl passes to helm, with secrets replaced; absent if osdpl passes no value for the path.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
-    /// If `value` is absent, the reason why helm ignores the chart's default: a parent key is null, or is not a map.
-    /// Absent if helm uses the default.
+    /// The reason why helm ignores the chart's default: a parent key is null, or is not a map. Absent if `value` is
+    /// present, or if helm uses the default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub above: Option<ParentEffect>,
     /// All layers that set the value. The first one is the layer whose value takes effect.
@@ -87,20 +87,23 @@ pub(crate) struct LayerValue {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Chart {
     pub name: String,
-    /// Whether the key can be correct: the chart has the key, reads it, or accepts any key in its place. Also true if
-    /// osdpl does not know the chart's keys.
+    /// Whether the key can be correct: the chart has a default for the key, reads the key, or accepts any key at the
+    /// path. Also true if osdpl does not know the chart's keys.
     pub known: bool,
-    /// Whether the chart has a default for the key; `None` if osdpl does not know that.
+    /// Whether the chart has a default for the key; `None` if the chart has no such key, or if osdpl does not know the
+    /// chart's keys.
     #[serde(skip)]
     pub has_default: Option<bool>,
-    /// A phrase about the chart and the key, such as `has the key (number)`.
+    /// What osdpl knows about the key in the chart, such as `has the key (number)`. The output shows the text after
+    /// `name`.
     #[serde(rename = "description")]
     pub description: String,
-    /// The chart's default, if osdpl knows all of it. With `--charts`, osdpl always knows the default.
+    /// The chart's default. Absent if the chart has none, or if the catalogue's key tree contains only a part of it.
+    /// With `--charts`, osdpl reads the whole default from the chart.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<Value>,
-    /// The structure of the chart's default ([`KeyTree::outline`]), if the default is a map or list that osdpl knows
-    /// only in part.
+    /// The structure of the chart's default ([`KeyTree::outline`]). Present if the default is a map or list, and the
+    /// catalogue's key tree contains only a part of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outline: Option<Value>,
 }
@@ -148,7 +151,8 @@ impl Query<'_> {
         let Some(trace) = trace(std::slice::from_ref(layer), self.path).pop() else { return Ok(None) };
         let unset = layer.unset.iter().find(|(_, unset)| unset.covers(self.path)).map(|(index, _)| *index);
         let location = self.locations.find(&layer.origin, release, self.path, unset)?;
-        // A layer that sets a parent key of the path to null removes the value at the path.
+        // If a layer sets a parent key of the path to null, the layer removes the value at the path. So show null as
+        // the layer's value.
         let is_removed = matches!(parent_effect(&layer.values, self.path), Some(ParentEffect::Removed));
         let value = trace.value.or(is_removed.then_some(Value::Null)).map(|value| {
             let removed = value.is_null();
@@ -186,8 +190,8 @@ impl Query<'_> {
         (!all.is_empty()).then(|| all.join("; "))
     }
 
-    /// Describes the keys of Secrets that an expression can read. These are the keys that the features named in the
-    /// expression reference.
+    /// Describes the keys of Secrets that an expression can read with the function `secret`. If the expression names a
+    /// feature, the expression can read each key of a Secret to which a field of this feature refers.
     fn secrets(&self, expression: &str) -> Vec<String> {
         if !expression.contains("secret(") {
             return Vec::new();
@@ -216,8 +220,8 @@ impl Query<'_> {
 }
 
 impl Chart {
-    /// Describes a chart whose keys osdpl does not know. If the spec selects a version of the chart that differs from
-    /// the version in the lock, `suffix` names the version in the spec.
+    /// Describes a chart whose keys osdpl does not know. If the spec selects a version that the catalogue's lock
+    /// (`values/lock.yaml`) does not pin, `suffix` names this version.
     fn unknown(name: String, suffix: &str) -> Self {
         let description = format!("its keys{suffix} are not known here (name its folder with --charts)");
         Self { name, known: true, has_default: None, description, default: None, outline: None }

@@ -12,7 +12,8 @@ use osdpl_values::{Origin, Path};
 pub(crate) struct LocationFinder<'a> {
     /// The files of the catalogue.
     pub files: &'a Files,
-    /// The `ConfigMap` and key of each file that a `ConfigMap` of the user adds to the catalogue, by the file's path.
+    /// The files that the user's `ConfigMap`s add to the catalogue. The map's keys are the paths of the files. Each
+    /// value names the `ConfigMap` and the key that contain the file.
     pub added: &'a BTreeMap<String, String>,
     /// The YAML document of the resource; `None` if the resource comes from the cluster.
     pub document: Option<&'a Document>,
@@ -31,8 +32,9 @@ pub(crate) struct ValueLocation {
 }
 
 impl LocationFinder<'_> {
-    /// Returns the location at which the layer with this origin sets `path` in the values of `release`. If the layer
-    /// removes the value at `path`, `unset` is the index of the entry in the layer's list `unset` that removes it.
+    /// Returns the location at which the layer from `origin` sets `path` in the values of `release`.
+    ///
+    /// If an entry of the layer's list `unset` removes the value at `path`, the argument `unset` is the entry's index.
     pub(crate) fn find(
         &self,
         origin: &Origin,
@@ -81,8 +83,8 @@ impl LocationFinder<'_> {
     }
 }
 
-/// Returns the field without the suffix `.values`: `releases.nova` for `releases.nova.values`. The result is the field
-/// that contains both `values` and `unset`. If the field has no such suffix, returns it unchanged.
+/// Returns the field that contains both `values` and `unset`, for example `releases.nova` for `releases.nova.values`.
+/// If `field` does not end in `.values`, returns `field` unchanged.
 fn parent_field(field: &str) -> &str {
     field.strip_suffix(".values").unwrap_or(field)
 }
@@ -98,7 +100,7 @@ fn keys(path: &Path, unset: Option<usize>) -> Vec<String> {
     }
 }
 
-/// Returns the field of the layer that sets a value. If the layer removes the value, returns the entry of the layer's
+/// Returns the field in which a layer sets a value. If the layer removes the value, returns the entry of the layer's
 /// list `unset`, such as `releases.nova.unset[0]`.
 fn with_unset(field: &str, unset: Option<usize>) -> String {
     match (unset, field.strip_suffix(".values")) {

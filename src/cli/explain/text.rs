@@ -78,7 +78,7 @@ fn default(chart: &Chart) -> String {
     format!("{} {}{default}", chart.name, chart.description)
 }
 
-/// The maximum number of lines of a chart's default that the text contains.
+/// The maximum number of lines that the text shows of a chart's default.
 const LINES: usize = 40;
 
 /// Formats a chart's default as YAML that begins on the next line, shortened to `LINES` lines.

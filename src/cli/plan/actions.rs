@@ -1,4 +1,5 @@
-//! Lists the actions of a plan that are not steps of releases: changes of node labels, and actions on objects.
+//! Lists the changes of node labels in a plan, and the actions that concern no release, such as writes of objects and
+//! evictions.
 
 use std::fmt;
 
@@ -24,7 +25,8 @@ pub(crate) struct NodeLabels {
     pub awaits_approval: bool,
 }
 
-/// An action of the plan that is neither a step of a release nor a change of node labels.
+/// An action of the plan, such as a write of an object or an eviction. Steps of releases and changes of node labels
+/// have other types.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ActionOutput {
@@ -48,8 +50,8 @@ impl fmt::Display for ActionOutput {
     }
 }
 
-/// Returns the actions that are neither steps of releases nor changes of node labels. An action on a Secret shows the
-/// Secret's name and keys, but not its contents.
+/// Returns all actions of the plan except the steps of releases and the changes of node labels. An action on a Secret
+/// shows the Secret's name and keys, but not its contents.
 pub(crate) fn other_actions(preview: &Preview) -> Vec<ActionOutput> {
     let others = preview.actions.iter().filter(|planned| {
         !matches!(planned.action, Action::Release { .. } | Action::LabelNode { .. } | Action::AddFinalizer)

@@ -144,8 +144,8 @@ impl PlanReport {
         report
     }
 
-    /// Adds the changes that wait for approval. If the operator has reported other changes, or none, in the status for
-    /// this spec, adds a note about the difference.
+    /// Adds the changes that wait for approval. In the status, the operator reports the target hash of its own plan for
+    /// this spec. If the hash of this plan differs from the reported hash, adds a note.
     fn add_approval(
         &mut self,
         deployment: &OpenStackDeployment,

@@ -35,8 +35,8 @@ impl PlanReport {
         text
     }
 
-    /// Returns the releases, rollouts, nodes and other objects whose changes wait for approval. Adds notes about active
-    /// rollouts.
+    /// Returns everything that waits for approval: releases, rollouts, nodes, and actions on objects. Adds notes about
+    /// active rollouts to the report.
     pub(super) fn awaiting_approval(
         &mut self,
         preview: &Preview,

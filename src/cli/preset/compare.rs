@@ -36,8 +36,8 @@ pub(crate) struct Comparison {
     pub unknown: BTreeMap<String, String>,
     /// Findings that only the second cloud has.
     pub findings: Vec<FindingOutput>,
-    /// Whether neither cloud has a release. Presets such as sizes install no release: they only scale the releases of
-    /// other presets.
+    /// Whether both clouds have no releases. A cloud has none if all its presets are, for example, sizes: a size only
+    /// scales the releases of other presets.
     #[serde(skip)]
     has_no_releases: bool,
 }

@@ -7,8 +7,8 @@ use serde_json::json;
 use super::{Description, fragments};
 use osdpl_core::catalog::file;
 
-/// Describes an OpenStack release: the releases from which an upgrade is possible, the variables for expressions, and
-/// the values.
+/// Describes an OpenStack release: the OpenStack releases that can be upgraded to it, the variables that it defines for
+/// the catalogue's expressions, and its values.
 pub(crate) fn describe(entry: &file::OpenStackRelease) -> Description {
     let file::OpenStackRelease { openstack_release, description, variables, upgrades_from, fragments } = entry;
     let mut page = format!("# {openstack_release}\n\n{}\n", description.trim());

@@ -43,8 +43,8 @@ impl Reference {
         Description { data: facts, page }
     }
 
-    /// Returns the condition on which a cloud with the preset installs the service. Returns `None` if a release of the
-    /// service has no condition, because every such cloud then installs the service.
+    /// Returns the condition under which a cloud with the preset installs the service. If a release of the service has
+    /// no condition, every cloud with the preset installs the service, and the function returns `None`.
     fn condition(&self, service: &str) -> Option<String> {
         let releases = &self.services.get(service)?.releases;
         let conditions = releases.values().map(|release| release.when.clone()).collect::<Option<Vec<_>>>()?;

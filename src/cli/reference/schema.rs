@@ -29,7 +29,7 @@ pub(crate) fn fields(schema: &Value) -> Vec<Field> {
 
 fn walk(schema: &Value, path: &str, required: bool, found: &mut Vec<Field>) {
     let meaning = schema["description"].as_str().unwrap_or_default().to_owned();
-    // The feature itself gets no row if its properties get rows.
+    // If the feature has properties, the table has a row for each property, and none for the feature itself.
     if !(path.is_empty() && schema["properties"].is_object()) {
         found.push(Field { path: path.to_owned(), kind: kind(schema), meaning, required });
     }
@@ -44,8 +44,8 @@ fn collect_children(schema: &Value, path: &str, found: &mut Vec<Field>) {
         walk(below, &path, names.contains(&name.as_str()), found);
     }
     for (step, below) in [("[]", &schema["items"]), (".*", &schema["additionalProperties"])] {
-        // The items of a list or the values of a map get a row of their own if the schema describes them. Otherwise
-        // only their properties get rows.
+        // The items of a list, or the values of a map, get a row if their schema has a description. Without a
+        // description, only the properties of the items or values get rows.
         let path = format!("{path}{step}");
         let path = path.trim_start_matches('.');
         if below["description"].is_string() {

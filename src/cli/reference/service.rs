@@ -63,7 +63,7 @@ impl Reference {
         let api = entry.endpoint.as_ref();
         let api = api.map(|api| format!("{} at {}:{}{}", code(&api.endpoint), api.service, api.port, api.path));
         let facts = entry.facts.as_ref();
-        let facts = facts.map(|map| format!("`facts.{name}`, written by its own Job to ConfigMap {}", code(map)));
+        let facts = facts.map(|map| format!("`facts.{name}`, which its Job writes to ConfigMap {}", code(map)));
         vec![
             ("chart", vec![self.chart(name, entry)]),
             ("namespace", entry.namespace.iter().cloned().collect()),

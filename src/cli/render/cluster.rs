@@ -54,7 +54,7 @@ impl Arguments {
 async fn identify_cluster(client: &Client, namespace: String) -> anyhow::Result<ClusterIdentity> {
     let found = Api::<Namespace>::all(client.clone()).get_metadata(&namespace).await;
     let found = found.map_err(readable).with_context(|| {
-        format!("reading the namespace {namespace}, by whose UID install.sh recognizes the cluster: you need permission to get it")
+        format!("reading the UID of namespace {namespace}, by which install.sh recognizes the cluster: you need permission to get the namespace")
     })?;
     let uid = found.uid().with_context(|| format!("the namespace {namespace} has no UID"))?;
     Ok(ClusterIdentity { namespace, uid })
@@ -69,9 +69,8 @@ fn list_jobs_to_delete(preview: &Preview) -> BTreeMap<String, Vec<String>> {
     jobs.collect_map()
 }
 
-/// Checks that the operator has stored every credential. For a missing credential, the values contain a random password
-/// that this command has generated. The command must not write this password, because the operator will generate
-/// another one.
+/// Checks that the operator has stored every credential in the cluster. `osdpl render` replaces a missing credential by
+/// a random password. The command must not write this password, because the operator will generate another one.
 async fn check_stored(client: &Client, preview: &Preview, catalog: &Catalog) -> anyhow::Result<()> {
     let selection = &preview.selection;
     let api: Api<Secret> = Api::namespaced(client.clone(), &selection.namespace);

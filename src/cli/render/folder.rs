@@ -64,7 +64,7 @@ impl Folder {
         file.write_all(bytes).with_context(context)
     }
 
-    /// Returns the text of a file, if it exists and is text.
+    /// Returns the contents of a text file; `None` if the file does not exist or is not text.
     pub(crate) fn read(&self, name: &str) -> anyhow::Result<Option<String>> {
         let path = self.path.join(name);
         match fs::read_to_string(&path) {

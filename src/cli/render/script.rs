@@ -27,7 +27,7 @@ names=" $* "
 wanted() { case "$names" in "  " | *" $1 "*) return 0 ;; *) return 1 ;; esac }
 complete() {
   if grep -q '<redacted>' "$1"; then
-    echo "$1 has no credentials (osdpl render --credentials writes them); it was not installed" >&2
+    echo "$1 has no credentials, so its release was not installed; osdpl render --credentials writes credentials" >&2
     exit 1
   fi
 }
@@ -61,7 +61,7 @@ impl ClusterIdentity {
     fn guard(&self) -> String {
         let (namespace, uid) = (word(&self.namespace), word(&self.uid));
         let message = format!(
-            "the namespace {} of this cluster is not the one that these values were read from; select their cluster (KUBECONFIG, kubectl config use-context); nothing was done",
+            "the namespace {} of this cluster is not the one from which osdpl read these values; nothing was done; select the cluster of the values (KUBECONFIG, kubectl config use-context)",
             self.namespace
         );
         format!(
@@ -71,11 +71,12 @@ impl ClusterIdentity {
     }
 }
 
-/// Removes files that an earlier run wrote and that this run will not overwrite, because they may contain credentials.
-/// Returns the names of the releases whose files it removed.
+/// Prepares the folder for this run of `osdpl render`. Returns the names of the releases whose files it removed.
+///
+/// First removes the files of an earlier run that this run will not overwrite. Such files may contain credentials.
 ///
 /// Then writes a temporary install.sh that installs nothing, but lists the selected releases. If this run fails, the
-/// next run reads the list, and so finds the files of this run.
+/// next run finds the files of this run with the list.
 ///
 /// # Errors
 /// Returns an error if the run would overwrite a file that osdpl has not written. In this case, the function removes no
@@ -139,7 +140,7 @@ impl<'a> Script<'a> {
         Self { cloud, secrets, with_manifests, names: Vec::new(), depth: None, body: String::new() }
     }
 
-    /// Adds the commands for a release to the script. The caller adds the releases in the order of their depth.
+    /// Adds the commands for a release to the script. The caller adds a release after the releases on which it depends.
     pub(crate) fn add(
         &mut self,
         name: &str,

@@ -11,8 +11,8 @@ use osdpl_core::difference;
 use osdpl_values::yaml;
 
 impl Arguments {
-    /// Writes the values, the manifests and install.sh. Prepares charts and manifests first, so that no secret is
-    /// written if this preparation fails.
+    /// Writes the values, the manifests and install.sh. Prepares the charts and manifests before it writes any values,
+    /// so that a failed preparation leaves no new secrets in the folder.
     pub(super) async fn write(
         &self,
         folder: &Folder,

@@ -82,7 +82,7 @@ impl Case {
 }
 
 impl Expectation {
-    /// Checks that the expectation is complete and can fail.
+    /// Checks that the fields of the expectation are valid and fit together.
     ///
     /// # Errors
     /// Returns an error if the expectation is invalid. The error describes the problem.
@@ -132,5 +132,5 @@ fn check_condition(text: &str) -> Result<(), String> {
 /// Returns an error if the text is no regular expression. The error describes the problem.
 fn check_pattern(text: &str) -> Result<(), String> {
     let Some(problem) = pattern_error(text) else { return Ok(()) };
-    Err(format!("`matches` is not a regular expression: {problem}; correct it, with \\ before literal characters"))
+    Err(format!("`matches` is not a regular expression: {problem}; correct it; a literal ( or [ needs a \\ before it"))
 }

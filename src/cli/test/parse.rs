@@ -52,10 +52,13 @@ const EXPECTED: [(&str, FieldType); 11] = [
     ("warns", Text),
 ];
 
-/// Parses one case of a file that can't be parsed as a whole: the lines from `begin` to before `end`.
+/// Parses one case of a file in which at least one case is invalid.
 ///
-/// First parses only these lines as a [`Case`]: the type tells the parser that the word `y` in a string field is a
-/// string. If that fails, converts `parsed`, the untyped value of the case from the whole file, where `y` is a boolean.
+/// First parses the lines of this case alone, from line `begin` up to the line before `end`. The parser reads the lines
+/// as a [`Case`], and so knows that the word `y` in a string field is a string.
+///
+/// If parsing the lines fails, converts `parsed`: the untyped value of the case from the whole file, where `y` is a
+/// boolean.
 ///
 /// # Errors
 /// Returns an error if the case is invalid. The error describes the first problem.

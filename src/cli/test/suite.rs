@@ -42,7 +42,7 @@ impl Suite {
     pub(crate) fn parse(name: &str, text: &str) -> anyhow::Result<Self> {
         let is_blank = |line: &str| line.trim().is_empty() || line.trim_start().starts_with('#');
         if text.lines().all(is_blank) {
-            bail!("{name}: the file is empty; write cases below `cases` (deploy/tests.yaml has one of each kind)");
+            bail!("{name}: the file is empty; write cases below `cases` (deploy/tests.yaml contains examples)");
         }
         if text.lines().any(|line| line.starts_with("apiVersion:")) {
             bail!(
@@ -77,7 +77,7 @@ impl Suite {
         Ok(Self { file, cases, name: name.to_owned(), root })
     }
 
-    /// Checks that a case can be evaluated and can fail.
+    /// Checks that osdpl can evaluate the case, and that a wrong cloud would fail the case.
     ///
     /// # Errors
     /// Returns an error if the case is invalid. The error describes the problem with its location.

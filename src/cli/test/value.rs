@@ -35,7 +35,7 @@ enum Found {
 }
 
 impl CheckedValue<'_> {
-    /// Describes how the value differs from the expectation; `None` if it meets the expectation.
+    /// Describes how the value differs from the expectation; `None` if the value meets the expectation.
     pub(crate) fn failure(&self, expectation: &Expectation) -> Option<String> {
         let Expectation { equals, at_least, at_most, matches, exists, .. } = expectation;
         let all = self.found();

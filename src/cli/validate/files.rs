@@ -66,7 +66,8 @@ impl Inputs {
         self.documents.extend(documents.map(|document| Document { is_named, ..document }));
     }
 
-    /// Reads the manifests of a folder and its subfolders. Adds subfolders that can't be read to `unreadable`.
+    /// Reads the manifests of a folder and its subfolders. If a manifest or subfolder can't be read, adds it to
+    /// `unreadable`.
     ///
     /// # Errors
     /// Returns an error if the folder itself can't be listed.

@@ -28,7 +28,7 @@ impl Default for Explanation {
 }
 
 impl Explanation {
-    /// Explains every release and object that is not ready, by root cause.
+    /// Explains every release and object that is not ready. Groups the objects by root cause.
     pub(crate) fn of_all(preview: &Preview) -> Self {
         let mut explanation = Self::default();
         let observation = preview.tasks.observe();
@@ -79,7 +79,7 @@ impl Explanation {
         explanation
     }
 
-    /// Explains a pod that waits for nothing, or that belongs to no release.
+    /// Explains that a pod is completed, is ready, or does not belong to a release.
     pub(crate) fn of_ready_pod(name: &str, phase: &str) -> Self {
         let state = if phase == "Succeeded" { "is completed" } else { "is ready, or does not belong to a release" };
         Self { lines: vec![format!("pod {name} {state} ({phase})")], ..Self::default() }

@@ -9,7 +9,7 @@ use osdpl_values::CollectSorted;
 
 /// The object that the user named on the command line of `osdpl why`.
 pub(crate) enum Subject<'a> {
-    /// The names of one release, or of all releases of a service, in the catalogue.
+    /// The catalogue's name of one release, or the names of all releases of a service.
     Releases(Vec<&'a str>),
     /// The name that the user gave on the command line, and the workloads with this name or component.
     Workloads(String, Vec<&'a Workload>),
@@ -30,7 +30,8 @@ impl<'a> Names<'a> {
         Self { catalog, preview }
     }
 
-    /// Finds the first service, release, component, workload, Job or `CronJob` with this name, in this order.
+    /// Finds the object with this name. Looks for a service first, then for a release, component, workload, Job and
+    /// `CronJob`.
     pub(crate) fn find(&self, name: &str) -> Option<Subject<'a>> {
         let releases: Vec<&str> = self.releases().filter(|release| self.service(release) == Some(name)).collect();
         if !releases.is_empty() {

@@ -39,7 +39,7 @@ pub(super) fn field_candidates(cloud: &CloudInventory<'_>) -> Vec<FieldCandidate
 }
 
 /// Returns the path, relative to `spec`, of the field that the expression `source` reads. Returns `None` if the
-/// expression is more than a field, or if osdpl tries no values for the field.
+/// expression does more than read one field, or if osdpl tries no values for this field.
 ///
 /// For example, the path is `region` for `spec.region`. The expression `features.network.tunnelInterface` is already
 /// relative to `spec`, so the function returns it unchanged.
@@ -77,7 +77,7 @@ pub(super) fn choices(schema: &Value, parent: &Path) -> Vec<(Path, Vec<Value>)> 
     found
 }
 
-/// Returns the path of every list whose items are an enumeration, with all items that `schema` allows in the list.
+/// Returns the path of every list whose items are an enumeration, with all values of this enumeration.
 /// `parent` is the path of the field that has the schema.
 pub(super) fn sets(schema: &Value, parent: &Path) -> Vec<(Path, Vec<Value>)> {
     let properties = schema["properties"].as_object().into_iter().flatten();

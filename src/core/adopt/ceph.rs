@@ -16,7 +16,8 @@ pub struct CephUse {
     pub user: String,
     /// The Ceph pool in which the service stores its data; for Manila, the name of the file system in Ceph.
     pub pool: String,
-    /// The namespace and name of the Secret with the user's key; `None` for Nova if it uses Cinder's user and key.
+    /// The namespace and name of the Secret with the user's key; `None` if Nova is the service, and Nova uses Cinder's
+    /// user and key.
     pub keyring: Option<(String, String)>,
 }
 
@@ -34,8 +35,8 @@ pub struct CephUses {
 pub struct CephState {
     /// The text of `ceph.conf`; `None` if its `ConfigMap` does not exist.
     pub configuration: Option<String>,
-    /// The key of each service's Ceph user. The map has no entry for a service if the Secret or the key in the Secret
-    /// does not exist.
+    /// The Ceph key of each service's Ceph user. A service has no entry if its Secret does not exist, or does not
+    /// contain the Ceph key.
     pub keys: BTreeMap<Consumer, String>,
     /// Rook's `CephCluster`s in this Kubernetes cluster: maps `namespace/name` to the fsid, which is `None` if Rook
     /// does not report it.
@@ -154,8 +155,8 @@ fn text<'a>(found: &'a InstalledRelease, path: &str) -> Option<&'a str> {
 }
 
 impl CephUses {
-    /// Builds the part of the spec that declares the Ceph of the running cloud. Also builds the Secret with the name
-    /// `name` in `namespace`, which contains the Ceph keys of the cloud's services.
+    /// Builds the part of the spec that declares the running cloud's Ceph, and the Secret `namespace/name` to which
+    /// this part refers. The Secret contains the Ceph keys of the cloud's services.
     ///
     /// `releases` are the names of the cloud's releases in the catalogue.
     ///
@@ -232,7 +233,7 @@ impl CephUses {
         self.consumers.keys().map(|consumer| consumer.name()).collect::<Vec<_>>().join(", ")
     }
 
-    /// Returns the names of the keys that the Secret for this Ceph must have, for messages.
+    /// Returns the names of the keys that the Secret must contain to describe this Ceph, for messages.
     pub fn keys(&self) -> String {
         let keys_of = |(consumer, own): (&Consumer, &CephUse)| {
             let fields = if own.keyring.is_some() { &["key", "pool", "user"][..] } else { &["pool"] };

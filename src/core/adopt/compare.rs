@@ -13,7 +13,7 @@ use osdpl_values::{Values, changed_paths, coalesce, normalize_numbers, remove_nu
 pub struct Comparison {
     /// The values that the templates of the installed revision read: the chart's defaults and the overrides.
     pub before: Values,
-    /// The values that the templates of the installed chart would read if they got the values of the desired release.
+    /// The values that the templates of the installed chart would read with the values of the desired release.
     pub after: Values,
     /// What the upgrade would change: the chart, and the paths of the changed values.
     pub result: ComparisonResult,
@@ -22,8 +22,8 @@ pub struct Comparison {
 /// Compares the chart and the values of an installed revision, `source`, with the desired release.
 ///
 /// The function merges the values of the revision over the defaults of the revision's chart, and the desired values
-/// over the same defaults. So if two versions of the chart differ in a default, the result does not list the default as
-/// a changed value, but only names the change of the chart.
+/// over the same defaults. So if the installed and the desired version of the chart differ in a default, the result
+/// does not list this default as a changed value. It then only names the change of the chart.
 pub fn compare_release(release: &DesiredRelease, source: &RevisionSource) -> Comparison {
     let mut before = coalesce(&source.defaults, &source.config);
     let mut after = coalesce(&source.defaults, &release.values);
@@ -39,8 +39,8 @@ pub fn compare_release(release: &DesiredRelease, source: &RevisionSource) -> Com
     Comparison { before, after, result }
 }
 
-/// Empties each map that contains only nulls in both `one` and `other`, so that the comparison reports no difference
-/// between such maps.
+/// Empties two maps at the same path of `one` and `other` if both maps contain only nulls. So the comparison reports no
+/// difference between such maps.
 ///
 /// A key whose default is null stays in the map with the value null, but an override with null removes the key. So one
 /// map may contain a null where the other map has no key. Templates behave the same with both maps.

@@ -26,16 +26,16 @@ const WORDS: [&str; 11] = [
     "changemeplease",
 ];
 
-/// The credentials of a running cloud that still have a default of upstream's charts.
+/// The credentials of a running cloud that still have a default value of upstream's charts.
 ///
 /// Maps a credential, given by its service and name, to one place that uses it: the catalogue name of a release, and
 /// the path in the release's values.
 pub type DefaultCredentials = BTreeMap<Name, (String, Path)>;
 
-/// Finds the credentials of a running cloud that still have a default of upstream's charts.
+/// Finds the credentials of a running cloud that still have a default value of upstream's charts.
 ///
 /// If several releases use a credential, the result names a release of the service that owns the credential. If no
-/// release of this service uses the credential, the result names the first release in alphabetical order.
+/// release of this service uses the credential, the result names the first of the other releases in alphabetical order.
 pub fn find_default_credentials(known: &IdentifiedReleases<'_>, catalog: &Catalog) -> DefaultCredentials {
     let mut all = DefaultCredentials::new();
     for (release, found) in &known.releases {

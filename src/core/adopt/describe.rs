@@ -53,7 +53,7 @@ impl SecretContent {
 pub struct Description {
     /// The spec that describes the cloud. It has `paused` set, so that the operator changes nothing at first.
     pub spec: OpenStackDeploymentSpec,
-    /// The Secrets that the spec references. A person must create them together with the resource.
+    /// The Secrets that the spec references. A person must create them together with the `OpenStackDeployment`.
     pub secrets: Secrets,
     /// The changes that the first upgrade after the adoption would make to each running release, by the release's name
     /// in the catalogue.
@@ -233,8 +233,8 @@ fn adopted_credentials(known: &IdentifiedReleases<'_>, catalog: &Catalog) -> BTr
     counts.into_iter().filter_map(|(name, texts)| Some((name, most(texts)?))).collect_map()
 }
 
-/// Returns the service and the name of a credential if the expression contains nothing but this credential, such as
-/// `credentials.keystone.admin`; else `None`.
+/// Returns the service and the name of the credential that an expression such as `credentials.keystone.admin` reads;
+/// `None` if the expression contains anything else.
 pub(super) fn credential(expression: &str) -> Option<(&str, &str)> {
     let (service, name) = expression.strip_prefix("credentials.")?.split_once('.')?;
     let is_plain = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
@@ -246,7 +246,7 @@ fn is_single_line(text: &str) -> bool {
     !text.is_empty() && !text.contains(['\n', '\r', '\0'])
 }
 
-/// Removes the entries without settings from the services and releases in the spec.
+/// Removes from the spec all entries of services and releases that contain no setting.
 fn remove_empty_overrides(spec: &mut OpenStackDeploymentSpec) {
     for service in spec.services.values_mut() {
         service.releases.retain(|_, release| *release != crate::api::ReleaseOverrides::default());

@@ -83,8 +83,8 @@ impl<'a> Fit<'a> {
         }
     }
 
-    /// Adds to the spec the preset that improves the score most, and returns the new search; `None` if no preset
-    /// improves the score.
+    /// Returns a copy of this search whose spec has one more preset: the one that improves the score most. Returns
+    /// `None` if no preset improves the score.
     ///
     /// If `installs` is true, the method tries only presets that enable services, else only presets that enable none.
     fn with_best_preset(&self, installs: bool) -> Option<Self> {
@@ -109,8 +109,8 @@ impl<'a> Fit<'a> {
 
     /// Tries values for the fields of the spec, and keeps each value that improves the score.
     ///
-    /// It first tries values that running releases have. Then it tries every value that the schemas of features allow
-    /// for enumerations, booleans, and lists whose items are an enumeration.
+    /// The method first tries values that running releases have. Then it tries every value that the schemas of features
+    /// allow for enumerations, booleans, and lists whose items are an enumeration.
     pub(super) fn features(&mut self) {
         let candidates = field_candidates(self.cloud);
         for (field, values) in &candidates {
@@ -137,8 +137,8 @@ impl<'a> Fit<'a> {
         }
     }
 
-    /// Tries to set a field of a feature together with a second field of the feature, because the operator refuses the
-    /// field alone.
+    /// Tries to set the field in `choice` together with a second field of the same feature. The operator refuses a spec
+    /// that sets only the first field.
     ///
     /// For example, the operator refuses a spec that enables certificates but names no issuer.
     fn attempt_with_another_field(&mut self, choice: (&Path, &Value), feature: &Path, candidates: &[FieldCandidates]) {

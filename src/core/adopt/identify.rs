@@ -36,18 +36,18 @@ impl InstalledRelease {
 pub struct IdentifiedReleases<'a> {
     /// The running releases with an entry in the catalogue, by their names in the catalogue.
     pub releases: BTreeMap<String, &'a InstalledRelease>,
-    /// The running releases without an entry in the catalogue, each with a message that says why osdpl found none.
+    /// The running releases without an entry in the catalogue, each with a message that says why osdpl found no entry.
     pub unknown: BTreeMap<ReleaseKey, String>,
 }
 
 /// Maps each running release to a release of the catalogue with the same chart. If several releases of the catalogue
-/// have this chart, the name decides.
+/// have this chart, osdpl prefers the one that has the name of the running release.
 pub fn identify_releases<'a>(found: &'a [InstalledRelease], catalog: &Catalog) -> IdentifiedReleases<'a> {
     let mut known = IdentifiedReleases::default();
     let home = main_namespace(found, catalog);
     let mut ordered: Vec<&InstalledRelease> = found.iter().collect();
-    // If several running releases match one release of the catalogue, the first of these running releases gets the
-    // match. So put running releases whose name is in the catalogue first, then running releases in the main namespace.
+    // If several running releases match one release of the catalogue, the loop maps only the first running release to
+    // it. So put running releases whose name is in the catalogue first, then running releases in the main namespace.
     let is_named = |one: &InstalledRelease| of_chart(catalog, &one.source.chart.name).contains(&one.key.name);
     ordered.sort_by_key(|one| (!is_named(one), Some(&one.key.namespace) != home.as_ref(), one.key.clone()));
     for one in ordered {
@@ -64,17 +64,17 @@ pub fn identify_releases<'a>(found: &'a [InstalledRelease], catalog: &Catalog) -
         }
         let why = names.first().map_or_else(
             || format!("the catalogue has no release of chart {chart}"),
-            |name| format!("no release of the catalogue is left for it: the releases of chart {chart}, such as {name}, have other names, or other running releases already match them"),
+            |name| format!("no release of the catalogue matches this release: the releases of chart {chart}, such as {name}, have other names, or already match other running releases"),
         );
         known.unknown.insert(one.key.clone(), why);
     }
     known
 }
 
-/// Returns the namespace with the most running releases whose chart the catalogue uses; `None` if no release has such a
-/// chart.
+/// Returns the namespace with the most running releases whose chart the catalogue uses; `None` if the catalogue uses no
+/// chart of a running release.
 ///
-/// If several namespaces have the same number of these releases, returns the first of the namespaces in alphabetical
+/// If several namespaces have equally many of these releases, returns the first of these namespaces in alphabetical
 /// order.
 pub fn main_namespace(found: &[InstalledRelease], catalog: &Catalog) -> Option<String> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();

@@ -18,12 +18,12 @@ const NAMED: usize = 3;
 pub(super) struct DetectedRelease {
     /// The name of the OpenStack release, such as `2026.1`.
     pub name: String,
-    /// A warning that the name is a guess; `None` if an image tag belongs to a known OpenStack release.
+    /// A warning that the name is a guess; `None` if an image tag belongs to an OpenStack release of the catalogue.
     pub warning: Option<Finding>,
 }
 
-/// Returns the OpenStack release to which most image tags belong. If no tag belongs to a release of the catalogue,
-/// returns the newest release of the catalogue.
+/// Returns the OpenStack release to which most image tags belong. If no tag belongs to an OpenStack release of the
+/// catalogue, returns the newest one in the catalogue.
 pub(super) fn detect_openstack_release(known: &IdentifiedReleases<'_>, catalog: &Catalog) -> DetectedRelease {
     let mut counts: BTreeMap<&String, usize> = catalog.openstack.keys().map(|name| (name, 0)).collect_map();
     let mut tags: BTreeMap<String, usize> = BTreeMap::new();
@@ -39,7 +39,8 @@ pub(super) fn detect_openstack_release(known: &IdentifiedReleases<'_>, catalog: 
     DetectedRelease { name, warning }
 }
 
-/// Returns the tags of all images of the releases, except for images without a tag, such as images with only a digest.
+/// Returns the tags of the images of all releases. The result has no entry for an image without a tag, such as an image
+/// with only a digest.
 fn tags_of(known: &IdentifiedReleases<'_>) -> Vec<String> {
     let path: Path = ["images", "tags"].into_iter().collect();
     let images =
@@ -84,8 +85,8 @@ mod tests {
     use crate::observed::ReleaseKey;
     use crate::release::{Chart, RevisionSource};
 
-    /// Returns the OpenStack release that osdpl detects for a helm release with these images, and the warning if it is
-    /// a guess.
+    /// Returns the OpenStack release that osdpl detects for a helm release with these images. Also returns the warning
+    /// if the detected release is a guess.
     fn determined(images: &[&str]) -> (String, Option<String>) {
         let older = "openstackRelease: '2025.1'\ndescription: x\nvariables: {imageTag: t0}\n";
         let files = crate::testing::files(&[("values/openstack/2025.1.yaml", older)]);

@@ -8,8 +8,8 @@ use osdpl_values::{Path, Values, coalesce, merge, normalize_numbers, set};
 
 /// The maximum number of rounds in which [`compute_overrides`] adds overrides.
 ///
-/// An override may replace a scalar in the desired values by a map. Helm then merges the chart's default map into this
-/// map, so the next round must override the defaults in it.
+/// An override may replace a scalar in the desired values by a map. Helm then merges the chart's default map into the
+/// override's map, so the next round must also override these defaults.
 const ROUNDS: usize = 4;
 
 /// The maximum number of paths that the CRD allows in the field `unset`.

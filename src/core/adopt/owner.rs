@@ -3,15 +3,15 @@
 
 use crate::observed::Labels;
 
-/// The label with which Flux marks every object of a release with the name of its `HelmRelease` (helm-controller,
+/// The label that Flux sets on every object of a release. Its value is the name of the `HelmRelease` (helm-controller,
 /// `postrender.OriginLabels`).
 const FLUX_NAME: &str = "helm.toolkit.fluxcd.io/name";
-/// The label with which Flux marks every object of a release with the namespace of its `HelmRelease`.
+/// The label that Flux sets on every object of a release. Its value is the namespace of the `HelmRelease`.
 const FLUX_NAMESPACE: &str = "helm.toolkit.fluxcd.io/namespace";
 /// A label with which Argo CD marks the objects that it manages.
 ///
-/// Users can configure Argo CD to set another label. osdpl ignores other labels, because other programs may set them,
-/// too. No other program sets this label.
+/// Users can configure Argo CD to set a different label. osdpl ignores such labels, because programs other than Argo CD
+/// may set them, too. Only Argo CD sets the label `argocd.argoproj.io/instance`.
 const ARGO_LABEL: &str = "argocd.argoproj.io/instance";
 /// The annotation with which Argo CD marks the objects that it manages.
 const ARGO_ANNOTATION: &str = "argocd.argoproj.io/tracking-id";

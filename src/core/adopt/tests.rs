@@ -161,7 +161,7 @@ fn finds_upstream_default_passwords() {
     assert_eq!(
         found_in(&[store(json!({"auth": {"admin": "changeme"}}))]),
         admin,
-        "finds a password that is a default of another chart"
+        "finds a well-known password that is not the default of the release's chart"
     );
     assert_eq!(found_in(&[store(json!({"auth": {"admin": "s3cret"}}))]), [""; 0]);
     let front = found("front", "front", json!({"auth": {"admin": "a-default"}}), json!({}));

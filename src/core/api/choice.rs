@@ -1,12 +1,12 @@
-//! The enumerations that are the types of fields of the spec.
+//! The enumerations from which fields of the spec take their values, such as the approval and deletion policies.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Which changes wait until a person approves them with `osdpl approve`. `Manual`, the default: uninstalls, and changes
-/// that the spec did not request, such as those in a new version of the operator or in a ConfigMap of `catalog`.
-/// `Automatic`: no changes. `Always`: every change of a release, even if the spec requested it, including the first
-/// install; also changes of node labels, external services and objects of Rook.
+/// Which changes wait until a person approves them with `osdpl approve`. With `Manual`, the default, uninstalls wait,
+/// and changes that the spec did not request: a new version of the operator or a ConfigMap of `catalog` may cause them.
+/// With `Automatic`, no change waits. With `Always`, every change of a release waits, even the first install and other
+/// changes that the spec requested. Changes of node labels, external services and objects of Rook then wait, too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Approval {
     /// Uninstalls, and changes that the spec did not request, wait until a person approves them with `osdpl approve`.
@@ -19,18 +19,18 @@ pub enum Approval {
     Always,
 }
 
-/// Which objects the operator keeps when someone deletes the resource. `Retain`, the default, keeps the volume claims
-/// of `StatefulSet`s, credentials and key Secrets. A new resource with the same name uses these objects. But helm
-/// deletes the claims that are part of a chart, such as `mariadb-backup-data`. `Purge` removes everything. `Detach`
-/// keeps everything: the releases keep running, and people can manage them with helm.
+/// Which objects the operator keeps when someone deletes the resource. `Retain`, the default, keeps credentials,
+/// Secrets with keys, and the volume claims of `StatefulSet`s. A new resource with the same name uses these objects.
+/// But helm deletes the claims that are part of a chart, such as `mariadb-backup-data`. `Purge` removes everything.
+/// `Detach` keeps everything: the releases keep running, and people can manage them with helm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum DeletionPolicy {
-    /// The operator keeps the volume claims of `StatefulSet`s, credentials and key Secrets. A new resource with the
-    /// same name uses these objects. But helm deletes the claims that are part of a chart, unless the chart sets
+    /// The operator keeps credentials, Secrets with keys, and the volume claims of `StatefulSet`s. A new resource with
+    /// the same name uses these objects. But helm deletes the claims that are part of a chart, unless the chart sets
     /// `helm.sh/resource-policy: keep`.
     #[default]
     Retain,
-    /// The operator removes everything, including volume claims, credentials and key Secrets.
+    /// The operator removes everything, including credentials, Secrets with keys, and volume claims.
     Purge,
     /// The releases keep running, and the operator keeps Secrets and labels of nodes. It does not run helm.
     Detach,

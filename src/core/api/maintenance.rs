@@ -43,8 +43,8 @@ pub struct NodeMaintenanceSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 32))]
     pub parallel_migrations: Option<u32>,
-    /// Why the node is in maintenance, for people. The operator copies it into the `disabled_reason` of the compute
-    /// service.
+    /// Why the node is in maintenance, for people. The operator copies this text to the `disabled_reason` of the
+    /// compute service.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 160))]
     pub reason: String,
@@ -143,7 +143,7 @@ pub enum MaintenancePhase {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InstancesStatus {
-    /// The number of instances that have left the node, and `total`, such as `3/5`.
+    /// How many of the `total` instances have left the node, such as `3/5`.
     pub moved: String,
     /// The highest number of instances on the node since the maintenance began.
     pub total: u32,
@@ -154,8 +154,8 @@ pub struct InstancesStatus {
     /// The instances that can't be migrated until a person acts, at most 20 of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<FailedInstance>,
-    /// The id of the newest migration in Nova when this maintenance began to migrate instances, or when a person last
-    /// requested a retry. The operator ignores failed migrations up to this id.
+    /// The id of Nova's newest migration at the time when this maintenance began to migrate instances, or when a person
+    /// last requested a retry. The operator ignores failed migrations with this id or a lower one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<i64>,
     /// The time when the operator first found that no instance is on the node or on its way to the node, RFC 3339. The

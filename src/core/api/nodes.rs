@@ -21,10 +21,11 @@ pub struct Nodes {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 16))]
     pub roles: BTreeMap<String, RoleNodes>,
-    /// Values for the pods of daemons on some nodes. If several entries select the same nodes, later entries override
-    /// earlier ones. If entries for different sets of nodes match one node, the effect depends on the chart. With nova
-    /// and neutron, the node gets the values of only one entry: the entry that names the node, or else the last entry.
-    /// With libvirt and ovn, the daemon runs no pod on this node.
+    /// Values for the pods of daemons on some nodes. If several entries name a node, or have the same `selector`, later
+    /// entries override earlier ones. If entries with different selectors select a node, or one entry by name and
+    /// another by `selector`, the effect depends on the chart. With nova and neutron, the node gets the values of only
+    /// one entry: the entry that names the node, or else the last entry. With libvirt and ovn, the daemon runs no pod
+    /// on this node.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     pub overrides: Vec<NodeOverride>,

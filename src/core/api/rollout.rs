@@ -15,8 +15,8 @@ const PAUSE: i32 = 30;
 #[serde(rename_all = "camelCase")]
 pub struct Rollout {
     /// Whether a rollout waits for approval: `Manual`, the default, waits for `osdpl approve`; `Automatic` starts the
-    /// rollout at once. If a person approved the change of the cloud that causes a rollout, the rollout needs no second
-    /// approval. The same applies to the removal of labels from nodes.
+    /// rollout at once. If a person has approved a change of the cloud, a rollout that follows from the change needs no
+    /// second approval. All these rules apply to the removal of labels from nodes, too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "approval_schema")]
     pub approval: Option<Approval>,
@@ -80,8 +80,8 @@ pub struct RolloutStatus {
     /// approval.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub approved_inputs: String,
-    /// Whether the spec (`approval: Automatic`) gave the approval, and not a person. Such an approval ends when the
-    /// spec no longer contains this setting.
+    /// Whether the spec (`approval: Automatic`) approved the rollout, and not a person. An approval by the spec ends
+    /// when the spec no longer sets `approval: Automatic`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub automatic: bool,
     /// The number of ready pods that have the newest pod template.

@@ -10,7 +10,7 @@
 //! * Do the presets, services, releases and features exist? Only the operator has the catalogue, and it can suggest the
 //!   nearest name.
 //! * Does the spec change the name or namespace of an installed release? A rule does not know which releases are
-//!   installed, and would also prevent users from undoing the change.
+//!   installed, and would also forbid users to change the field back.
 
 use serde_json::{Value, json};
 

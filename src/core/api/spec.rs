@@ -123,7 +123,7 @@ pub struct AdditionReference {
     pub digest: Option<String>,
 }
 
-/// Helm values of releases, and the chart defaults to remove.
+/// Helm values of releases, and the defaults that osdpl removes from the charts' values.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Overrides {
@@ -281,8 +281,8 @@ pub enum ValuesKind {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Charts {
-    /// The URL of the chart repository (`https://…` or `oci://…`); if unset, `charts` in the values of the operator's
-    /// chart applies.
+    /// The URL of the chart repository (`https://…` or `oci://…`). If unset, the operator uses the source that the
+    /// value `charts` of its own chart sets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 2048))]
     pub repository: Option<String>,
@@ -319,7 +319,7 @@ impl Images {
         *self == Self::default()
     }
 
-    /// Whether `spec.images` changes references to images. If so, osdpl must know the references in the charts.
+    /// Whether `spec.images` changes image references. If so, osdpl must know the image references in the charts.
     pub fn rewrites(&self) -> bool {
         !self.mirrors.is_empty() || !self.digests.is_empty()
     }

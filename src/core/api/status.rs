@@ -30,21 +30,21 @@ pub struct OpenStackDeploymentStatus {
     /// The OpenStack release that the spec requests, and the release that is deployed.
     #[serde(default)]
     pub openstack_release: ReleaseStatus,
-    /// The version of helm that the operator runs. `osdpl plan` reads the version here, because a new major version of
-    /// helm changes the inputs of all releases.
+    /// The version of helm that the operator runs. A new major version of helm changes the inputs of all releases. So
+    /// `osdpl plan` computes the inputs for the version in this field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub helm: Option<String>,
-    /// The target hash to pass to `osdpl approve`, if changes wait for approval. The target hash is a hash of the
-    /// desired inputs of all releases.
+    /// The hash that a person passes to `osdpl approve`; set only while changes wait for approval. This is the target
+    /// hash: a hash of the desired inputs of all releases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<String>,
-    /// The target hash that a person approved last; only with `spec.approval: Always`. As long as the cloud has this
-    /// target hash, the changes of the cloud need no further approval.
+    /// The target hash that a person approved last; only with `spec.approval: Always`. As long as the desired inputs of
+    /// the releases have this hash, changes need no further approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approved_target: Option<String>,
     /// The digest of the approved settings of node roles, external services and Ceph; only with
-    /// `spec.approval: Always`. While changes of releases wait for approval, the operator continues to apply the
-    /// approved settings.
+    /// `spec.approval: Always`. As long as the settings have this digest, the operator applies them even while changes
+    /// of releases wait for approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approved_objects: Option<String>,
     /// The conditions Ready, Progressing, Degraded, Paused, Reconciling and Stalled. The list contains `CephReady` only
@@ -52,7 +52,7 @@ pub struct OpenStackDeploymentStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "conditions")]
     pub conditions: Vec<Condition>,
-    /// The nodes of each role, if the spec names roles.
+    /// The nodes of each role in the spec, by the role's name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub roles: BTreeMap<String, RoleStatus>,
     /// The state of each helm release, by the release's name in the catalogue.
@@ -63,13 +63,13 @@ pub struct OpenStackDeploymentStatus {
     /// only after a person's approval.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub owned_releases: Vec<String>,
-    /// The digest of each ConfigMap's approved content, by the name of the ConfigMap in `spec.catalog`. Either the spec
-    /// or a person has approved the content.
+    /// The digest of the approved content of each ConfigMap in `spec.catalog`, by the ConfigMap's name. Changed content
+    /// needs approval: a person approves the target hash, or the spec sets the new digest or `approval: Automatic`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub catalog: BTreeMap<String, String>,
-    /// The digest that each chart from a repository had when the operator first pulled it, by `chart@version`; at most
-    /// 256 charts. If the repository later serves other content under the same version, the operator refuses the new
-    /// content, unless the spec sets the digest of the new content.
+    /// The digest of each chart from a repository, by `chart@version`; at most 256 charts. The operator records the
+    /// digest when it first pulls the chart. If the repository later serves other content under the same version, the
+    /// operator refuses the new content, unless the spec sets the digest of the new content.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub charts: BTreeMap<String, String>,
     /// The newest rollout of each component of the data plane, by `application/component`.
@@ -78,7 +78,7 @@ pub struct OpenStackDeploymentStatus {
     /// The approved removal of node labels that is in progress; absent if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label_removal: Option<LabelRemovalStatus>,
-    /// The root causes of components and Jobs that are not ready, at most 20, the most severe first.
+    /// The root causes why components and Jobs are not ready, at most 20, the most severe first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<RootCauseStatus>,
     /// The result of the last run of each test, by the `application/component` of the test's CronJob.
@@ -95,7 +95,7 @@ pub enum Phase {
     /// The operator is installing the releases of a new cloud. As soon as any release has been upgraded once, the phase
     /// is `Updating` instead, even while the operator installs another release.
     Installing,
-    /// The operator is changing releases, waits for their workloads, or replaces pods of the data plane.
+    /// The operator changes releases, waits for the workloads of releases, or replaces pods of the data plane.
     Updating,
     /// The cloud does not work as desired: for example, a component is not available, or an input of a release is
     /// missing.
@@ -125,7 +125,7 @@ pub struct ReleaseStatus {
     pub deployed: Option<String>,
 }
 
-/// The nodes of one role, and the labels that the role sets on them.
+/// The nodes of one role, and the labels that the operator sets on these nodes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RoleStatus {
@@ -145,8 +145,8 @@ pub struct RoleStatus {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LabelRemovalStatus {
-    /// The labels that the operator removes, by the name of the node, such as `l3-agent=enabled,openvswitch=enabled`.
-    /// The entries stay in the status until the whole removal is finished.
+    /// Maps the name of each node to the labels that the operator removes from the node, such as
+    /// `l3-agent=enabled,openvswitch=enabled`. All entries stay here until the whole removal is finished.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub nodes: BTreeMap<String, String>,
     /// The target hash with which a person approved this removal; empty if the spec approves removals with
@@ -193,7 +193,7 @@ pub struct HelmReleaseStatus {
     /// What the release is waiting for, or why it failed.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// The paths of the values that an upgrade will change after a person approves it, at most 20 of them.
+    /// If an upgrade waits for approval: the paths of the values that the upgrade will change, at most 20 of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<String>,
     /// The objects of the release that someone edited or deleted without helm, at most 10 of them.
@@ -282,9 +282,10 @@ pub mod condition {
     /// The spec has `paused` set, so the operator installs, upgrades and uninstalls nothing.
     pub const PAUSED: &str = "Paused";
     /// The operator is working towards the desired state. This condition always has the same status as `Progressing`.
-    /// It exists because the library kstatus reads a condition with this name.
+    /// It exists for tools that use the library kstatus, such as Flux: kstatus reads the condition under this name.
     pub const RECONCILING: &str = "Reconciling";
-    /// The operator can't continue until a person acts. The library kstatus reads a condition with this name.
+    /// The operator can't continue until a person acts. This condition exists for tools that use the library kstatus,
+    /// such as Flux: kstatus reads the condition under this name.
     pub const STALLED: &str = "Stalled";
     /// The operator has read the settings of the Ceph cluster, and has written them to the ConfigMaps and Secrets that
     /// the pods mount. The status has this condition only if the spec declares a Ceph cluster.
@@ -308,7 +309,7 @@ pub mod reason {
     pub const UNHEALTHY: &str = "ComponentsUnhealthy";
     /// Changes wait until a person approves them.
     pub const APPROVAL: &str = "AwaitingApproval";
-    /// The operator refuses the spec because of errors.
+    /// The operator refuses the spec, because the spec has errors.
     pub const INVALID: &str = "InvalidSpec";
     /// The operator reconciles only the oldest `OpenStackDeployment` in the cluster, and this resource is not the
     /// oldest.
@@ -335,15 +336,15 @@ pub mod reason {
     pub const FAILING: &str = "ReconcileError";
     /// Someone edited or deleted objects of a release without helm.
     pub const DRIFTED: &str = "Drifted";
-    /// The operator does not change a release, because osdpl does not own the release, or because someone changed it
-    /// with helm after osdpl's last change.
+    /// The operator must not change a release or a CRD: someone else owns it, or someone changed the release with helm
+    /// after osdpl's last change.
     pub const FOREIGN: &str = "ForeignRelease";
     /// The Secret that describes Ceph does not exist or can't be read.
     pub const CEPH_SECRET: &str = "SecretUnavailable";
     /// The Secret that describes Ceph is incomplete or malformed.
     pub const CEPH_INVALID: &str = "SecretInvalid";
-    /// osdpl can't write a `ConfigMap` or Secret for the charts, because someone else has created an object of the same
-    /// name.
+    /// The operator can't write a `ConfigMap` or Secret for the charts, because another object has this name and the
+    /// operator did not create that object.
     pub const CEPH_OCCUPIED: &str = "ObjectInTheWay";
     /// The spec declares a Ceph cluster that does not contain the cloud's data; the data is in another Ceph cluster.
     pub const CEPH_ANOTHER: &str = "AnotherCeph";
@@ -359,8 +360,8 @@ pub mod reason {
 
 /// Returns the schema of a list of Kubernetes' conditions (`meta/v1.Condition`).
 ///
-/// The schema is written by hand. The crate `k8s-openapi` can contain schemas, but then it takes three times as long to
-/// build.
+/// The schema is written by hand. The crate `k8s-openapi` could provide the schema, but only with a cargo feature that
+/// makes the crate's build take three times as long.
 pub(super) fn conditions(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     let text = |description: &str| serde_json::json!({"description": description, "type": "string"});
     schemars::json_schema!({

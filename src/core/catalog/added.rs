@@ -1,11 +1,12 @@
-//! Catalogue files that users add in `ConfigMap`s, without a new version of osdpl. `spec.catalog` names the
-//! `ConfigMap`s.
+//! Additions: `ConfigMap`s of users with catalogue files. They extend the catalogue without a new version of osdpl.
 //!
-//! In such a `ConfigMap`, the key of a file is its path in the catalogue, but without `values/`, and with dots instead
-//! of slashes, because keys can't contain slashes. The keys look like this: `services.skyline.yaml`,
-//! `presets.edge.yaml`, `features.colour.yaml`, `openstack.2026.2.yaml`, `shared.topic.yaml`, `keys.chart.yaml` and
-//! `lock.yaml`. osdpl rejects a `ConfigMap` that has an error, and every `ConfigMap` that depends on a rejected
-//! `ConfigMap`. It loads all other `ConfigMap`s.
+//! `spec.catalog` names the `ConfigMap`s. Each key of a `ConfigMap` stands for one file. The key is the file's path in
+//! the catalogue, but without `values/`, and with a dot for each slash, because keys can't contain slashes. Examples of
+//! keys are `services.skyline.yaml`, `presets.edge.yaml`, `features.colour.yaml`, `openstack.2026.2.yaml`,
+//! `shared.topic.yaml`, `keys.chart.yaml` and `lock.yaml`.
+//!
+//! osdpl rejects an addition that has an error, and every addition that depends on a rejected addition. It loads all
+//! other additions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,8 +15,8 @@ use serde_json::json;
 use super::{Catalog, Errors, Files, Text, file};
 use osdpl_values::{CollectSorted, canonical, sha256, yaml};
 
-/// The prefixes of keys in an addition, each with a folder of the catalogue. A key with the prefix stands for a file in
-/// this folder.
+/// The prefixes of an addition's keys, each with the folder of the catalogue that the prefix stands for. For example,
+/// the key `services.skyline.yaml` stands for the file `values/services/skyline.yaml`.
 const FOLDERS: [(&str, &str); 6] = [
     ("services.", "values/services/"),
     ("presets.", "presets/"),
@@ -25,7 +26,8 @@ const FOLDERS: [(&str, &str); 6] = [
     ("keys.", "values/keys/"),
 ];
 
-/// The path of the chart lock. An addition can add entries to this file, but not replace it.
+/// The path of the chart lock, the file with the pinned version of each chart. An addition can add entries to the lock,
+/// but can't replace it.
 const LOCK: &str = "values/lock.yaml";
 
 /// The catalogue files that one `ConfigMap` of a user adds.
@@ -50,8 +52,8 @@ impl Addition {
         format!("ConfigMap {namespace}/{name}")
     }
 
-    /// Returns the digest of the data, in the form that `spec.catalog` uses. osdpl computes it over the data as compact
-    /// JSON with sorted keys.
+    /// Returns the digest of the data, in the form that `spec.catalog` uses. osdpl computes the digest over the data as
+    /// compact JSON with sorted keys.
     pub fn digest(&self) -> String {
         sha256(&canonical(&json!(self.data)))
     }
@@ -64,7 +66,7 @@ pub fn has_catalog_keys<'a>(mut keys: impl Iterator<Item = &'a String>) -> bool 
     first.into_iter().chain(keys).all(|key| path(key).is_some()) && first.is_some()
 }
 
-/// An addition that osdpl does not load, because it has errors or depends on a rejected addition.
+/// An addition that osdpl rejects: it has errors, or it depends on another rejected addition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RejectedAddition {
     /// The name of the `ConfigMap` in messages: `ConfigMap openstack/edge`.
@@ -93,8 +95,8 @@ struct AddedFile {
 }
 
 impl AddedFile {
-    /// Returns the path of the file in the catalogue, and its source: `ConfigMap openstack/edge, key
-    /// presets.edge.yaml`.
+    /// Returns the file's path in the catalogue, and the file's source:
+    /// `ConfigMap openstack/edge, key presets.edge.yaml`.
     fn location(&self) -> (String, String) {
         (self.path.clone(), format!("{}, key {}", self.source, self.key))
     }
@@ -133,8 +135,9 @@ pub fn extend_catalog(base: &Files, additions: &[Addition]) -> Result<ExtendedCa
         let Some(last) = given.last() else { return Err(errors) };
         let mut errors_by_source = group_by_source(&errors, &given);
         if errors_by_source.is_empty() {
-            // No error names a file of an addition: for example, the error about a cycle names only releases. So reject
-            // the last addition. If the error remains, the next iteration rejects another addition.
+            // No error names a file of an addition: for example, the error about a cycle names only releases. As the
+            // cause is unknown, reject the addition that osdpl read last. If the error remains, the next iteration
+            // rejects another addition.
             errors_by_source.insert(last.source.clone(), errors.to_string());
         }
         given.retain(|given| !errors_by_source.contains_key(&given.source));
@@ -185,8 +188,8 @@ fn path(key: &str) -> Option<String> {
     })
 }
 
-/// Returns the path of the file in the catalogue `base` that equals `path` except for its ending, which may also be
-/// `.json`; `None` if there is no such file.
+/// Returns the path of the file in the catalogue `base` that an addition's file at `path` would replace; `None` if
+/// there is no such file. The file in `base` may end in `.json`, although `path` ends in `.yaml`.
 fn own<'a>(base: &'a Files, path: &str) -> Option<&'a str> {
     let name = path.strip_suffix(".yaml")?;
     let is_same = |own: &&String| own.strip_suffix(".yaml").or_else(|| own.strip_suffix(".json")) == Some(name);
@@ -201,7 +204,7 @@ fn own_pins(base: &Files) -> BTreeMap<String, file::Pin> {
 
 /// Returns the charts that the file `lock.yaml` of an addition pins.
 ///
-/// An addition can pin only charts that neither the catalogue nor an earlier addition pins.
+/// Returns an error if the catalogue `base` or an earlier addition already pins one of these charts.
 fn pinned(base: &Files, text: &str, before: &[AddedFile]) -> Result<BTreeMap<String, file::Pin>, String> {
     let read = |text: &str| Text::from(text).read::<file::Lock>(LOCK).map(|lock| lock.charts);
     let mut known: BTreeSet<String> = own_pins(base).into_keys().collect_set();
@@ -237,15 +240,15 @@ fn with(base: &Files, given: &[AddedFile]) -> Files {
     files
 }
 
-/// Groups errors by the addition that causes them. In each error, the key in the `ConfigMap` replaces the path of the
-/// file.
+/// Returns the errors of each addition, by the addition's source. In each error, the key in the `ConfigMap` replaces
+/// the path of the addition's file.
 fn group_by_source(errors: &Errors, given: &[AddedFile]) -> BTreeMap<String, String> {
     let mut errors_by_source: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for error in &errors.0 {
         let text = error.to_string();
         let at = |given: &&AddedFile| text.starts_with(&format!("{}:", given.path));
         // If an addition contradicts a file of the catalogue, the error may begin with the path of the catalogue's
-        // file. The rest of the error then names the addition's file.
+        // file. The rest of the error then names the addition's file, so search the whole error for its path.
         let named = given.iter().find(at).or_else(|| given.iter().find(|given| text.contains(&given.path)));
         if let Some(own) = named {
             let text = text.replace(&own.path, &format!("key {:?}", own.key));

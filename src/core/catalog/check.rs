@@ -8,7 +8,7 @@ use super::{Body, Catalog, Component, Error, Fragment, WorkloadKind};
 use osdpl_values::CollectSorted;
 use osdpl_values::expr::{Expression, Template};
 
-/// Returns the errors that osdpl finds when it compares the catalogue's files.
+/// Compares the catalogue's files with each other, and returns the errors, such as a name that no file declares.
 pub fn check(catalog: &Catalog) -> Vec<Error> {
     let mut errors = Vec::new();
     owners(catalog, &mut errors);
@@ -49,7 +49,7 @@ fn owners(catalog: &Catalog, errors: &mut Vec<Error>) {
             for component in release.components.keys() {
                 if let Some(other) = components.insert(component, name) {
                     let problem = format!(
-                        "component {component} of release {name:?} is also in release {other:?}; declare it in only one of the two"
+                        "component {component} of release {name:?} is also in release {other:?}; declare the component in only one of the two releases"
                     );
                     errors.push(Error::Other { file: service.file.clone(), problem });
                 }
@@ -87,7 +87,7 @@ fn conditions(catalog: &Catalog, errors: &mut Vec<Error>) {
     });
     for (file, when) in fragments.chain(checks).chain(certificates).filter(|(_, when)| when.is_secret()) {
         let problem = format!(
-            "the condition `{}` reads a secret, but its result is visible to everybody; use only the spec",
+            "the condition `{}` reads a secret, but everybody can see whether the condition is true; use only the spec",
             when.source()
         );
         errors.push(Error::Other { file: file.clone(), problem });
@@ -210,8 +210,8 @@ fn credentials(catalog: &Catalog, errors: &mut Vec<Error>) {
     }
 }
 
-/// Returns the first cycle of `needs` and `awaits` between releases as text, such as `nova → neutron → nova`; `None` if
-/// there is none.
+/// Returns the first cycle of releases that need or await each other, as a text such as `nova → neutron → nova`; `None`
+/// if there is no cycle.
 fn cycle(catalog: &Catalog) -> Option<String> {
     let releases = || catalog.services.values().flat_map(|service| &service.releases);
     let edges: BTreeMap<&str, Vec<&str>> = releases()
@@ -248,7 +248,8 @@ fn walk<'a>(
 ///
 /// The variable contains the results that Jobs of releases record (`facts` in a service's file). A Job can record its
 /// results only after helm has installed the Job's release. So conditions that osdpl evaluates before it installs any
-/// release must not read `facts`. All other expressions may read `facts.<release>` only if the release has such a Job.
+/// release must not read `facts`. All other expressions may read `facts.<release>` only if a Job of `<release>` records
+/// results.
 fn check_facts(catalog: &Catalog, errors: &mut Vec<Error>) {
     for (file, when) in early_conditions(catalog).filter(|(_, when)| when.uses_variable("facts")) {
         let problem = format!(
@@ -285,10 +286,11 @@ fn check_facts(catalog: &Catalog, errors: &mut Vec<Error>) {
     }
 }
 
-/// Returns all expressions in the values of a body as text, one per line; empty if none of them can read `facts`. The
-/// text includes expressions that are parts of longer strings or items of lists.
+/// Returns all expressions in the values of a body, one per line; an empty text if the body does not contain the word
+/// `facts`. The text includes expressions within longer strings and within lists.
 fn expressions(body: &Body) -> String {
-    // Parsing the values of a body is slow. A body without the word `facts` can't read facts, so do not parse it.
+    // A body without the word `facts` can't read facts. Do not parse the values of such a body, because parsing is
+    // slow.
     if !body.source.contains("facts") {
         return String::new();
     }
@@ -314,7 +316,8 @@ fn early_conditions(catalog: &Catalog) -> impl Iterator<Item = (&str, &Expressio
     releases.chain(checks.flat_map(|(file, checks)| checks.iter().map(move |check| (file, &check.when))))
 }
 
-/// Returns the releases whose facts an expression reads, as `facts.name` or `facts['name']`.
+/// Returns the names of the releases whose facts an expression reads. The expression contains each name in the form
+/// `facts.nova` or `facts['ceph-rgw']`.
 pub fn releases_of_facts(expression: &str) -> impl Iterator<Item = &str> {
     let matches = expression
         .match_indices("facts")

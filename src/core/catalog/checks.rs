@@ -1,4 +1,5 @@
-//! Loads the checks that compare values of several releases: `values/couplings.yaml` and `values/rules.yaml`.
+//! Loads the checks that compare values of several releases. The files `values/couplings.yaml` and `values/rules.yaml`
+//! contain these checks.
 
 mod coupling;
 mod pool;
@@ -35,7 +36,8 @@ pub struct CrossChecks {
     pub unshared: Vec<String>,
 }
 
-/// The state while osdpl reads the tables: the services whose releases the tables may name, and the errors so far.
+/// A reader of the tables. It looks up in `services` the releases that the tables name, and collects errors in
+/// `errors`.
 struct Reader<'a> {
     services: &'a BTreeMap<String, Service>,
     errors: &'a mut Vec<Error>,

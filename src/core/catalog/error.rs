@@ -35,8 +35,8 @@ pub enum Error {
         /// The reason why the path is malformed.
         error: values::PathError,
     },
-    /// A file refers to a name that no other file declares.
-    #[error("{file}: {field}: there is no {kind} {name:?}{hint}; correct the name or add its file")]
+    /// A file refers to a name that no file declares.
+    #[error("{file}: {field}: there is no {kind} {name:?}{hint}; correct the name, or add a file that declares it")]
     Unknown {
         /// The path of the file, such as `values/services/nova.yaml`.
         file: String,
@@ -51,7 +51,7 @@ pub enum Error {
     },
     /// Releases need each other in a cycle, such as `nova → neutron → nova`.
     #[error(
-        "releases need each other in a cycle: {0}; remove one of these releases from the `needs` or `awaits` of another one; even then, the pods of the charts wait for each other"
+        "releases need each other in a cycle: {0}; remove one of these releases from the `needs` or `awaits` of another one; the pods of the charts wait for each other even without this entry"
     )]
     Cycle(String),
     /// Any other error, with the problem and the remedy as text.
@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(
             did_you_mean("secretKeyRef", ["key", "kind", "name"]),
             "",
-            "osdpl does not suggest a name that has only one of the three words"
+            "osdpl suggests no name that has only one of the three words in `secretKeyRef`"
         );
     }
 

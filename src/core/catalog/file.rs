@@ -1,4 +1,4 @@
-//! The schema of the catalogue's files. It is strict: an unknown field is an error with line and column.
+//! The schema of the catalogue's files. An unknown field in a file is an error with line and column.
 //!
 //! | path | type |
 //! |---|---|
@@ -15,10 +15,10 @@
 //! | `values/keys/<chart>.json` | [`super::KeyTree`] |
 //! | `presets/<preset>.yaml` | [`Preset`] |
 //!
-//! Conditions (`when`) and expressions in values (`${…}`) are CEL over `spec`, `features`, `openstack`, `services` and
-//! `releases`. Values may also use `credentials`, `ceph` (see [`crate::ceph::variables`]), `facts` (recorded by Jobs of
-//! releases, see [`Release::facts`]) and `release`. Besides CEL's own functions, expressions may use those of
-//! `osdpl_values::expr`.
+//! Conditions (`when`) and expressions in values (`${…}`) are CEL. Both can read the variables `spec`, `features`,
+//! `openstack`, `services` and `releases`. Expressions in values can also read `credentials`, `ceph` (see
+//! [`crate::ceph::variables`]), `facts` (recorded by Jobs of releases, see [`Release::facts`]) and `release`. Both can
+//! call CEL's functions and the functions of `osdpl_values::expr`.
 //!
 //! In values, the function `secret(ref)` reads a key of a Secret. `ref` is a field in the settings of a feature, with
 //! the required strings `name` and `key`. The schema of the feature must mark this field with `x-osdpl-secret: true`.
@@ -100,7 +100,7 @@ pub struct EveryRelease {
     pub values: Values,
 }
 
-/// The content of `values/shared/<topic>.yaml`: values for many releases at once.
+/// The content of `values/shared/<topic>.yaml`: values about one topic for many releases.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Shared {
@@ -112,8 +112,8 @@ pub struct Shared {
     pub fragments: Vec<Fragment>,
 }
 
-/// The content of `values/features/<feature>.yaml`: the schema of the feature's settings in the spec, and the values that
-/// these settings set in releases.
+/// The content of `values/features/<feature>.yaml`: the schema of the feature's settings in the spec, and the values
+/// that the settings set in releases.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Feature {
@@ -158,8 +158,8 @@ pub struct Preset {
     /// The presets that a spec can't combine with this preset, each with a message that says why and what to do.
     #[serde(default)]
     pub excludes: BTreeMap<String, String>,
-    /// A calculation of the database connections of all services, as text for the reference documentation. Only presets
-    /// that set the size of a cloud have this field.
+    /// A text for the reference documentation that calculates the maximum number of database connections of all
+    /// services. Only presets that set the size of a cloud have this text.
     #[serde(default)]
     pub connections: String,
     /// The checks that osdpl runs on a spec that uses the preset.
@@ -167,13 +167,13 @@ pub struct Preset {
     pub checks: Vec<Check>,
 }
 
-/// A check that a preset or feature contributes: osdpl reports `message` if the condition `when` is true for the spec.
+/// A check that a preset or feature contributes: osdpl reports a finding if the condition `when` is true for the spec.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Check {
-    /// The CEL condition under which osdpl reports the message.
+    /// The CEL condition under which osdpl reports the finding.
     pub when: String,
-    /// The severity of the message. If it is an error, osdpl refuses the resource.
+    /// The severity of the finding. If it is `error`, osdpl refuses the `OpenStackDeployment`.
     pub level: Level,
     /// The field of the spec to which the finding refers.
     pub field: String,
@@ -186,11 +186,11 @@ pub struct Check {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
-    /// A remark that is not about a problem, for example that osdpl added a service.
+    /// Information that needs no action, for example that osdpl added a service.
     Note,
-    /// The operator accepts the resource despite the problem.
+    /// A problem despite which the operator accepts the `OpenStackDeployment`.
     Warning,
-    /// The operator refuses the resource because of the problem.
+    /// A problem because of which the operator refuses the `OpenStackDeployment`.
     Error,
 }
 
@@ -224,7 +224,7 @@ pub struct OpenStackRelease {
     pub fragments: Vec<Fragment>,
 }
 
-/// The content of `values/drift.yaml`: the changes to objects of releases that osdpl tolerates and does not report as
+/// The content of `values/drift.yaml`: which changes to a release's objects osdpl tolerates and does not report as
 /// drift.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -17,8 +17,8 @@ impl Catalog {
         self.providers.get(component).map(|(service, release)| (service.as_str(), release.as_str()))
     }
 
-    /// Returns every [`Body`] of the catalogue that may set values of a release. The function evaluates no conditions,
-    /// so the result does not depend on the spec.
+    /// Returns every [`Body`] of the catalogue that may set values of a release. The result does not depend on the
+    /// spec, because the function ignores all conditions.
     pub fn bodies(&self, release: &str) -> impl Iterator<Item = &Body> {
         let own = self.release(release).map(|(_, entry)| entry);
         let fragments = own.into_iter().flat_map(|entry| &entry.fragments).chain(&self.shared);
@@ -29,7 +29,8 @@ impl Catalog {
         own.map(|entry| &entry.base).into_iter().chain(fragments.filter_map(move |fragment| fragment.body(release)))
     }
 
-    /// Returns the credentials that the catalogue may insert into the values of a release, each as service and name.
+    /// Returns the credentials that the catalogue may insert into the values of a release, as pairs of service and
+    /// name.
     pub(crate) fn credentials_of(&self, release: &str) -> &[(String, String)] {
         self.release_index.credentials(release, || {
             let used = self.bodies(release).flat_map(|body| credentials_in(&body.source));
@@ -38,9 +39,10 @@ impl Catalog {
     }
 
     /// Whether the built-in files of the catalogue set a value under a key of this name, at any depth and in any
-    /// release. If so, the key is no typo, even if it resembles a key of a chart.
+    /// release. If so, a user's key of this name is no typo, even if it resembles a key of a chart.
     pub(crate) fn has_own_key(&self, key: &str) -> bool {
-        // A `Body` stores canonical JSON, in which a string before a colon is always a key.
+        // A `Body` stores canonical JSON, in which a string before a colon is always a key. So search for the key with
+        // a colon.
         let written = format!("{}:", canonical(&key.into()));
         let has = |body: &Body| body.source.contains(&written);
         let services = self.services.values().filter(|service| !self.added.contains_key(&service.file));
@@ -59,10 +61,10 @@ impl Catalog {
     }
 
     /// Returns a digest of everything in the built-in catalogue that may set values of a release. The caller can add
-    /// inputs from outside of the catalogue to the digest.
+    /// further inputs to the digest.
     ///
-    /// The digest changes only with a new version of osdpl. It does not depend on the files that users add, because
-    /// changes of these files have their own approval
+    /// The digest changes only with a new version of osdpl. It does not depend on the catalogue files that users add,
+    /// because a person approves changes of these files separately
     /// ([`Policy::changed_additions`](crate::plan::Policy::changed_additions)).
     pub(crate) fn release_digest(&self, release: &str) -> Digest {
         self.release_index.digest(release, || {

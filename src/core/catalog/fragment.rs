@@ -1,7 +1,7 @@
 //! Fragments: values that a file of the catalogue sets in releases, with an optional condition.
 //!
-//! The catalogue keeps the values as JSON and parses them on first use, because a cloud uses only some of the
-//! fragments.
+//! A cloud uses only some of the fragments. So, to save memory, the catalogue keeps the values as JSON text and parses
+//! them on first use.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
@@ -17,7 +17,7 @@ use osdpl_values::{Digest, Layer, Origin, Path, PathError, Values, canonical};
 pub struct Fragment {
     /// The path of the file that contains the fragment.
     pub file: String,
-    /// The field of the file that contains the fragment, such as `fragments[2]`.
+    /// The path of the fragment within the file, such as `fragments[2]`.
     pub field: String,
     /// The reason why the catalogue sets the values, for people.
     pub why: String,
@@ -57,7 +57,7 @@ struct IndexedRelease {
     chart: String,
     group: Group,
     digest: OnceLock<Digest>,
-    /// The credentials that the catalogue may insert into the values of the release, each as service and name.
+    /// The credentials that the catalogue may insert into the values of the release, as pairs of service and name.
     credentials: OnceLock<Box<[(String, String)]>>,
 }
 
@@ -90,8 +90,8 @@ impl ReleaseIndex {
         }
     }
 
-    /// Returns the credentials that the catalogue may insert into the values of a release, each as service and name;
-    /// none for an unknown release. On the first call, `find` determines them.
+    /// Returns the credentials that the catalogue may insert into the values of a release, as pairs of service and
+    /// name; an empty list for an unknown release. On the first call, `find` determines the credentials.
     pub(super) fn credentials(
         &self,
         release: &str,
@@ -124,8 +124,8 @@ impl ValuesForEvery {
         Self { unfiltered, group, except, release_index: Arc::clone(release_index), bodies }
     }
 
-    /// Returns the values for a release; `None` if the fragment excludes the release, or its chart has none of the
-    /// keys.
+    /// Returns the values for a release; `None` if the fragment excludes the release, or if the release's chart has
+    /// none of the keys in the values.
     pub fn body(&self, release: &str) -> Option<&Body> {
         let IndexedRelease { position, chart, group, .. } = self.release_index.releases.get(release)?;
         if self.group.is_some_and(|wanted| wanted != *group) || self.except.iter().any(|other| other == release) {
@@ -152,8 +152,8 @@ pub struct Body {
 }
 
 impl Body {
-    /// Creates a body. `unset` are the paths at which osdpl removes the chart's default, each as text and parsed. osdpl
-    /// compiles the expressions in `values` later, when it first evaluates the body.
+    /// Creates a body. `unset` contains the paths at which osdpl removes the chart's default, each as text and as
+    /// [`Path`]. osdpl compiles the expressions in `values` later, when it first evaluates the body.
     pub fn new(values: &serde_json::Value, unset: Vec<(String, Path)>) -> Self {
         let (texts, unset): (Vec<String>, Vec<Path>) = unset.into_iter().unzip();
         Self { source: format!("{}{texts:?}", canonical(values)).into(), unset, template: OnceLock::new() }
@@ -198,8 +198,8 @@ impl Body {
 
     /// Returns the path and the expression of each value that consists of exactly one expression.
     ///
-    /// Adoption uses these paths to find credentials: at each path, the values of a running release contain the result
-    /// of the expression.
+    /// Adoption uses the paths to find credentials, because the values of a running release contain the result of the
+    /// expression at the same path.
     pub fn whole_scalar_expressions(&self) -> Vec<(Path, String)> {
         Template::whole_scalar_expressions(&self.values())
     }

@@ -71,7 +71,8 @@ impl Keys {
 impl Chart {
     /// Returns the tree, and parses it on first use.
     ///
-    /// Tests verify that every built-in tree can be parsed. For a tree that can't be parsed, the result is `None`.
+    /// Returns `None` if the text can't be parsed. This never happens, because tests parse every built-in tree and
+    /// [`Keys::add`] parses every tree of a user.
     fn tree(&self) -> Option<&KeyTree> {
         self.tree.get_or_init(|| self.text.read("").ok()).as_ref()
     }
@@ -91,7 +92,7 @@ pub enum KeyTree {
     Boolean(bool),
     /// A map of known keys, sorted by key.
     Map(Box<[(Box<str>, KeyTree)]>),
-    /// A default that is a list. The tree stores the names of its entries ([`entry_name`]).
+    /// A default that is a list. The tree stores the names of the list's entries ([`entry_name`]).
     List(Box<[Box<str>]>),
     /// A key that the chart's templates read, but that has no default in `values.yaml`. The templates may also read any
     /// key below this key.
@@ -180,7 +181,7 @@ impl KeyTree {
         known.collect()
     }
 
-    /// Returns the child node `key`, even if the key has no default and is only read by templates.
+    /// Returns the child node `key`, even if `values.yaml` has no default for the key and only templates read it.
     pub fn child(&self, key: &str) -> Option<&Self> {
         let Self::Map(map) = self else { return None };
         let position = map.binary_search_by(|(known, _)| known.as_ref().cmp(key));
@@ -201,7 +202,7 @@ impl KeyTree {
         self.child(ANY_KEY).is_some_and(|any| *any == Self::ReadOnly)
     }
 
-    /// Returns the keys of a map, including keys that have no default but are read by templates.
+    /// Returns the keys of this map, including keys without a default that templates read.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let map: &[(Box<str>, Self)] = if let Self::Map(map) = self { map } else { &[] };
         map.iter().map(|(key, _)| key.as_ref()).filter(|key| *key != ANY_KEY)

@@ -103,8 +103,8 @@ impl Loader<'_> {
         keys
     }
 
-    /// Returns the files directly in `folder` whose name has one of the `endings`. For each file, the result has the
-    /// name without the ending, and the path.
+    /// Returns the files directly in `folder` whose names end with one of `endings`: for each file, the name without
+    /// the ending, and the path.
     fn names(&self, folder: &str, endings: &[&str]) -> Vec<(String, String)> {
         let named = |path: &String| {
             let name = path.strip_prefix(folder)?;
@@ -114,10 +114,10 @@ impl Loader<'_> {
         self.files.keys().filter_map(named).collect()
     }
 
-    /// Loads the YAML files directly in a folder, and calls `make` for each. Returns the results by the file's name
-    /// without `.yaml`.
+    /// Loads the YAML files directly in a folder, and calls `make` with each parsed file. Returns what `make` returns,
+    /// by the file's name without `.yaml`.
     ///
-    /// The method loads one file after the other, so that only one parsed file is in memory.
+    /// The method loads one file after the other, so that only one parsed file is in memory at a time.
     fn folder<T: DeserializeOwned, U>(
         &mut self,
         folder: &str,

@@ -6,28 +6,30 @@ use super::{Addition, Level, RejectedAddition};
 use crate::api::AdditionReference;
 use crate::finding::Finding;
 
-/// The data of a `ConfigMap`; `None` if it does not exist. An error says why osdpl can't read it, and what to do.
+/// The data of a `ConfigMap`; `None` if the `ConfigMap` does not exist. An error says why osdpl can't read the
+/// `ConfigMap`, and what to do.
 pub type ConfigMapData = Result<Option<BTreeMap<String, String>>, String>;
 
 /// The additions (`ConfigMap`s with catalogue files) that a spec names, and the errors about additions that osdpl can't
 /// use.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NamedAdditions {
-    /// The additions that osdpl has read. If the spec sets a digest for an addition, the addition has this digest.
-    /// [`extend_catalog`](super::extend_catalog) may still reject them.
+    /// The additions that osdpl has read. If the spec sets a digest for an addition, the addition's content has this
+    /// digest. [`extend_catalog`](super::extend_catalog) may reject some of these additions.
     pub additions: Vec<Addition>,
     /// The `ConfigMap`s that do not exist, as (field, `ConfigMap`): the field of the spec that names the `ConfigMap`,
     /// and its name, such as `ConfigMap openstack/edge`.
     pub missing: Vec<(String, String)>,
     /// The errors about `ConfigMap`s that osdpl can't read, or whose content does not have the digest in the spec.
     pub errors: Vec<Finding>,
-    /// The field of the spec that names each addition, by the addition's source, such as `ConfigMap openstack/edge`.
+    /// Maps the source of each addition, such as `ConfigMap openstack/edge`, to the field of the spec that names the
+    /// addition.
     fields: BTreeMap<String, String>,
 }
 
 impl NamedAdditions {
     /// Reads the additions that a spec names in `references`. `read` returns the data of the `ConfigMap` with a given
-    /// name in `namespace`, the namespace of the spec's resource.
+    /// name in `namespace`, the namespace of the `OpenStackDeployment`.
     pub fn read(
         references: &[AdditionReference],
         namespace: &str,

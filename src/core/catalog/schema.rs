@@ -61,8 +61,8 @@ pub enum ViolationKind<'a> {
 /// How the validation treats nulls in maps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nulls {
-    /// The validation treats a field with the value null as missing. It imitates the API server, which drops such
-    /// fields, except in free-form maps.
+    /// The validation treats a field with the value null as missing, because the API server drops such a field. Only in
+    /// free-form maps, the API server keeps nulls.
     Dropped,
     /// A field with the value null is an error, because no type allows null.
     Kept,
@@ -74,8 +74,8 @@ pub fn validate<'a>(schema: &'a Value, value: &'a Value, field: &str, nulls: Nul
     validate_with(&mut Patterns::default(), schema, value, field, nulls)
 }
 
-/// Validates like [`validate`], but all validations with the same `patterns` share one limit: together, they may spend
-/// only a limited number of steps on matching strings against regular expressions.
+/// Validates like [`validate`], but several calls share one limit: all calls with the same `patterns` together may
+/// spend only a limited number of steps on matching strings against regular expressions.
 pub(crate) fn validate_with<'a>(
     patterns: &mut Patterns<'a>,
     schema: &'a Value,

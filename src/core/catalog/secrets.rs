@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::Feature;
 
 /// The keyword that marks a field of a feature's schema as a reference to a key of a Secret. osdpl removes the keyword
-/// from the CRD, because only osdpl knows it.
+/// from the CRD, because the API server does not know the keyword.
 pub const MARK: &str = "x-osdpl-secret";
 
 /// A field of the spec that references a key of a Secret.

@@ -31,7 +31,7 @@ fn reports_every_error_with_its_location() {
         (
             "presets/small.yaml",
             "preset: small\ndescription: x\nservices: [stor]\n".into(),
-            "presets/small.yaml: services: there is no service \"stor\", did you mean \"store\"?; correct the name or add its file",
+            "presets/small.yaml: services: there is no service \"stor\", did you mean \"store\"?; correct the name, or add a file that declares it",
         ),
         (
             "presets/small.yaml",
@@ -148,7 +148,7 @@ fn rejects_secret_conditions_and_wrong_marks() {
     let errors = Catalog::load(&files(&[("values/features/colour.yaml", feature)])).unwrap_err().to_string();
     for expected in [
         "values/features/colour.yaml: schema.properties.name: x-osdpl-secret may only mark an object whose properties name and key are required strings",
-        "values/features/colour.yaml: the condition `secret({'name': 'a', 'key': 'b'}) == 'x'` reads a secret, but its result is visible",
+        "values/features/colour.yaml: the condition `secret({'name': 'a', 'key': 'b'}) == 'x'` reads a secret, but everybody can see whether the condition is true",
     ] {
         assert!(errors.contains(expected), "{errors}");
     }

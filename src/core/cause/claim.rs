@@ -18,8 +18,8 @@ pub(super) fn waiting<'a>(facts: &Facts<'a>, namespace: &str, pod: &UnreadyPod) 
         let claim = *facts.claims.get(&(namespace, name.as_str()))?;
         let (why, stuck) = why(facts, claim)?;
         // With volumeBindingMode WaitForFirstConsumer, a claim gets a volume only after the scheduler has placed the
-        // pod. So a claim that may still get a volume is the cause only if its provisioner reports an error, or if the
-        // scheduler's message is about volumes.
+        // pod. So a claim without a volume may be normal. Report the claim only if a StorageClass is missing, if the
+        // claim's provisioner reports an error, or if the scheduler's message is about volumes.
         let has_error = facts.provisioners.contains_key(&(namespace, name.as_str()));
         if !stuck && !has_error && !is_about_volumes(scheduler) {
             return None;
@@ -50,8 +50,8 @@ fn is_about_volumes(scheduler: &str) -> bool {
         .any(|word| message.contains(word))
 }
 
-/// Returns the reason why a claim has no volume; `None` if the claim has a volume. The boolean is true if the
-/// StorageClass is missing, so that a person must act.
+/// Returns the reason why a claim has no volume; `None` if the claim has a volume. The boolean is true if a person must
+/// act, because the claim's StorageClass or the default StorageClass is missing.
 fn why(facts: &Facts<'_>, claim: &Claim) -> Option<(String, bool)> {
     match claim.phase {
         ClaimPhase::Bound => return None,
@@ -88,8 +88,8 @@ fn commands(facts: &Facts<'_>, claim: &Claim, pod: &UnreadyPod) -> String {
     }
 }
 
-/// Returns the commands that delete a `StatefulSet` and those of its claims that have no volume. helm and Kubernetes
-/// then create these objects again with another StorageClass.
+/// Returns the commands that delete a `StatefulSet` and its claims without a volume. helm and Kubernetes then create
+/// these objects again with another StorageClass.
 ///
 /// The objects must be deleted, because Kubernetes allows no change to the StorageClass of a claim or to the claim
 /// templates of a `StatefulSet`. If all claims of a pod have volumes, the commands keep the pod running.
@@ -114,8 +114,8 @@ pub fn deletion_commands<'a>(claims: impl Iterator<Item = &'a Claim>, namespace:
     format!("{set}; {kubectl} pvc {claims} --wait=false; {kubectl} pod {}", pods.join(" "))
 }
 
-/// Returns the name of the pod in the `StatefulSet` `set` to which a claim belongs; `None` if the claim does not belong
-/// to `set`.
+/// Returns the name of the pod that mounts a claim of the `StatefulSet` `set`; `None` if the claim does not belong to
+/// `set`.
 ///
 /// Kubernetes names such a claim `<template>-<set>-<ordinal>`, and the pod `<set>-<ordinal>`.
 fn pod_of<'a>(claim: &'a Claim, set: &str) -> Option<&'a str> {

@@ -23,8 +23,8 @@ pub struct Facts<'a> {
     pub recovering_nodes: BTreeSet<&'a str>,
     /// The missing Secrets and `ConfigMaps` that a pod mounts, by the pod's uid.
     pub absent: BTreeMap<&'a str, &'a [Mount]>,
-    /// The reason why Kubernetes can't create the pods of a workload or Job, by this workload or Job. The controller of
-    /// the workload or Job reports the reason.
+    /// The reason why Kubernetes can't create an owner's pods, by the owner: a workload or a Job. The owner's
+    /// controller reports the reason.
     pub rejections: BTreeMap<OwnerRef<'a>, &'a str>,
     /// The error with which a provisioner failed to create a volume, by the namespace and name of the volume claim.
     pub provisioners: BTreeMap<(&'a str, &'a str), &'a str>,

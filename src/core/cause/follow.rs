@@ -1,4 +1,5 @@
-//! Searches for the root cause of an affected object: goes from each object to the object that it waits for.
+//! Searches for the root cause of an affected object, which is an object that is not ready. The search goes from each
+//! object to the object that it waits for.
 
 use std::collections::BTreeMap;
 
@@ -10,13 +11,13 @@ use crate::health::pod::{Dependency, OwnerKind, UnreadyPod};
 use crate::health::{assess, has_no_nodes};
 use crate::observed::{Issue, ObservedJob, ReleaseKey, Workload};
 
-/// The reason that messages give if a pod waits for an object that does not exist and may never have existed.
+/// The reason in messages if a pod waits for a missing object that may never have existed.
 const NOT_FOUND: &str = "it does not exist";
 
-/// The reason that messages give if someone deleted the workload that a pod waits for.
+/// The reason in messages if a pod waits for a workload that someone deleted.
 const DELETED: &str = "it was deleted";
 
-/// The reason that messages give for a node that is not ready.
+/// The reason in messages if a node is not ready.
 const NOT_READY: &str = "NotReady";
 
 /// The object that the search for a root cause has reached. It is the root cause unless it waits for another object.
@@ -36,8 +37,8 @@ enum Suspect<'a> {
 }
 
 impl<'a> Input<'a> {
-    /// Returns the path from a workload to its root cause; `None` if all pods of the workload are ready and Kubernetes
-    /// can create its pods.
+    /// Returns the path from a workload to its root cause; `None` if Kubernetes can create the workload's pods and all
+    /// of these pods are ready.
     pub fn workload_chain(&self, workload: &'a Workload) -> Option<Chain> {
         self.has_reason(&owner_of_workload(workload)).then(|| self.follow(Suspect::Workload(workload, None), None))
     }
@@ -49,8 +50,8 @@ impl<'a> Input<'a> {
         lost.map(|pod| self.follow(Suspect::Workload(workload, None), Some(pod))).collect()
     }
 
-    /// Returns the path from a Job to its root cause; `None` if all pods of the Job are ready or have succeeded, and
-    /// Kubernetes can create its pods.
+    /// Returns the path from a Job to its root cause; `None` if Kubernetes can create the Job's pods and each of these
+    /// pods is ready or has succeeded.
     pub fn job_chain(&self, job: &'a ObservedJob) -> Option<Chain> {
         self.has_reason(&owner_of_job(job)).then(|| self.follow(Suspect::Job(job), None))
     }
@@ -76,7 +77,7 @@ impl<'a> Input<'a> {
     /// Returns the path from an affected object to its root cause.
     ///
     /// The search starts at `given`, a pod of the affected object. If `given` is `None`, the search starts at the
-    /// affected object's pod with the most severe cause. It ends at an object that waits for no other object.
+    /// affected object's pod with the most severe cause. The search ends at an object that waits for no other object.
     fn follow(&self, affected_object: Suspect<'a>, given: Option<&'a UnreadyPod>) -> Chain {
         let mut links = vec![link(affected_object)];
         let (mut suspect, mut pod) = (affected_object, given.or_else(|| self.pod(affected_object)));
@@ -108,7 +109,8 @@ impl<'a> Input<'a> {
     /// Returns the object that `pod` waits for; `None` if it waits for no object. `pod` belongs to `suspect`, the
     /// object that the search has reached.
     ///
-    /// A pod waits for its node if the node is lost, else for the object of its first dependency that is not met.
+    /// If the pod's node is lost, the pod waits for the node. Otherwise, it waits for the object that its first unmet
+    /// dependency names.
     fn next(&self, suspect: Suspect<'a>, pod: &'a UnreadyPod) -> Option<Suspect<'a>> {
         let node = self.facts.lost_node(pod).map(Suspect::Node);
         node.or_else(|| {
@@ -169,11 +171,10 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// Returns an incomplete Job of the release to which the affected object belongs, but never the affected object
-    /// itself.
+    /// Returns an incomplete Job of the affected object's release, but never the affected object itself.
     ///
-    /// A pod can wait for a Job that does not exist yet. helm creates a hook only after the previous hook is done, so
-    /// the missing Job waits for the Job that runs now.
+    /// A pod can wait for a Job that is a hook and does not exist yet. helm creates a hook only after the previous hook
+    /// is done. So the missing Job waits for the Job that runs now.
     fn running_hook(&self, affected_object: Suspect<'a>) -> Option<Suspect<'a>> {
         let own = release(affected_object)?;
         let runs = |job: &&&ObservedJob| !job.complete && job.namespace == own.namespace && job.release == own.name;
@@ -195,8 +196,8 @@ impl<'a> Input<'a> {
 
     /// Returns the reason why the root cause `suspect` is not ready, and the objects that a person should inspect.
     ///
-    /// If `given` is true, the caller asked about `pod` only. The result then contains only the reason of `pod`,
-    /// because the reason of the workload or Job may be about another pod.
+    /// If `given` is true, the caller asked about `pod` only. The result then contains only the reason why `pod` is not
+    /// ready, because the reason of the workload or Job may be about another pod.
     fn root_reason(&self, suspect: Suspect<'a>, pod: Option<&UnreadyPod>, given: bool) -> RootReason {
         let namespace = link(suspect).object.namespace;
         let own = pod.and_then(|pod| self.facts.explain(&namespace, pod));

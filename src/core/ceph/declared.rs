@@ -49,8 +49,8 @@ pub enum NotReady {
     /// Rook has not created an object that the cloud needs, or Rook reports a problem of the Ceph cluster.
     #[error("{0}")]
     Rook(String),
-    /// osdpl can't write an object that the charts need, because an object with the same name exists that osdpl did not
-    /// create.
+    /// osdpl can't write an object that the charts need, because osdpl did not create the existing object with this
+    /// name.
     #[error("osdpl must write {0}, but osdpl did not create the existing object; delete or rename the object")]
     Occupied(String),
     /// The spec declares a Ceph cluster that does not contain the cloud's data.
@@ -62,7 +62,7 @@ pub enum NotReady {
         found: String,
         /// The fsid of the Ceph cluster that contains the cloud's data.
         in_use: String,
-        /// The `namespace/name` of the `ConfigMap` that the charts mount and that contains the fsid `in_use`.
+        /// The `namespace/name` of the charts' `ConfigMap` that contains the fsid `in_use`.
         map: String,
     },
 }
@@ -106,7 +106,7 @@ impl DeclaredCeph {
     /// If the spec has an object store, the variable also contains `ceph.rgw`, with these fields:
     ///
     /// * `chart`: whether the chart ceph-rgw runs the gateways
-    /// * if `chart` is true: `monitors`, `fsid`, and the address `public` if the spec contains it
+    /// * if `chart` is true: `monitors` and `fsid` and, if the spec sets a public address, the address `public`
     /// * if `chart` is false: the addresses `internal` and `public`
     ///
     /// Each address has `scheme`, `host` and `port`.
@@ -159,7 +159,7 @@ pub fn read_declared_ceph<'a>(
         .with_gateway(gateway)
 }
 
-/// Returns an error for each Ceph user that at least one of `releases` needs and that the settings do not contain.
+/// Returns an error for each Ceph user that at least one of `releases` needs but the settings lack.
 fn missing_users<'a>(ceph: &Ceph, releases: impl Iterator<Item = &'a str>) -> Vec<SecretError> {
     let needed = releases.filter_map(|release| match release {
         "glance" => Some(Consumer::Glance),

@@ -40,8 +40,9 @@ pub fn external(object: &str, data: &BTreeMap<String, Vec<u8>>) -> Result<Ceph, 
 /// three keys.
 ///
 /// If the Secret has one of the three keys, `pool` and `key` are required. There is one exception: if the Secret has
-/// neither `nova.key` nor `nova.user`, Nova gets the name and key of `cinder`. `cinder` is Cinder's user if `consumer`
-/// is Nova, else `None`.
+/// `nova.pool`, but neither `nova.key` nor `nova.user`, Nova gets the name and key of Cinder's user.
+///
+/// `cinder` is Cinder's user if `consumer` is Nova; for other consumers, it is `None`.
 fn user(source: &SecretData<'_>, consumer: Consumer, cinder: Option<&User>) -> Result<Option<User>, SecretError> {
     let [key, pool, user] = ["key", "pool", "user"].map(|field| format!("{}.{field}", consumer.name()));
     if ![&key, &pool, &user].into_iter().any(|name| source.data.contains_key(name)) {

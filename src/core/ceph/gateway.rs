@@ -73,8 +73,8 @@ impl Gateway {
     /// Reads the settings of the gateways from a Secret that describes a Ceph cluster.
     ///
     /// For gateways outside of the cloud's releases, the Secret has the addresses `rgw_internal` and `rgw_external`. If
-    /// both addresses are the same, one of these keys is enough. For gateways that the chart ceph-rgw runs, the Secret
-    /// has `bootstrap-rgw.key`.
+    /// both addresses are the same, the Secret needs only one of these two keys. For gateways that the chart ceph-rgw
+    /// runs, the Secret has `bootstrap-rgw.key`.
     ///
     /// # Errors
     /// Returns an error about the key that is missing or malformed.
@@ -159,7 +159,7 @@ impl Gateway {
     }
 
     /// Returns the Secret from which the gateways' pods in `namespace` mount their cephx key. If the chart ceph-rgw
-    /// does not run the gateways, returns no object.
+    /// does not run the gateways, the result is empty.
     pub fn objects(&self, namespace: &str) -> Vec<Object> {
         let Self::Chart { key, .. } = self else { return Vec::new() };
         let file = format!("[client.bootstrap-rgw]\n    key = {}\n", key.reveal());

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::{Ceph, CephxKey, Consumer, Layout, Monitors, Pool, SecretData, SecretError, User, ValueError, is_name};
 
 /// The consumers (services that use Ceph) for which a Secret in Mirantis' layout has a key. Cinder's backup service has
-/// no key, because it uses Cinder's Ceph user (with the pool that has the role `backup`).
+/// no key: it uses Cinder's Ceph user, and its pool is the pool with the role `backup`.
 const KNOWN: [Consumer; 4] = [Consumer::Nova, Consumer::Cinder, Consumer::Glance, Consumer::Manila];
 
 /// Reads the settings of a Ceph cluster from a Secret in Mirantis' layout.

@@ -17,8 +17,8 @@ impl Monitors {
     /// vector of a monitor: `[v2:10.0.0.1:3300/0,v1:10.0.0.1:6789/0]`.
     ///
     /// # Errors
-    /// Returns an error with the position of the first invalid address in the text, from 1, or an error if the text
-    /// contains no address.
+    /// If an address is invalid, returns an error with its position in the text, counted from 1. Also returns an error
+    /// if the text contains no address.
     pub fn parse(text: &str) -> Result<Self, ValueError> {
         let mut found = Vec::new();
         for (index, entry) in entries(text).into_iter().enumerate() {

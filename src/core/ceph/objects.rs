@@ -12,7 +12,8 @@ use super::{ADMIN_SECRET, CONFIG_MAP, Ceph, Consumer, Monitors, NotReady, User, 
 pub enum Kind {
     /// A `ConfigMap` with `ceph.conf`.
     ConfigMap,
-    /// A Secret of type `kubernetes.io/rbd` with a Ceph user's key. The charts' own Jobs use the same type.
+    /// A Secret of type `kubernetes.io/rbd` with a Ceph user's key. The charts' own Jobs give such Secrets the same
+    /// type.
     Secret,
     /// A Secret of type `Opaque`, the type for arbitrary data.
     Opaque,
@@ -108,7 +109,7 @@ fn mounted_by(consumer: Consumer, ceph: &Ceph) -> &'static [&'static str] {
 ///
 /// `releases` maps the catalogue names of the releases to their namespaces. `namespace` is the namespace of the
 /// OpenStackDeployment. The result also contains the objects for Manila and Gnocchi in `namespace`, because a person
-/// may install the charts of Manila and Gnocchi there.
+/// may install the charts of Manila and Gnocchi in this namespace.
 pub fn desired_objects(ceph: &Ceph, namespace: &str, releases: &BTreeMap<&str, &str>) -> Vec<Object> {
     let mut objects = Objects::new();
     for (consumer, user) in &ceph.users {
@@ -128,7 +129,7 @@ pub fn desired_objects(ceph: &Ceph, namespace: &str, releases: &BTreeMap<&str, &
     objects.into_values().collect()
 }
 
-/// Returns the Secrets that the charts' own Jobs write under the same names as osdpl. The returned Secrets have no
+/// Returns the Secrets that the charts' own Jobs write under names that osdpl also uses. The returned Secrets have no
 /// data.
 ///
 /// The Jobs write these Secrets if the charts get the key of `client.admin`. The operator must not change or delete

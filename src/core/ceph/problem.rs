@@ -42,7 +42,7 @@ pub enum ValueError {
     /// The value is not a UUID.
     #[error("the value is not a UUID; store what `ceph fsid` prints")]
     NotUuid,
-    /// The address of a monitor is invalid. The number is the position of this address in the value, from 1.
+    /// The address of a monitor is invalid. The number is the position of this address in the value, counted from 1.
     #[error(
         "address {0} is invalid; write ip, ip:port, [ipv6]:port or [v2:ip:port/0,v1:ip:port/0], separated by commas"
     )]
@@ -56,8 +56,8 @@ pub enum ValueError {
     /// The value does not have the form that Mirantis' layout requires.
     #[error("the value is not of the form client.<user>;<key>;<pool>:<role>:<device class>;…; write all fields")]
     Fields,
-    /// In Mirantis' layout, a pool does not have three valid fields. The number is the position of this pool in the
-    /// value, from 1.
+    /// In Mirantis' layout, the text about a pool does not have three valid fields. The number is the position of this
+    /// pool in the value, counted from 1.
     #[error("the pool at position {0} of the value is not of the form <pool>:<role>:<device class>; correct it")]
     PoolFields(usize),
     /// Two services have the same Ceph user with different keys.
@@ -73,7 +73,7 @@ pub enum ValueError {
         "the key is missing, but features.storage.ceph.objectStore needs it; set it to the gateways' URL, or set bootstrap-rgw.key if the chart ceph-rgw runs the gateways"
     )]
     NoGateway,
-    /// The Secret contains no key of any service.
+    /// No service has a cephx key in the Secret.
     #[error("the key is missing, and so are the keys of all other services; set the key of at least one service")]
     NoUsers,
 }

@@ -1,8 +1,8 @@
 //! Builds the objects with which osdpl requests pools, file systems and users from Rook, and reads the settings of the
 //! Ceph cluster that Rook runs in the same Kubernetes cluster.
 //!
-//! Each service has its own Ceph user with minimal rights; only Nova shares Cinder's user. osdpl reads the key of
-//! `client.admin` only if the spec allows it.
+//! Each service has its own Ceph user with minimal rights. The only exception is Nova, which shares Cinder's user.
+//! osdpl reads the key of `client.admin` only if the spec allows it.
 //!
 //! osdpl uses Rook's API `ceph.rook.io/v1`, its ConfigMap `rook-ceph-mon-endpoints`, its Secret `rook-ceph-mon`, and
 //! the Secrets `rook-ceph-client-<name>` that Rook creates for `CephClient`s.
@@ -19,10 +19,10 @@ pub use cluster::Cluster;
 
 use super::Consumer;
 
-/// The ConfigMap in which Rook stores the addresses of Ceph's monitors.
+/// The name of the ConfigMap in which Rook stores the addresses of Ceph's monitors.
 pub const ENDPOINTS: &str = "rook-ceph-mon-endpoints";
 
-/// The Secret in which Rook stores the name and the key of `client.admin` (`ceph-username`, `ceph-secret`).
+/// The name of the Secret in which Rook stores the name and key of `client.admin` (`ceph-username`, `ceph-secret`).
 const MONITORS: &str = "rook-ceph-mon";
 
 /// The settings for Rook in `features.storage.ceph`.
@@ -30,9 +30,9 @@ const MONITORS: &str = "rook-ceph-mon";
 pub struct RookSettings {
     /// The namespace of the `CephCluster`.
     pub namespace: String,
-    /// Whether osdpl gives the charts the key of `client.admin`, with which they create pools and users themselves.
+    /// Whether osdpl gives the charts the key of `client.admin`, so that the charts create pools and users themselves.
     pub admin: bool,
-    /// The settings of single pools in the spec, by the pool's name.
+    /// The settings of pools in the spec, by the pool's name. A pool without settings gets the defaults.
     pools: Map<String, Value>,
 }
 
@@ -48,8 +48,8 @@ pub struct Manifest {
 }
 
 impl Consumer {
-    /// Returns the name of the consumer's pool if Rook runs Ceph. The spec sets this pool under the same name in
-    /// `features.storage.ceph.rook.pools`.
+    /// Returns the name that the consumer's pool has in a Ceph that Rook runs. In the spec,
+    /// `features.storage.ceph.rook.pools` contains the pool's settings under the same name.
     pub(super) fn rook_pool(self) -> &'static str {
         match self {
             Self::Glance => "images",
@@ -131,7 +131,7 @@ impl RookSettings {
     }
 }
 
-/// Returns the consumers that run in releases with these catalogue names.
+/// Returns the consumers that belong to the releases with these catalogue names.
 pub fn consumers<'a>(releases: impl Iterator<Item = &'a str>) -> BTreeSet<Consumer> {
     let of = |release| match release {
         "glance" => vec![Consumer::Glance],
@@ -149,7 +149,8 @@ pub(super) fn user(consumer: Consumer) -> &'static str {
     if consumer == Consumer::Nova { Consumer::Cinder.user() } else { consumer.user() }
 }
 
-/// Returns the `spec` of a `CephFilesystem` whose pools for data and metadata have the settings `pool`.
+/// Returns the `spec` of a `CephFilesystem`. The data pool gets all settings in `pool`, and the metadata pool gets only
+/// the failure domain and the number of replicas.
 fn filesystem(pool: &Value) -> Value {
     let mut data = pool.clone();
     data["name"] = "data".into();

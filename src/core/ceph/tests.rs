@@ -48,8 +48,8 @@ fn old() -> Data {
     ])
 }
 
-/// Returns a text for each object that charts mount: the `ConfigMap` with the keys of its data, and each Secret with
-/// its Ceph user.
+/// Returns a text about each object that charts mount: for a `ConfigMap`, the text contains the keys of its data; for a
+/// Secret, the Ceph user.
 fn mounted(ceph: &Ceph) -> Vec<String> {
     let release = |name| {
         let namespace = if name == "libvirt" { "far" } else { "openstack" };

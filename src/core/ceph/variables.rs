@@ -39,8 +39,8 @@ pub fn variables(ceph: &Ceph) -> Values {
     }
     let main = ceph.volume_consumer().and_then(|consumer| Some((consumer, ceph.user(consumer)?)));
     if let Some((consumer, user)) = main {
-        // Libvirt reads no ceph.conf, because Nova passes the addresses of the monitors with each disk. So this digest
-        // depends only on keys.
+        // Libvirt reads no ceph.conf, because Nova passes the addresses of the monitors with each disk. So libvirt's
+        // digest depends only on keys.
         let own = ceph.user(Consumer::Nova).filter(|_| ceph.has_own_nova());
         let keys = [Some(user), own].into_iter().flatten().map(|user| user.key.reveal());
         let entry = json!({"user": user.name, "secret": consumer.keyring(), "digest": short_digest(keys)});
@@ -55,8 +55,8 @@ fn short_digest<'a>(parts: impl IntoIterator<Item = &'a str>) -> Value {
     text.into()
 }
 
-/// Whether an expression reads the variable `ceph`. The field `features.storage.ceph` belongs to another variable, so
-/// an expression that reads only this field does not count.
+/// Whether an expression reads the variable `ceph`. An expression that reads only the field `features.storage.ceph`
+/// does not read `ceph`, because this field belongs to the variable `features`.
 pub fn uses_ceph(expression: &str) -> bool {
     let mut matches = expression.match_indices("ceph.");
     matches.any(|(position, _)| !expression[..position].ends_with(|c: char| c.is_alphanumeric() || "._".contains(c)))
@@ -69,8 +69,8 @@ pub fn ceph_names_in(expression: &str) -> impl Iterator<Item = &str> {
 }
 
 impl Consumer {
-    /// Returns the consumer whose settings an expression reads as `ceph.<name>`; `None` for an unknown name. For
-    /// `ceph.libvirt`, the result is Nova.
+    /// Returns the consumer to which the variable `ceph.<name>` belongs; `None` for an unknown name. `ceph.libvirt`
+    /// belongs to Nova.
     pub(super) fn named(name: &str) -> Option<Self> {
         match name {
             "libvirt" => Some(Self::Nova),

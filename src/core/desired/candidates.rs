@@ -3,7 +3,7 @@
 //! With `presets: [cmpute]`, the user means a known preset, but osdpl can't be sure which one. If the meant preset
 //! satisfies a check, osdpl must not report that the check failed. So `select` evaluates one candidate for every name
 //! that the user may mean, and reports only the findings that all candidates share. If there are more than [`MOST`]
-//! candidates, `select` reports only the unknown names and the problems of single fields.
+//! candidates, `select` reports only the unknown names and the findings about node roles, image names and features.
 
 use serde_json::Value;
 
@@ -53,7 +53,7 @@ fn presets(spec: &Spec, catalog: &Catalog) -> impl Iterator<Item = Spec> {
 /// If the spec names an unknown service, returns a candidate that enables every service for which the spec does not set
 /// `enabled`.
 ///
-/// One of the enabled services is the service that the user means. So no check of the candidate fails only because this
+/// The service that the user means is one of the enabled services. So no check of the candidate fails only because this
 /// service is missing.
 fn services(spec: &Spec, catalog: &Catalog) -> Option<Spec> {
     spec.services.keys().find(|name| !catalog.services.contains_key(*name))?;
@@ -155,7 +155,7 @@ checks:
         assert_eq!(
             messages(json!({"presets": ["smal"]})),
             [refused, DEEP, OLD, LACKS],
-            "osdpl does not report a check that the known preset sky satisfies"
+            "osdpl does not report a failed check if a preset that the user may mean satisfies it"
         );
     }
 

@@ -25,7 +25,7 @@ pub struct Certificate {
     pub user_provided: bool,
 }
 
-/// A Secret with a certificate, as an item of the list that the catalogue's expression returns.
+/// An item of the list that a feature's expression for certificates returns: a Secret with a certificate.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SecretEntry {
@@ -38,7 +38,7 @@ struct SecretEntry {
 /// Returns the certificates that the features need. Adds an error if osdpl can't evaluate a feature's list of
 /// certificates.
 ///
-/// `scope` contains no credentials, so the lists can't depend on secrets.
+/// `scope` contains no credentials, so a feature's list of certificates can't depend on a secret.
 pub(super) fn certificates(catalog: &Catalog, scope: &Scope, findings: &mut Vec<Finding>) -> Vec<Certificate> {
     let mut found = Vec::new();
     for entry in catalog.features.values().flat_map(|feature| &feature.certificates) {

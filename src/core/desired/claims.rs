@@ -51,8 +51,8 @@ pub(super) fn finding(
     let mut mixed = Vec::new();
     for (name, classes) in found.iter().filter(|(name, _)| selection.releases.contains_key(*name)) {
         let own = catalog.release(name).and_then(|(service, _)| release_overrides(spec, service, name));
-        // Do not warn about a class that the user sets in the values of the release, because such a class does not come
-        // from `spec.storageClass`.
+        // Do not warn about claims whose class the user sets in the release's values, because `spec.storageClass` does
+        // not determine this class.
         let chosen =
             |class: &str| own.is_some_and(|own| leaves(&own.overrides.values).iter().any(|(_, value)| *value == class));
         let mut others = classes.keys().filter(|class| *class != wanted && !chosen(class)).peekable();

@@ -36,7 +36,7 @@ pub(super) fn merge_features(spec: &OpenStackDeploymentSpec, catalog: &Catalog, 
     features
 }
 
-/// Returns the fields of features that refer to a key of a Secret, each with the names of the Secret and the key.
+/// Returns the fields of features whose values name a key of a Secret, each with the names of the Secret and the key.
 ///
 /// Ignores the spec's settings of a feature if they violate the feature's schema.
 pub fn list_feature_secrets(spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Vec<SecretField> {

@@ -1,5 +1,5 @@
-//! `spec.images`: applies registry mirrors, digests and the pull policy to the images that charts and the catalogue
-//! name.
+//! `spec.images`: applies registry mirrors, digests and the pull policy to the images in the values of charts and of
+//! the catalogue.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,8 +10,8 @@ use crate::api::{Images, reason};
 use crate::catalog::{Level, did_you_mean};
 use osdpl_values::{self as values, CollectSorted, Layer, Origin, Path, Values, canonical, get, merge_layers};
 
-/// Returns the layer of values that applies `spec.images` to the chart's images and to the layers `below`; `None` if
-/// `spec.images` changes nothing.
+/// Returns the layer of values that applies `spec.images` to the images in the chart's defaults and in the layers
+/// `below`; `None` if `spec.images` changes nothing.
 pub(super) fn layer(images: &Images, below: &[Layer], chart: Option<&ChartInfo>) -> Option<Layer> {
     let mut values = Values::new();
     if let Some(policy) = &images.pull_policy {
@@ -41,8 +41,8 @@ fn tags(below: &[Layer], chart: Option<&ChartInfo>) -> BTreeMap<String, String> 
     tags
 }
 
-/// Returns the digest of the images that a release uses: the chart's defaults, overridden by the merged values. A
-/// changed digest means that the pods of the release run other programs.
+/// Returns a digest over the names of all images that a release uses: the chart's defaults, overridden by the merged
+/// values. If this digest changes, the pods of the release run other programs.
 pub(super) fn digest(values: &Values, chart: Option<&ChartInfo>) -> String {
     let mut tags: BTreeMap<&str, Value> = BTreeMap::new();
     tags.extend(chart.iter().flat_map(|chart| &chart.images).map(|(tag, image)| (tag.as_str(), image.as_str().into())));
@@ -56,8 +56,8 @@ pub(super) fn digest(values: &Values, chart: Option<&ChartInfo>) -> String {
     text
 }
 
-/// Returns the reference to an image with its mirror and its digest; `None` if `spec.images` has neither a mirror nor a
-/// digest for the image.
+/// Returns the name of an image after `spec.images` has added its mirror and its digest; `None` if `spec.images` has
+/// neither a mirror nor a digest for the image.
 ///
 /// The tag stays in front of the digest, so that people see the version; container runtimes use only the digest.
 fn rewritten(images: &Images, image: &str) -> Option<String> {
@@ -83,17 +83,18 @@ pub(super) fn check_names(images: &Images) -> Vec<Finding> {
     images.digests.keys().filter(|image| !is_image(image)).map(finding).collect()
 }
 
-/// Whether a string can be the name of an image with a path or a tag, by the grammar of the distribution specification.
+/// Whether a string can be the name of an image with a path or a tag, by the grammar of the OCI distribution
+/// specification.
 fn is_image(text: &str) -> bool {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || "._-/:".contains(c);
     text.contains(['/', ':']) && text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.chars().all(is_allowed)
 }
 
-/// Returns a warning for each entry of `spec.images.digests` whose image no release uses. Returns no warnings while the
-/// images of any release are unknown.
+/// Returns a warning for each entry of `spec.images.digests` whose image no release uses. Until osdpl knows the images
+/// of all releases, returns no warnings.
 pub(super) fn unused_digests(images: &Images, desired: &Desired, facts: &Facts) -> Vec<Finding> {
-    // While a chart is not available, its images are unknown. The chart may use an image that no other chart uses, so
-    // do not warn yet.
+    // If a chart or values are not available yet, osdpl does not know their images. An entry may name one of these
+    // images, so do not warn yet.
     let known = |name: &String| facts.charts.get(name).and_then(|chart| chart.as_ref().ok()).is_some_and(has_images);
     let lacks_values =
         |release: &DesiredRelease| release.blocked.as_ref().is_some_and(|why| why.reason == reason::INPUTS);
@@ -115,7 +116,7 @@ pub(super) fn unused_digests(images: &Images, desired: &Desired, facts: &Facts) 
             Level::Warning,
             format!("spec.images.digests[{image}]"),
             format!(
-                "has no effect: no release has the image {image}{}; write the name as in the chart, with the tag and the upstream registry instead of the mirror, or remove the entry",
+                "has no effect: no release has the image {image}{}; write the name as the chart does, with the tag, and with the upstream registry, not the mirror; or remove the entry",
                 near(image)
             ),
         )
@@ -127,8 +128,9 @@ fn has_images(chart: &ChartInfo) -> bool {
     !chart.version.is_empty() && !chart.images.is_empty()
 }
 
-/// Replaces the longest prefix of an image's name that is a key in `mirrors`; returns `None` if no key is a prefix of
-/// the name. A key is a prefix only if it ends with `/`, or if `/` or `:` follows it in the name.
+/// Returns an image's name with its mirror: the mirror replaces the longest prefix of the name that is a key in
+/// `mirrors`. Returns `None` if no key is a prefix of the name. A key is a prefix only if it ends with `/`, or if `/`
+/// or `:` follows it in the name.
 fn mirrored(mirrors: &BTreeMap<String, String>, image: &str) -> Option<String> {
     let fits = mirrors.iter().filter_map(|(from, to)| {
         let rest = image.strip_prefix(from.as_str())?;

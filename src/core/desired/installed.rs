@@ -14,7 +14,7 @@ use crate::catalog::Catalog;
 use crate::observed::{Observed, ObservedRelease, ReleaseKey};
 use crate::release::Status;
 
-/// The changes of release names and namespaces in a spec that osdpl refuses.
+/// The refused changes of release names and namespaces in a spec.
 #[derive(Debug)]
 pub struct RejectedMoves {
     /// The spec without the refused changes: the releases have the names and namespaces under which they are installed.
@@ -65,8 +65,8 @@ pub fn reject_moves(
             continue;
         }
         // helm's records are Secrets, so whoever may write Secrets in a namespace can create a record with osdpl's
-        // label. So ignore the records of releases that do not belong to the cloud: they must not redirect the
-        // endpoints in the values of other releases.
+        // label. Such a record must not redirect the endpoints in the values of other releases. So ignore the records
+        // of releases that do not belong to the cloud.
         let mut owned = observed.releases.iter().filter(|(key, _)| observed.owned.contains(key));
         let installed = owned.find(|(_, record)| is_ours(record) && is_same(record));
         let other = here.and_then(|record| record.release.as_ref());
@@ -144,8 +144,8 @@ mod tests {
         ReleaseKey::new(namespace, name)
     }
 
-    /// Returns the message about each change that `reject_moves` refuses, and the namespace and name that each release
-    /// then has.
+    /// Calls `reject_moves`. Returns the message about each refused change, and each release's namespace and name
+    /// without the refused changes.
     fn refusals(
         services: &Value,
         installed: &[(&str, &str)],

@@ -1,7 +1,7 @@
-//! Job facts: results that Jobs of releases store in ConfigMaps, and that CEL expressions of the catalogue use.
+//! Job facts: results that the Jobs of a release store in a ConfigMap. CEL expressions of the catalogue read them.
 //!
-//! A part of a release's inputs comes from the catalogue, and an upgrade waits for approval if this part changes. A new
-//! fact changes the inputs, but not this part. So osdpl upgrades the release without approval.
+//! An upgrade of a release waits for approval if the catalogue's part of the release's inputs changes. A new fact
+//! changes the inputs, but not the catalogue's part. So osdpl upgrades the release without approval.
 
 use std::collections::BTreeMap;
 
@@ -42,7 +42,7 @@ pub(super) fn variable(catalog: &Catalog, facts: &Facts) -> Values {
     known.collect()
 }
 
-/// Returns a release whose facts `expression` uses but osdpl can't read, with the reason.
+/// Returns a release whose facts `expression` uses, if osdpl can't read these facts; also returns the reason.
 pub(super) fn unreadable<'a>(expression: &str, facts: &'a Facts) -> Option<(&'a str, &'a Unavailable)> {
     let is_used = |release: &str| releases_of_facts(expression).any(|name| name == release);
     let failed =

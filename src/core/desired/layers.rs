@@ -1,4 +1,4 @@
-//! Builds the layers of values of one release, low to high.
+//! Builds the layers of values of one release. Each layer overrides the layers before it.
 
 use super::{Facts, Finding, Selection, Unavailable, images, passwords, release_overrides};
 use crate::api::{OpenStackDeploymentSpec, Overrides, ReleaseOverrides, ValuesKind};
@@ -27,7 +27,7 @@ pub(super) struct Source<'a> {
 
 /// The available layers of a release, and a problem for each layer that is not available.
 pub(super) struct Stack {
-    /// The available layers, from low to high.
+    /// The available layers; each layer overrides the layers before it.
     pub layers: Vec<Layer>,
     /// The reasons why osdpl can't run helm for the release; empty if it can run helm.
     pub problems: Vec<Finding>,
@@ -36,7 +36,7 @@ pub(super) struct Stack {
     pub is_complete: bool,
 }
 
-/// Returns the layers of release `name`, low to high.
+/// Returns the layers of release `name`; each layer overrides the layers before it.
 ///
 /// # Errors
 /// Returns a finding for each layer that is not available, and for each path in `unset` that is invalid. With any of
@@ -229,8 +229,8 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Returns the paths of all values from a Secret, because osdpl treats each of these values as secret. The result
-/// contains no path of an empty map: an empty map contains no secret, and another layer may set keys below it.
+/// Returns the paths of all values in a layer that comes from a Secret, because osdpl treats each of these values as
+/// secret. Leaves out empty maps: an empty map contains no secret, and another layer may set keys below it.
 fn all(values: &Values) -> Vec<Path> {
     let set = leaves(values).into_iter().filter(|(_, value)| !value.is_object());
     set.map(|(path, _)| path).collect()

@@ -6,7 +6,7 @@ use crate::api::OpenStackDeploymentSpec;
 use crate::catalog::{Catalog, did_you_mean};
 
 /// The maximum number of known names that a message lists if it also suggests a name. The catalogue has far more
-/// services and features.
+/// services and features, so a message that suggests a service or feature lists no names.
 const LISTED: usize = 12;
 
 /// Returns the error for an unknown name, with the nearest known name.

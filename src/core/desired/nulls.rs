@@ -1,4 +1,4 @@
-//! Finds nulls that a user wrote in `values` and that are missing in the stored resource.
+//! Finds nulls that are in the `values` of an applied manifest but not in the stored resource.
 //!
 //! Client-side `kubectl apply` silently strips nulls from custom resources, but keeps them in the annotation
 //! `last-applied-configuration`. So osdpl compares this annotation with the spec.

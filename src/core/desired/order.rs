@@ -1,5 +1,5 @@
 //! Computes the order in which osdpl starts helm if not all releases can start at once: the release with the longest
-//! chain of dependents is first.
+//! chain of dependents comes first.
 
 use std::collections::BTreeMap;
 

@@ -40,7 +40,7 @@ struct EntryValues<'a> {
 /// Builds the layer with the values of one release for some nodes, and adds errors and warnings about the entries of
 /// `spec.nodes.overrides`.
 ///
-/// `below` returns the merged lower layers.
+/// `below` returns the merged values of all layers below the new layer.
 pub(super) fn layer(
     spec: &OpenStackDeploymentSpec,
     catalog: &Catalog,
@@ -77,7 +77,7 @@ pub(super) fn layer(
         let path = forms::values_path(form, &key);
         if osdpl_values::get(&below, &path).is_some() {
             let message = format!(
-                "replaces {path}, which other values of {name} set: the chart reads only one list of nodes; move the replaced values to this field"
+                "replaces {path}, which other values of {name} set: the replaced values have no effect, because the chart reads only one list of nodes; move these values to this field"
             );
             findings.push(Finding::new(Level::Warning, OVERRIDES_FIELD, message));
         }
@@ -109,8 +109,8 @@ fn refused(field: String, message: String) -> Finding {
 
 /// Returns the names of the `DaemonSets` to which an entry of `spec.nodes.overrides` applies.
 ///
-/// If the entry names no `DaemonSet`, the entry applies to the only `DaemonSet` of the release. If the release has
-/// several, the function adds an error and returns `None`.
+/// If the entry names no `DaemonSet`, the entry applies to the only `DaemonSet` of the release. But if the release has
+/// several `DaemonSets`, the function adds an error and returns `None`.
 fn select_daemonsets<'a>(
     release: &'a Release,
     given: &'a NodeValues,

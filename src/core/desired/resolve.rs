@@ -26,14 +26,15 @@ use osdpl_values::{
 /// the upgrade of each release waits for approval.
 const EPOCH: &str = "1";
 
-/// The desired state of a cloud, with the layers from which its values were merged.
+/// The desired state of a cloud, with the layers from which osdpl merged the values of each release.
 #[derive(Debug, Default)]
 pub struct ResolvedLayers {
     /// The desired state of the cloud.
     pub desired: Desired,
-    /// For each release whose layers are all available: its layers, low to high.
+    /// The layers of each release whose layers are all available. Later layers override earlier ones.
     pub layers: BTreeMap<String, Vec<Layer>>,
-    /// For each release with an unavailable layer: its available layers, low to high.
+    /// The available layers of each release for which another layer is not available. Later layers override earlier
+    /// ones.
     pub partial: BTreeMap<String, Vec<Layer>>,
     /// The reasons why osdpl can't run helm for some releases, such as a missing Secret. Releases with the same problem
     /// share one finding.
@@ -105,7 +106,7 @@ fn object_settings(spec: &OpenStackDeploymentSpec, selection: &Selection) -> Vec
 
 /// The result of merging the layers of a release.
 struct Merged {
-    /// The layers of the release; may be empty if the caller did not ask for layers.
+    /// The available layers of the release; empty if all layers are available and the caller did not ask for them.
     layers: Vec<Layer>,
     release: DesiredRelease,
     findings: Vec<Finding>,
@@ -116,7 +117,7 @@ struct Merged {
 }
 
 impl Source<'_> {
-    /// Merges all layers of the release. The last layer contains the values for some nodes.
+    /// Merges all layers of the release. The last layer contains the values from `spec.nodes.overrides`.
     fn merged(&self, key: &ReleaseKey, keeps_layers: bool) -> Merged {
         let mut findings: Vec<Finding> = overridden_chart_version(self.spec, self.catalog, self.name)
             .and_then(|version| self.unchecked_keys(version))
@@ -233,7 +234,7 @@ impl Source<'_> {
         ChartIdentity::new(&chart.version, requested, &chart.digest)
     }
 
-    /// Computes the digest of the catalogue's part in the inputs of a release.
+    /// Computes the digest of the part of a release's inputs that comes from the catalogue.
     ///
     /// The digest changes only with another version of osdpl or another major version of helm, never with the spec. It
     /// depends neither on files that a user added to the catalogue nor on a chart version that the user chose.
@@ -254,7 +255,8 @@ impl Source<'_> {
 /// Returns the digest of the settings on which running OpenStack instances depend; `None` if the catalogue names no
 /// such settings.
 ///
-/// Also returns `None` if the expression fails, because osdpl reports this error when it merges the values.
+/// Also returns `None` if the catalogue's expression for the digest fails, because osdpl reports the expression's error
+/// when it merges the values.
 fn instance_digest(release: &Release, scope: &Scope<'_>) -> Option<String> {
     let digest = release.instance_digest.as_ref()?.evaluate(scope).ok()?;
     digest.as_str().map(str::to_owned)
@@ -289,7 +291,8 @@ pub(super) fn common<'a>(catalog: &Catalog, selection: &'a Selection, facts: &Fa
 }
 
 /// Returns the variables for the CEL expressions of one release. The result contains the shared variables and
-/// `release`. If all existing claims of the release have the same storage class, `spec.storageClass` is this class.
+/// `release`. If all existing claims of the release have the same storage class, the variable `spec.storageClass`
+/// contains this class.
 pub(super) fn scope<'a>(common: &'a Scope<'_>, facts: &Facts, name: &str) -> Scope<'a> {
     let release = common.variable("releases").and_then(|releases| releases.get(name)).cloned();
     let mut variables = Values::from_iter([("release".to_owned(), release.unwrap_or_else(|| json!({})))]);

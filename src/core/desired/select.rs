@@ -1,4 +1,5 @@
-//! Determines the services, features and releases that a spec selects, and runs the checks that need no facts.
+//! Determines the services, features and releases that a spec selects, and runs the checks that need no facts about the
+//! cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,16 +18,16 @@ use osdpl_values::expr::{Expression, Scope, Template};
 
 /// Returns the services, features and releases that a spec selects, with findings about all problems of the spec.
 ///
-/// If the spec contains an unknown name, the user meant a known name, but osdpl can't know which. So besides the
-/// unknown names, osdpl reports only findings that apply whichever known name the user meant.
+/// If the spec contains an unknown name, the user meant a known name, but osdpl can't know which. So osdpl reports the
+/// unknown names. It reports any other finding only if every known name that may be meant leads to this finding.
 pub fn select(name: &str, namespace: &str, spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Selection {
     let mut selection = read(name, namespace, spec, catalog);
     let mut findings = names::check_names(spec, catalog);
     if let Some(candidates) = candidates::candidates(spec, catalog) {
         let mut selections = candidates.into_iter().map(|candidate| read(name, namespace, &candidate, catalog));
-        // If the OpenStack release is unknown, the variables of this OpenStack release are missing, and expressions
-        // report useless errors. So start with the findings of the first candidate, which is the spec with a known
-        // OpenStack release.
+        // If the OpenStack release is unknown, its variables are missing, so expressions of the catalogue fail with
+        // useless errors. So replace the spec's findings with the findings of the first candidate: the same spec with a
+        // known OpenStack release.
         if !catalog.openstack.contains_key(&spec.openstack_release)
             && let Some(first) = selections.next()
         {
@@ -69,14 +70,14 @@ fn read(name: &str, namespace: &str, spec: &OpenStackDeploymentSpec, catalog: &C
     duplicates(&mut selection);
     per_node::check(spec, catalog, &selection.releases, &mut selection.findings);
     checks(spec, catalog, &mut selection);
-    // A check of the catalogue may report the same problem as an unmet need, but with a better remedy. So the unmet
-    // needs come last.
+    // A check of the catalogue may report the same problem as an unmet need, but with a better remedy. So the errors
+    // about unmet needs (`refusals`) come after the findings of the checks.
     selection.findings.extend(refusals);
     selection.findings.extend(notes);
     selection
 }
 
-/// Checks the node roles, the images and the features of a spec separately, and returns the merged features.
+/// Checks the node roles, the image names and the features of a spec, and returns the merged features.
 fn fields(spec: &OpenStackDeploymentSpec, catalog: &Catalog, findings: &mut Vec<Finding>) -> Values {
     roles::check(spec, catalog, findings);
     findings.extend(images::check_names(&spec.images));
@@ -149,7 +150,7 @@ pub(super) fn variables(
     });
     let Value::Object(variables) = json!({
         "spec": spec, "features": features, "openstack": openstack, "services": services, "releases": releases,
-        // The module `resolve` adds the properties of Ceph, because they are facts, which are unknown here.
+        // The module `resolve` adds the properties of Ceph later, because osdpl reads them from the cluster.
         "ceph": {},
     }) else {
         return Map::new();
@@ -199,7 +200,7 @@ fn duplicates(selection: &mut Selection) {
     selection.findings.extend(found);
 }
 
-/// Runs the catalogue's checks of presets and features. If osdpl does not refuse the spec, also determines the
+/// Runs the catalogue's checks of presets and features. If the findings contain no error, also determines the
 /// certificates of the cloud.
 fn checks(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &mut Selection) {
     let scope = &selection.scope;
@@ -213,7 +214,8 @@ fn checks(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &mut Sel
             refused(format!("spec.presets[{later}]"), message)
         },
     ));
-    // Skip a check that reads a feature with an error in the spec: the check would report a second, misleading error.
+    // Skip a check that reads a feature whose settings in the spec are invalid: the check would report a second,
+    // misleading error.
     let uses = |check: &Check, feature: &String| {
         let mut behind = check.when.source().split(feature.as_str()).skip(1);
         behind.any(|rest| !rest.starts_with(|letter: char| letter.is_alphanumeric()))
@@ -230,7 +232,8 @@ fn checks(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &mut Sel
     }
 }
 
-/// Returns the features with an error in the spec, named as in CEL expressions: `features.storage`.
+/// Returns the names of the features whose settings in the spec are invalid, as CEL expressions write them:
+/// `features.storage`.
 fn misshapen(spec: &OpenStackDeploymentSpec, findings: &[Finding]) -> Vec<String> {
     let is_of = |finding: &Finding, field: &str| {
         let below = finding.location.field.strip_prefix(field);

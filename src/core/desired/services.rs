@@ -202,8 +202,8 @@ fn disabled_warning(service: &str, dependents: &Dependents) -> Finding {
     Finding::new(Level::Warning, format!("spec.services.{service}.enabled"), message)
 }
 
-/// Returns the error about a release that other releases need, but that is not part of the cloud because of the
-/// features in the spec.
+/// Returns the error about a missing release: other releases need it, but the features in the spec exclude it from the
+/// cloud.
 fn unmet_error(service: &str, release: &str, dependents: &Dependents) -> Finding {
     let message = format!(
         "release {release}, which is needed by {}, is not part of the cloud with the present features; change the \

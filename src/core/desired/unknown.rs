@@ -1,10 +1,10 @@
-//! Warns about keys in values that a chart does not know: the chart has no default value for the key, and its templates
-//! do not read the key.
+//! Warns about unknown keys in the values of a chart. A key is unknown if the chart has no default value for the key,
+//! and the chart's templates do not read the key.
 //!
-//! helm accepts unknown keys silently, so without a warning nobody notices a typo. The findings are warnings and not
-//! errors, because a template may read a key whose name it computes. In some maps, such as the sections of
-//! configuration files, the user chooses the keys. In such a map, osdpl reports a key only if the key is a likely typo
-//! of a known key.
+//! helm accepts unknown keys silently, so without a warning nobody notices a typo. osdpl warns instead of refusing the
+//! values, because a template that computes the names of keys may read an unknown key. In some maps, such as the
+//! sections of configuration files, the user chooses the keys. In such a map, osdpl reports a key only if the key is a
+//! likely typo of a known key.
 
 mod typo;
 
@@ -20,16 +20,16 @@ const NAMED: usize = 5;
 /// library chart helm-toolkit, `extraObjects`, and `overrides` (values for some nodes).
 const READ_BY_ALL: [&str; 4] = ["global", "helm-toolkit", "extraObjects", "overrides"];
 
-/// The top-level maps in which the user chooses keys. The number says how many keys a path has before the first chosen
-/// key: for `conf`, the number is 2, because in `conf.nova.DEFAULT` the user chooses `DEFAULT`.
+/// The top-level maps in which the user chooses keys, each with the depth of the first chosen key. For `conf`, the
+/// depth is 2: in `conf.nova.DEFAULT`, the user chooses `DEFAULT`, and two keys come before it.
 const FILLED_BY_USERS: [(&str, usize); 4] = [("conf", 2), ("endpoints", 2), ("network_policy", 1), ("dependencies", 1)];
 
 /// Returns one warning for each location at which a user wrote unknown keys, even if the values at this location apply
-/// to several charts. For an added catalogue file, see [`is_reported_per_release`].
+/// to several charts. Only an added catalogue file may cause a warning for each release ([`is_reported_per_release`]).
 ///
-/// A warning names only the first few keys, while [`find_unknown_keys`] returns a warning for each key. osdpl does not
-/// check a release with a chart version that the user chose, because the catalogue contains only the keys of the locked
-/// version.
+/// A warning names only the first few unknown keys, while [`find_unknown_keys`] returns a warning for each key. osdpl
+/// does not check a release if the user chose the version of its chart, because the catalogue contains only the keys of
+/// the locked version.
 pub fn warn_unknown_keys(spec: &OpenStackDeploymentSpec, catalog: &Catalog, layered: &ResolvedLayers) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (name, layers) in layered.layers.iter().chain(&layered.partial) {
@@ -68,8 +68,8 @@ pub fn is_reported_per_release(layer: &Layer) -> bool {
     matches!(layer.origin, Origin::File { .. })
 }
 
-/// Returns the path of each unknown key of a layer that a user wrote, and a warning about the key. Leaves out the keys
-/// that the caller has already reported: `is_reported` returns true for their paths.
+/// Returns the unknown keys of a layer that a user wrote: the path of each key, with a warning about the key. Leaves
+/// out the keys for whose paths `is_reported` returns true, because the caller has already reported these keys.
 pub fn find_unknown_keys(
     layer: &Layer,
     chart: &str,
@@ -91,7 +91,8 @@ const NOTHING_READS_THEM: &str = "helm passes unknown keys on, but most likely n
 
 /// Returns the place where the user wrote a layer; `None` if no user wrote the layer.
 ///
-/// The place is a field of the resource, an object that such a field names, or an added catalogue file.
+/// The place is a field of the custom resource, a key of an object that the custom resource names, or a field of an
+/// added catalogue file.
 fn location(layer: &Layer, catalog: &Catalog) -> Option<String> {
     match &layer.origin {
         Origin::Field(field) => Some(field.clone()),
@@ -106,9 +107,9 @@ struct Unknown<'a> {
     /// The path that the warning names: the path of the unknown key or, if the layer removes a value (`unset`), the
     /// path of this value.
     keys: Vec<String>,
-    /// The first key of the path that the chart does not know.
+    /// The unknown key without its path: the first key in the path that the chart does not know.
     key: String,
-    /// The keys that the chart knows at the place of `key`.
+    /// The known keys of the map that contains `key`.
     siblings: &'a KeyTree,
     /// Whether `key` is in a map whose keys the user chooses. If so, osdpl reports `key` only because it is likely a
     /// typo of a known key.
@@ -141,8 +142,8 @@ fn unknown<'a>(
     let mut found: Vec<Unknown<'_>> = Vec::new();
     let set = leaves(&layer.values).into_iter().map(|(path, _)| path);
     for unknown in set.filter_map(|path| find_unknown(tree, path.keys())) {
-        // If the chart does not know a whole map, report the map once, and not once for each of its leaves. In `set`,
-        // the leaves of a map are next to each other.
+        // If the chart does not know a whole map, report the map once, and not once for each of its leaves. The leaves
+        // of a map are next to each other in `set`, so it suffices to compare with the last reported key.
         if found.last().is_none_or(|known| known.keys != unknown.keys) {
             found.push(unknown);
         }
@@ -210,8 +211,9 @@ fn find_unknown<'a>(tree: &'a KeyTree, path: &[String]) -> Option<Unknown<'a>> {
 
 /// Whether the user chooses the keys of the map `tree`, which is at `path` in the chart's values.
 ///
-/// The result is true, among other cases, for a map whose only known key is `default`: such a map has an entry for each
-/// component, and the chart reads all entries.
+/// The user chooses the keys in three cases: the chart's templates read the map as a whole, the map is deep enough in
+/// one of [`FILLED_BY_USERS`], or the only known key of the map is `default`. In the last case, the map has an entry
+/// for each component, and the chart reads all entries.
 fn is_filled_by_users(tree: &KeyTree, path: &[String]) -> bool {
     let first = path.first().map(String::as_str);
     tree.allows_any_key()
@@ -221,8 +223,9 @@ fn is_filled_by_users(tree: &KeyTree, path: &[String]) -> bool {
 
 /// Whether a key that resembles a known key is nevertheless no typo.
 ///
-/// The key is no typo if the catalogue itself sets it: for example, `ml2_type_vlan` resembles the chart's
-/// `ml2_type_vxlan`. Below `conf` and `endpoints`, the key is no typo if any chart has a key of this name at any path.
+/// The key is no typo if a built-in file of the catalogue sets a key of this name: for example, `ml2_type_vlan` is no
+/// typo of the chart's `ml2_type_vxlan`. Below `conf` and `endpoints`, it suffices that any chart has a key of this
+/// name at any path.
 fn is_a_name(typo: &Unknown<'_>, catalog: &Catalog) -> bool {
     let is_named = typo.keys.first().is_some_and(|first| ["conf", "endpoints"].contains(&first.as_str()));
     catalog.has_own_key(&typo.key) || is_named && catalog.keys().any(|tree| tree.has_key_anywhere(&typo.key))

@@ -13,8 +13,8 @@ use crate::scrub::Scrubber;
 /// The text that osdpl shows instead of a value of a Secret.
 const REDACTED: &str = "<redacted>";
 
-/// The keys in which a list item may have its name. When osdpl compares two lists, it compares the items with the same
-/// name.
+/// The keys of a list item that may contain the name of the item. When osdpl compares two lists, it compares the items
+/// with the same name.
 const NAMES: [&str; 1] = ["name"];
 
 /// The fields of a Secret whose values osdpl never shows.

@@ -1,7 +1,7 @@
 //! Finds the immutable fields that an upgrade would change. Kubernetes would refuse such an upgrade.
 //!
 //! The rules about fields are from `k8s.io/kubernetes/pkg/apis/*/validation` and the API reference of Kubernetes 1.36.
-//! There are no rules for custom resources, so osdpl does not find changes of their immutable fields.
+//! This module has no rules for custom resources, so osdpl does not find changes of their immutable fields.
 
 use serde_json::{Map, Value};
 
@@ -100,7 +100,8 @@ pub(super) fn refused(old: &Object, new: &Object) -> Vec<String> {
     rules.flat_map(|rule| rule.refused(&old, &new)).collect()
 }
 
-/// Returns the content of an object, in which the immutable fields without a value have the defaults of the API server.
+/// Returns the content of an object with the API server's defaults in the immutable fields that the object does not
+/// set.
 fn filled(object: &Object) -> Value {
     let id = object.id();
     let mut all = object.content().clone();

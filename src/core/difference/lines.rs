@@ -51,8 +51,8 @@ pub(super) fn diff_lines(before: &str, after: &str) -> Vec<String> {
 
 /// Returns how many removed lines and how many added lines osdpl shows, together at most [`MOST`].
 ///
-/// Removed lines and added lines each get half of [`MOST`]. If one of the two needs less than its half, the other gets
-/// the rest.
+/// Removed lines get one half of [`MOST`], and added lines the other half. If one kind has fewer lines than its half,
+/// the other kind gets the rest.
 fn shares(removed: usize, added: usize) -> (usize, usize) {
     let shown = removed.min((MOST / 2).max(MOST.saturating_sub(added)));
     (shown, added.min(MOST - shown))

@@ -136,7 +136,7 @@ impl Object {
         self.id.kind == "Secret" && self.id.group.is_empty()
     }
 
-    /// Whether helm keeps the object in the cluster if the new manifest does not contain it.
+    /// Whether helm keeps the object in the cluster when an upgrade removes the object from the manifest.
     pub fn is_kept(&self) -> bool {
         let policy = self.at(&["metadata", "annotations", RESOURCE_POLICY_ANNOTATION]).and_then(Value::as_str);
         policy.is_some_and(|policy| policy.trim().eq_ignore_ascii_case("keep"))

@@ -8,18 +8,18 @@ use osdpl_values::CollectSorted;
 use super::{DriftedObject, ObjectId, find_kind};
 use crate::release::{Field, Object, ReleaseKey};
 
-/// The fields that the manifest sets in one object, each with the number of times that the manifest sets the field. The
-/// number may be greater than 1, because the items of a list have equal paths. If fewer writers own a field in the
-/// cluster, someone removed the field.
+/// The fields that the manifest sets in one object, each with the number of times that the manifest sets a field with
+/// this path. The number may be greater than 1, because a field has the same path in all items of a list. If a field
+/// has fewer owners in the cluster than this number, someone removed the field.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExpectedFields(pub Box<[Field]>);
 
 impl ExpectedFields {
     /// Selects the fields of an object that must have an owner in the cluster.
     ///
-    /// After client-side apply (`server_side` is false), osdpl selects only the fields that the API server always
-    /// keeps: the fields below `data`, and `spec.replicas`. The API server may have dropped any other field that it
-    /// does not know, without an error.
+    /// After server-side apply, all `fields` must have an owner. After client-side apply (`server_side` is false), the
+    /// API server may have dropped fields that it does not know, without an error. So osdpl then selects only the
+    /// fields that the API server always keeps: the fields below `data`, and `spec.replicas`.
     fn new(fields: &[Field], server_side: bool) -> Self {
         let kept = |path: &str| server_side || path.starts_with("data.") || path == "spec.replicas";
         Self(fields.iter().filter(|(path, _)| kept(path)).cloned().collect())

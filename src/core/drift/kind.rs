@@ -1,8 +1,8 @@
 //! Lists the kinds of objects that osdpl watches for drift: the kinds in upstream's manifests, and the kinds that
 //! osdpl's features add.
 //!
-//! osdpl does not watch objects of other kinds, which users can add with `extraObjects`. It does not watch
-//! `CustomResourceDefinitions`, either, because several releases can share them and helm keeps them.
+//! osdpl does not watch objects of any other kind, even if users add them with `extraObjects`. It does not watch
+//! `CustomResourceDefinitions`, because several releases can share them and helm keeps them.
 //!
 //! The operator's ClusterRole must allow `get`, `list` and `watch` for each kind in the list; `tests/deploy/rules.rs`
 //! compares the ClusterRole with the list.

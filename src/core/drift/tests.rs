@@ -128,7 +128,7 @@ fn reports_deleted_and_restored_objects() {
     assert!(matches!(change(&[restored]), Some(Change::Edited(_))), "created by hand");
 }
 
-/// Returns the fields that osdpl expects in an object whose manifest sets each of these paths once.
+/// Returns the fields that osdpl expects in an object if the manifest sets the field at each of these paths once.
 fn sets(paths: &[&str]) -> ExpectedFields {
     ExpectedFields(paths.iter().map(|path| ((*path).into(), 1)).collect())
 }
@@ -184,14 +184,14 @@ fn detects_scaling_without_a_time() {
     assert_eq!(
         change(&left, &[helm(EARLY), scale("kubectl")]),
         None,
-        "if kubectl sets the number that the manifest sets, helm still owns the field"
+        "if kubectl scales to the number of replicas in the manifest, helm still owns `spec.replicas`"
     );
     assert_eq!(
         change(&open, &[loser(), scale("kubectl")]),
         None,
-        "osdpl ignores a new number of replicas if the manifest sets no number"
+        "osdpl ignores a new number of replicas if the manifest does not set `spec.replicas`"
     );
-    assert_eq!(change(&left, &[loser(), scale("kube-controller-manager")]), None, "an autoscaler");
+    assert_eq!(change(&left, &[loser(), scale("kube-controller-manager")]), None, "osdpl tolerates autoscalers");
     assert_eq!(change(&left, &[loser()]), Some(Change::Stripped("spec.replicas set to 0, or".into())));
 }
 

@@ -31,7 +31,7 @@ pub struct Entry {
 /// `fields` by any writer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToleratedChanges {
-    /// The names of the writers, as in `managedFields`, whose changes osdpl tolerates.
+    /// The writers whose changes osdpl tolerates, by their names in `managedFields`.
     pub managers: BTreeSet<String>,
     /// The paths of the fields whose changes osdpl tolerates, as in `values/drift.yaml`. osdpl also tolerates changes
     /// of fields below these fields.
@@ -45,7 +45,7 @@ impl ToleratedChanges {
     }
 }
 
-/// A write to an object by a foreign writer, which is any writer except helm and the tolerated writers.
+/// A write to an object by a foreign writer: a writer that is neither helm nor one of the tolerated writers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForeignWrite {
     /// The name of the writer as in `managedFields`, such as `kubectl-edit`.
@@ -84,8 +84,9 @@ impl WriterTrace {
 
 /// Counts the writers that own each field of an object.
 ///
-/// A foreign writer ([`ForeignWrite`]) counts only if its write has a time. osdpl must not report the fields of such a
-/// writer as removed: either osdpl reports the write itself as drift, or a later helm operation has accepted the write.
+/// A foreign writer ([`ForeignWrite`]) counts as an owner only if its write has a time. If such a write is newer than
+/// helm's last operation, osdpl reports the write itself as drift. If the write is older, helm's operation has accepted
+/// it. In both cases, osdpl must not report the fields of the write as removed.
 fn count_owners(entries: &[Entry], tolerated: &ToleratedChanges) -> Box<[(PathHash, u16)]> {
     let counts = |entry: &&Entry| {
         let is_allowed = entry.manager == HELM_MANAGER || tolerated.managers.contains(&entry.manager);
@@ -121,7 +122,7 @@ impl WriterTrace {
 
 /// Returns the path that osdpl reports for a removed field.
 ///
-/// If a map or list contains the field, and someone removed all its fields, the result is the path of the map or list.
+/// If someone removed all fields of a map or list, the result for each of these fields is the path of the map or list.
 /// So osdpl reports one path instead of one for each field.
 fn root<'a>(path: &'a str, expected: &ExpectedFields, removed: &[&str]) -> &'a str {
     let ends = path.match_indices(['.', '[']).map(|(end, _)| &path[..end]);

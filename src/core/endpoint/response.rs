@@ -2,7 +2,7 @@
 
 use super::{Target, Token, keystone};
 
-/// The result of a probe, for an API that has accepted the connection.
+/// The result of a probe after the API has accepted the connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProbeResponse {
     /// The API sent an HTTP response.

@@ -43,7 +43,7 @@ pub struct Target {
     pub state: Vec<(i64, i32)>,
 }
 
-/// The URL of an OpenStack API, in the parts that osdpl needs to connect.
+/// The URL of an OpenStack API, split into the parts that osdpl needs to connect to the API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Url {
     /// Whether the scheme of the URL is https. If not, the scheme is http.
@@ -99,12 +99,13 @@ fn state(component: &Component, key: &ReleaseKey, observed: &Observed) -> Option
     all.then(|| own.iter().map(|workload| (workload.generation, workload.ready)).collect())
 }
 
-/// The endpoints that upstream's charts register in Keystone for each API, and that osdpl uses.
+/// A kind of endpoint of an OpenStack API. Upstream's charts register endpoints of several kinds in Keystone for each
+/// API; osdpl uses only the kinds below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interface {
     /// The endpoint for programs in the Kubernetes cluster.
     Internal,
-    /// The endpoint for users outside of the cluster. Without public endpoints, it is the internal endpoint.
+    /// The endpoint for users outside of the cluster. In a cloud without public endpoints, it is the internal endpoint.
     Public,
 }
 

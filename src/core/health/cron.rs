@@ -99,12 +99,12 @@ pub fn last(runs: &[(&str, &Run)]) -> Option<FinishedRun> {
 /// suspended or has no problem.
 ///
 /// `runs` are the Jobs of the `CronJob`, each with its name. `stuck` returns the reason why the pods of a Job can't
-/// continue.
+/// continue; `None` if they can.
 ///
-/// The newest finished run decides, so osdpl reports a failure until a later run succeeds. A later run that is still
-/// active decides only if it makes no progress. If Kubernetes keeps no Jobs (`failedJobsHistoryLimit: 0`), the status
-/// of the `CronJob` decides: the last run failed if the schedule started it after the last success (Kubernetes:
-/// `pkg/controller/cronjob`, `syncCronJob`).
+/// A failure of the newest finished run is a problem, so osdpl reports the failure until a later run succeeds. A run
+/// that is still active is a problem only if it makes no progress. If Kubernetes keeps no Jobs
+/// (`failedJobsHistoryLimit: 0`), osdpl reads the status of the `CronJob`: the last run failed if the schedule started
+/// it after the last success (Kubernetes: `pkg/controller/cronjob`, `syncCronJob`).
 pub fn trouble<'a>(
     cron: &ObservedCronJob,
     mut runs: Vec<(&'a str, &Run)>,

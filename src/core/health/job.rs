@@ -29,7 +29,7 @@ pub struct Status {
 }
 
 impl Status {
-    /// Returns the state of the Job: it runs, is complete or has failed.
+    /// Returns whether the Job runs, is complete or has failed.
     pub(super) fn end(&self) -> RunState {
         match condition(self, "Failed") {
             _ if condition(self, "Complete").is_some() => RunState::Complete,

@@ -108,14 +108,14 @@ pub enum OwnerKind {
 pub struct Cause {
     /// The severity of the cause. If several pods are not ready, osdpl reports the most severe cause.
     pub severity: Severity,
-    /// The cause in one line, without the pod's name.
+    /// The reason as text in one line, without the pod's name.
     pub message: String,
     /// The container that fails; `None` if the cause is not a failing container. The log of the container may contain
     /// the reason.
     pub failing: Option<FailedContainer>,
 }
 
-/// The severity of a cause. The variants are in ascending order.
+/// The severity of a cause. The variants are in order, from the least to the most severe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// The pod is being deleted.

@@ -37,9 +37,8 @@ pub struct Status {
     phase: String,
 }
 
-/// Returns the properties of a volume claim that osdpl needs.
-///
-/// Returns `None` for a claim that belongs to no helm release, if the claim is already bound to a volume.
+/// Returns the properties of a volume claim that osdpl needs; `None` if the claim belongs to no helm release and is
+/// already bound to a volume.
 pub fn claim(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<Claim> {
     let namespace = metadata.namespace.clone()?;
     let labelled = || Some(ReleaseKey::new(&namespace, metadata.labels.as_ref()?.get(RELEASE_GROUP)?));

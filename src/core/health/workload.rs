@@ -169,8 +169,8 @@ fn rolled_out(status: &Status) -> bool {
 
 /// Returns the component of a workload, from the labels of the workload or of its pod template.
 ///
-/// The pod template matters, because upstream labels only the pods of some workloads. Without labels, `application` is
-/// the name of the release, and `component` is the name of the workload.
+/// The pod template matters, because upstream labels only the pods of some workloads. If neither has the labels,
+/// `application` is the name of the release, and `component` is the name of the workload.
 pub(super) fn component(metadata: &ObjectMeta, template: &Template, release: &str, name: &str) -> Component {
     let of = |labels: Option<&BTreeMap<String, String>>| {
         let labels = labels?;

@@ -64,7 +64,7 @@ fn without_nodes(entry: &Entry<'_>, nodes: &Inventory) -> Option<Finding> {
             }
             let count = missing.len();
             format!(
-                "no node has the name {} in its label {HOSTNAME}; correct the name, or take it out",
+                "no node has the name {} in its label {HOSTNAME}; correct the name, or remove it from the entry",
                 format_names(missing, count)
             )
         }
@@ -93,7 +93,7 @@ fn overlap(earlier: &Entry<'_>, later: &Entry<'_>, catalog: &Catalog) -> Vec<Fin
         let chart = &release.chart;
         let nodes = format_names(both.iter().copied(), both.len());
         // With the form `conf`, an entry that names the node has priority over an entry that selects the node by label,
-        // in any order. If both entries select by label, the later entry has priority.
+        // whatever the order of the entries. If both entries select by label, the later entry has priority.
         let by_name = matches!(earlier.target, NodeTarget::Hosts(_)) && matches!(later.target, NodeTarget::Label(..));
         let (lost, winner) = if by_name { (later.index, earlier.index) } else { (earlier.index, later.index) };
         let finding = match form {

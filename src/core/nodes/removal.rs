@@ -18,7 +18,7 @@ use crate::observed::Node;
 /// `l3-agent=enabled,openvswitch=enabled`.
 pub type LabelLosses = BTreeMap<String, String>;
 
-/// The state of the removal of labels after a pass.
+/// The state of the label removal after a reconcile pass.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LabelRemoval {
     /// The approved removal, for the status; `None` if no removal is approved.
@@ -29,19 +29,19 @@ pub struct LabelRemoval {
     pub left: usize,
 }
 
-/// Who approved the present target hash. An approval of this hash also approves the removal of labels, because the hash
-/// covers the removal.
+/// Who approved the present target hash ([`crate::plan::Plan::hash`]). The approval covers the removal of labels,
+/// because the target hash covers the removal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LabelApproval<'a> {
     /// Nobody.
     Missing,
     /// The spec, with `spec.nodes.rollout.approval: Automatic`.
     Spec,
-    /// A person approved this target hash.
+    /// A person, for this target hash.
     Person(&'a str),
 }
 
-/// The next batch of an approved removal.
+/// The next batch of an approved label removal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LabelBatch {
     /// The nodes from which the operator removes labels now.
@@ -56,11 +56,10 @@ pub fn losses(changes: &BTreeMap<String, LabelChange>) -> LabelLosses {
     losing.map(|(name, change)| (name.clone(), change.losses.join(","))).collect_map()
 }
 
-/// Returns the removal that the status contains (`stored`); `None` if there is no removal, or if the removal is
-/// finished.
+/// Returns the label removal in the status (`stored`) while the removal is unfinished; else `None`.
 ///
-/// A removal is finished when no node has the labels to remove any more, and the resource no longer has the annotation
-/// that approves the removal. This annotation may exist longer than the labels, because it also approves other changes.
+/// A removal is finished under two conditions: its labels are gone from all nodes, and the annotation that approves the
+/// removal is gone from the resource. The annotation may outlive the labels, because it also approves other changes.
 /// `approval` is the hash in the annotation.
 ///
 /// The result leaves out nodes that got the labels back, so that a later removal of these labels needs another
@@ -98,7 +97,8 @@ pub fn removal_target(pending: &LabelLosses, stored: Option<&LabelRemovalStatus>
 
 /// Returns the nodes from which the operator removes labels now, and the time of the next batch.
 ///
-/// The operator removes only `pending` labels that are part of `stored`, the unfinished removal in the status.
+/// The operator removes the `pending` labels of a node only if the unfinished removal in the status (`stored`) contains
+/// the same labels for the node.
 pub fn next_batch(
     pending: &LabelLosses,
     stored: Option<&LabelRemovalStatus>,
@@ -125,8 +125,8 @@ pub fn next_batch(
     LabelBatch { nodes, requeue_at }
 }
 
-/// Returns the state of the removal after a pass that executes `batch`. `approval` says who approved the present target
-/// hash.
+/// Returns the state of the removal after a reconcile pass that removes the labels of `batch`. `approval` says who
+/// approved the present target hash.
 pub fn after_batch(
     pending: &LabelLosses,
     stored: Option<&LabelRemovalStatus>,
@@ -216,8 +216,8 @@ mod tests {
         let all = pending(&["a", "b", "c"]);
         let approved = after_batch(&all, None, &LabelBatch::default(), HASH, at(0)).status;
         let node = |ours| Node::new(None, None, Some(ours));
-        // Node `b` has lost the label, node `a` has got the label back, and the change gives the label back to node
-        // `c`.
+        // Node `a` has got the label back, and a planned change gives it back to node `c`. Only node `b` is still
+        // without the label, so only `b` stays in the removal.
         let nodes: Inventory =
             [("a".to_owned(), node("switch=on")), ("b".into(), node("")), ("c".into(), node(""))].into();
         let gain = LabelChange {

@@ -20,7 +20,7 @@ type Warnings = BTreeMap<(String, String), Vec<String>>;
 
 /// Adds to the inventory the status of each role, the label changes of each node, and the warnings.
 ///
-/// `owner` is the owner label of the cloud with these roles.
+/// `owner` is the owner label ([`crate::api::owner_label`]) of the cloud with these roles.
 pub(super) fn assign_roles(
     spec: &Nodes,
     catalog: &Catalog,
@@ -87,8 +87,8 @@ fn has_set(node: &Node, owner: &str, (key, value): (&String, &String)) -> bool {
     node.is_ours(owner, key, value) && node.labels.get(key) == Some(value)
 }
 
-/// Returns the end of a warning about a role that matches no node: a sentence that names the nodes that keep the labels
-/// of the role. The text is empty if no node keeps these labels.
+/// Returns the last sentence of a warning about a role that matches no node. The sentence names the nodes that keep the
+/// role's labels; the text is empty if no node keeps these labels.
 fn holders(name: &str, role: &RoleNodes, labels: &Labels, (nodes, owner): (&Inventory, &str)) -> String {
     let holds = |node: &Node| labels.iter().any(|label| has_set(node, owner, label));
     let left = |(name, node): &(&String, &Node)| !has_role(role, name, node) && holds(node);
@@ -134,9 +134,9 @@ fn absent(name: &str, role: &RoleNodes, labels: &Labels, (nodes, owner): (&Inven
 /// Returns the labels that the operator must set or keep on a node for the cloud `owner`. Adds a warning for each label
 /// that the operator can't set to the value that a role wants.
 ///
-/// The result leaves out a label if another writer, or the operator for another cloud, has set it to another value than
-/// the role wants. If several roles want different values for a label, the result contains the label only with its
-/// present value, and only if the operator set this value and one of the roles wants it.
+/// If all roles want the same value for a label, the result contains the label, unless another writer, or the operator
+/// for another cloud, has set it to a different value. If roles want different values, the result contains the label
+/// only if the operator set its present value and one of the roles wants this value.
 fn granted(name: &str, node: &Node, owner: &str, wanted: &LabelRoles<'_>, warnings: &mut Warnings) -> Labels {
     let mut granted = Labels::new();
     for (key, values) in wanted {
@@ -187,8 +187,8 @@ fn conflict(key: &str, values: &BTreeMap<&str, BTreeSet<&str>>) -> String {
     )
 }
 
-/// Returns the change that makes `labels` the operator's only labels on a node for the cloud `owner`; `None` if the
-/// node needs no change. The change also updates the annotation that lists the operator's labels.
+/// Returns the change after which the operator's labels on a node for the cloud `owner` are exactly `labels`; `None` if
+/// the node needs no change. The change also updates the annotation that lists the operator's labels.
 ///
 /// The change does not remove a label that the operator has also set for another cloud.
 fn change(node: &Node, owner: &str, labels: Labels) -> Option<LabelChange> {
@@ -198,8 +198,8 @@ fn change(node: &Node, owner: &str, labels: Labels) -> Option<LabelChange> {
     let losses = node.ours(owner).filter(|(key, value)| labels.get(*key) != Some(*value));
     let losses = losses.filter(|(key, value)| !node.is_of_another(owner, key, value));
     let losses: Vec<_> = losses.filter(exists).map(pair).collect();
-    // An older osdpl wrote annotations that list labels without a cloud. The change then assigns these labels to the
-    // cloud `owner`.
+    // If an older osdpl wrote the annotation, the annotation lists labels without a cloud. The node then needs a change
+    // that assigns these labels to the cloud `owner`.
     let is_listed = !node.listed.contains_key("") && node.listed.get(owner).unwrap_or(&Labels::new()) == &labels;
     let is_known = gains.is_empty() && is_listed;
     (!is_known).then(|| LabelChange { uid: node.uid.clone(), owner: owner.to_owned(), labels, gains, losses })

@@ -18,7 +18,7 @@ fn catalog() -> Catalog {
     Catalog::load(&files).unwrap()
 }
 
-/// The text of a node's change that changes no label, but only updates the annotation.
+/// The text of a change that only updates the annotation of a node, and none of its labels.
 const ANNOTATION: &str = "gets an updated annotation with osdpl's labels";
 
 fn labels(value: &Value) -> Labels {
@@ -28,8 +28,8 @@ fn labels(value: &Value) -> Labels {
 /// The owner label of the cloud in these tests.
 const OWNER: &str = "openstack.cloud";
 
-/// Returns an inventory of nodes. Each node has a name, its labels, and the labels that osdpl set for the cloud, in the
-/// notation of the annotation. The labels of another cloud may follow, after the name of that cloud.
+/// Returns an inventory of nodes. Each node has a name, its labels, and a text that lists the labels that osdpl set for
+/// the cloud, as in the annotation. The text may continue with the name of another cloud and the labels of that cloud.
 fn inventory(nodes: &[(&str, Value, &str)]) -> Inventory {
     let node = |(name, all, ours): &(&str, Value, &str)| {
         ((*name).to_owned(), Node::new(Some(name), Some(&labels(all)), Some(&format!("{OWNER},{ours}"))))
@@ -88,7 +88,7 @@ fn labels_of_another_cloud_stay() {
         (json!({}), all.clone(), "b.cloud,compute=on,switch=on", ""),
         (gateway.clone(), all.clone(), "b.cloud,compute=on,switch=on", "a gets gateway=on"),
         (json!({"compute": {"names": ["a"]}}), all.clone(), "b.cloud,compute=on,switch=on", &updated),
-        // The annotation lists the label `switch` for both clouds.
+        // The annotation lists the label `switch` for both clouds, so the node keeps the label for the other cloud.
         (json!({}), all.clone(), "switch=on,b.cloud,compute=on,switch=on", &updated),
         (json!({}), all.clone(), "compute=on,b.cloud,switch=on", "a loses compute=on"),
     ];
@@ -276,7 +276,7 @@ fn warns_about_overrides_without_nodes_or_overlapping() {
         ("front", &rack, &named("b"), None),
         ("store", &rack, &compute, Some(none.to_owned())),
         ("store", &rack, &rack, None),
-        ("store", &rack, &named("c"), Some("spec.nodes.overrides[1]: no node has the name c in its label kubernetes.io/hostname; correct the name, or take it out".to_owned())),
+        ("store", &rack, &named("c"), Some("spec.nodes.overrides[1]: no node has the name c in its label kubernetes.io/hostname; correct the name, or remove it from the entry".to_owned())),
         ("front", &rack, &json!({"selector": {"matchLabels": {"rack": "3"}}}), Some("spec.nodes.overrides[1]: no node has the label rack=3; label the nodes that should get these values, such as by a role (spec.nodes.roles)".to_owned())),
     ];
     for (release, one, two, expected) in cases {

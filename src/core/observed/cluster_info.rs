@@ -29,11 +29,11 @@ pub enum NodeCount {
 /// A network that the Kubernetes cluster uses for pods or for Services.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Range {
-    /// A description of the network for messages: `the pods of node n1`.
+    /// What uses the network, as text for messages: `the pods of node n1`.
     pub description: String,
     /// Whether pods use the network. If false, Services use it.
     pub is_of_pods: bool,
-    /// The network's addresses: `10.244.0.0/24`.
+    /// The address range of the network: `10.244.0.0/24`.
     pub cidr: String,
 }
 

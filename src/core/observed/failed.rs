@@ -1,22 +1,22 @@
-//! Failed operations that osdpl had started on releases.
+//! The failed operations of osdpl on helm releases.
 
 use k8s_openapi::jiff::Timestamp;
 
 use crate::release::Verb;
 
-/// A failed operation that osdpl had started on a release.
+/// A failed operation of osdpl on a helm release.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failed {
     /// The operation that failed: an upgrade or an uninstall.
     pub verb: Verb,
-    /// The digest of the inputs with which the operation failed. If the inputs change, osdpl retries at once, without a
-    /// delay.
+    /// The digest of the release's inputs when the operation failed. If the release has other inputs now, osdpl retries
+    /// without a delay.
     pub inputs: String,
     /// When the operation failed.
     pub at: Timestamp,
-    /// How often in a row this operation failed with these inputs.
+    /// How often in a row the operation failed with the same inputs.
     pub count: u32,
-    /// The error and the remedy, without secrets.
+    /// The error message of the failure, with the remedy and without secrets.
     pub message: String,
     /// The change that is needed before a retry can succeed. The delay before the next retry depends on this change.
     pub fix: RetryCondition,
@@ -28,11 +28,13 @@ pub struct Failed {
 /// on this change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RetryCondition {
-    /// Perhaps nothing must change, because a hook failed or the API server did not respond. So osdpl retries soon.
+    /// Possibly no change is needed: for example, a hook failed or the API server did not respond. The same operation
+    /// may succeed later, so osdpl retries soon.
     Time,
     /// The cluster must change: a person must, for example, delete an immutable object. No watch reports this change,
     /// so osdpl retries with long delays.
     Manual,
-    /// The inputs must change: helm cannot render the chart with the present inputs.
+    /// The inputs must change: with the present inputs, helm cannot render the chart, or the release record would be
+    /// too large for a Secret. osdpl retries with the same inputs only if a person requests the retry.
     Inputs,
 }

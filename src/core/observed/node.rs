@@ -12,12 +12,13 @@ pub struct Node {
     pub uid: String,
     /// All labels of the node.
     pub labels: Labels,
-    /// The labels that the operator set on the node for each cloud, from the annotation [`crate::api::NODE_LABELS`].
+    /// The labels that the operator set on the node for each cloud, according to the node's annotation
+    /// [`crate::api::NODE_LABELS`].
     ///
-    /// The keys are the owner labels of the clouds ([`crate::api::owner_label`]). Older versions of osdpl wrote the
-    /// annotation without owner labels; labels from such an annotation have the empty key.
+    /// Each key is the owner label of a cloud ([`crate::api::owner_label`]). If an older version of osdpl wrote the
+    /// annotation, the annotation contains no owner labels, and its labels have the empty string as key.
     pub listed: BTreeMap<String, Labels>,
-    /// The node's pod networks, if Kubernetes assigns networks to nodes: `10.244.3.0/24`.
+    /// The networks of the node's pods: `10.244.3.0/24`. Empty if Kubernetes does not assign pod networks to nodes.
     pub pod_networks: Vec<String>,
     /// Whether the node is lost: its kubelet reports that the node is not ready, or the kubelet does not report at all.
     pub missing: bool,
@@ -44,8 +45,8 @@ impl Node {
         }
     }
 
-    /// Returns the value of the annotation [`crate::api::NODE_LABELS`] that lists the labels of each cloud. Each
-    /// cloud's owner label comes before the cloud's labels.
+    /// Returns the value of the annotation [`crate::api::NODE_LABELS`] for the labels in `listed`. In this value, each
+    /// cloud's owner label comes before the labels that the operator set for the cloud.
     pub fn annotation(listed: &BTreeMap<String, Labels>) -> String {
         let entries = listed.iter().flat_map(|(owner, labels)| {
             [owner.clone()].into_iter().chain(labels.iter().map(|(key, value)| format!("{key}={value}")))
@@ -55,17 +56,18 @@ impl Node {
 
     /// Returns the labels that the operator set for the cloud `owner`, as (key, value).
     ///
-    /// The result includes the labels for which the annotation names no cloud, because they may belong to `owner`.
+    /// The result includes labels for which the annotation names no cloud, because the operator may have set them for
+    /// `owner`.
     pub fn ours<'a>(&'a self, owner: &str) -> impl Iterator<Item = (&'a String, &'a String)> + use<'a> {
         ["", owner].map(|owner| self.listed.get(owner)).into_iter().flatten().flatten()
     }
 
-    /// Whether the operator set a label with this value for the cloud `owner`.
+    /// Whether the operator set the label `key` to `value` for the cloud `owner`.
     pub fn is_ours(&self, owner: &str, key: &str, value: &str) -> bool {
         self.ours(owner).any(|(own, set)| own == key && set == value)
     }
 
-    /// Whether the operator set a label with this value for a cloud other than `owner`.
+    /// Whether the operator set the label `key` to `value` for a cloud other than `owner`.
     pub fn is_of_another(&self, owner: &str, key: &str, value: &str) -> bool {
         let mut others = self.listed.iter().filter(|(other, _)| !other.is_empty() && *other != owner);
         others.any(|(_, labels)| labels.get(key).is_some_and(|other| other == value))

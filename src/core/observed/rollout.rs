@@ -6,8 +6,8 @@ use k8s_openapi::jiff::Timestamp;
 
 use crate::catalog::Component;
 
-/// The state of a `DaemonSet` with the update strategy `OnDelete`. With this strategy, Kubernetes does not replace
-/// outdated pods.
+/// The state of a `DaemonSet` with the update strategy `OnDelete`. With this strategy, Kubernetes replaces an outdated
+/// pod only after someone has deleted the pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OnDelete {
     /// The uid of the `DaemonSet`, which identifies its pods and revisions.

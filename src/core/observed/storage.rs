@@ -9,8 +9,8 @@ pub struct Claim {
     pub namespace: String,
     /// The claim's name.
     pub name: String,
-    /// The release that the claim belongs to: for a claim of a `StatefulSet`, from its label `release_group`; for a
-    /// claim in a chart's manifest, from helm's annotations.
+    /// The release that the claim belongs to. If a chart's manifest contains the claim, helm's annotations on the claim
+    /// name the release. If a `StatefulSet` created the claim, the claim's label `release_group` names the release.
     pub release: Option<ReleaseKey>,
     /// The requested storage class. `None` requests the default class. An empty string requests a volume that
     /// belongs to no class.

@@ -12,8 +12,8 @@ use crate::endpoint::{Login, Url, internal};
 use crate::observed::ReleaseKey;
 use osdpl_values::Values;
 
-/// The service types of Nova and Neutron (OpenStack's Service Types Authority). [`Endpoint::endpoint`] contains the
-/// service type of an API.
+/// The service types of Nova's and Neutron's APIs, as OpenStack's Service Types Authority defines them. The field
+/// [`Endpoint::endpoint`] contains the service type of an API.
 const COMPUTE: &str = "compute";
 const NETWORK: &str = "network";
 
@@ -94,8 +94,8 @@ pub fn has_nova(catalog: &Catalog, desired: &Desired) -> bool {
 
 /// Returns when a token expires; `None` if `body` contains no valid time.
 ///
-/// `body` is Keystone's response that contains the token. The time is in its field `token.expires_at` (Identity API
-/// v3).
+/// `body` is the body of Keystone's response that contains the token. The field `token.expires_at` in `body` contains
+/// the time (Identity API v3).
 pub fn token_expiry(body: &[u8]) -> Option<Timestamp> {
     #[derive(Deserialize)]
     struct Document {

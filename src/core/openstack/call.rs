@@ -73,7 +73,7 @@ impl<T: DeserializeOwned> Call<T> {
 }
 
 impl Call<()> {
-    /// Returns a request for which osdpl ignores the body of the response.
+    /// Returns a request whose response body osdpl ignores.
     pub(super) fn act(api: Api, verb: HttpMethod, path: String, body: Option<Value>) -> Self {
         Self { api, verb, path, body, read: |_| Ok(()) }
     }
@@ -94,7 +94,7 @@ fn json<T: DeserializeOwned>(body: &[u8]) -> Result<T, String> {
     serde_json::from_slice(body).map_err(|error| error.to_string())
 }
 
-/// Percent-encodes text for a URL's path or query (RFC 3986: everything except unreserved characters).
+/// Percent-encodes text for a URL's path or query: all characters except the unreserved characters of RFC 3986.
 pub(super) fn encode(word: &str) -> String {
     word.bytes().fold(String::new(), |mut text, byte| {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {

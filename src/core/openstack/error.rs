@@ -14,7 +14,7 @@ pub enum Error {
     #[error("{0} is not part of this cloud")]
     Absent(Api),
     /// The API cannot be reached, or it does not respond with HTTP.
-    #[error("{what}: {why}; check that its pods are ready and that no NetworkPolicy blocks the operator")]
+    #[error("{what}: {why}; check that the API's pods are ready and that no NetworkPolicy blocks the operator")]
     Unreachable {
         /// The request: `GET http://…`.
         what: String,

@@ -17,8 +17,8 @@ pub struct HostQuery {
     pub state: Vec<(i64, i32)>,
     /// When Nova's host discovery (a `CronJob`) last succeeded.
     pub last_success: Option<Timestamp>,
-    /// The names of the existing nodes; `None` if the operator cannot list the nodes. If so, no node counts as
-    /// deleted.
+    /// The names of the existing nodes; `None` if the operator cannot list the nodes. With `None`, the operator treats
+    /// no node as deleted.
     pub nodes: Option<BTreeSet<String>>,
     /// The nodes that a person declared as permanently removed.
     pub removed_nodes: BTreeSet<String>,
@@ -66,8 +66,8 @@ pub struct Hosts {
     /// Hosts that Nova has not mapped to a cell, so that Nova places no instances on them. These hosts are up and have
     /// a node, but Nova lists no hypervisor for them.
     ///
-    /// The keys are the names of the hosts, and the values are the UUIDs of their nova-compute services. If a host is
-    /// deleted and added again, its service has another UUID.
+    /// The keys are the names of the hosts, and the values are the UUIDs of their nova-compute services. If a host
+    /// has another UUID than before, the host was deleted and added again under the same name.
     pub unmapped: BTreeMap<String, String>,
     /// The number of hosts that are up and have a node.
     pub up: usize,
@@ -110,7 +110,7 @@ impl Hosts {
         self.without_node.iter().any(Service::is_up)
     }
 
-    /// Returns the nova-compute service of a deleted node, if Nova has it.
+    /// Returns the nova-compute service that Nova has for the deleted node `node`; `None` if Nova has no such service.
     pub fn host_of_deleted_node(&self, node: &str) -> Option<&Service> {
         find_service(&self.without_node, node)
     }
@@ -154,8 +154,8 @@ pub enum Next {
 /// Decides what to do about hosts that Nova has not mapped to a cell.
 ///
 /// `known` is the last run of the host discovery that the operator started. `ran` is the time at which the discovery
-/// last succeeded. `running` says whether a run is active. If so, the operator waits, because runs must not overlap
-/// (upstream's `CronJob` sets `concurrencyPolicy: Forbid`).
+/// last succeeded. `running` says whether a run is active. During an active run, the operator waits, because runs must
+/// not overlap (upstream's `CronJob` sets `concurrencyPolicy: Forbid`).
 pub fn next(
     known: Option<&Mapping>,
     unmapped: &BTreeMap<String, String>,
@@ -207,7 +207,7 @@ mod tests {
         assert_eq!(
             hosts.without_node().count(),
             0,
-            "no host is both down and without a node: host n3 has a node, and host elsewhere is up"
+            "a host counts only if it is down and has no node: `n3` has a node, and `elsewhere` is up"
         );
         assert!(hosts.has_stale_hosts());
     }

@@ -115,14 +115,16 @@ pub fn services() -> Call<Services> {
     Call::get(Api::Compute, "/v2.1/os-services?binary=nova-compute".into())
 }
 
-/// Finds the nova-compute service of a Kubernetes node.
+/// Finds the nova-compute service of a Kubernetes node by the node's name and the names of Nova's hosts.
 ///
-/// With upstream's charts, the host's name in Nova is the output of `hostname --fqdn` on the node
-/// (`pod.use_fqdn.compute`, on by default). So the function first searches for the host with the name of the node.
+/// The function first searches for a host with the same name as the node, because upstream's charts name the host by
+/// the output of `hostname --fqdn` on the node (`pod.use_fqdn.compute`, on by default).
 ///
-/// If no host has this name, either the node's name or the host's name may lack its domain. So the function then
-/// compares only the parts before the first dot, except if both names have a domain. If exactly one host matches, the
-/// function returns that host. All comparisons ignore case, because kubelets convert names to lower case.
+/// If no host has this name, the domain may be missing in the node's name or in the host's name. So the function then
+/// compares only the parts before the first dot. A host whose name has a domain matches only if the node's name has no
+/// domain. If exactly one host matches, the function returns the service of that host.
+///
+/// All comparisons ignore case, because kubelets convert names to lower case.
 pub fn find_service<'a>(services: &'a [Service], node: &str) -> Option<&'a Service> {
     let first = |name: &str| name.split('.').next().unwrap_or_default().to_lowercase();
     let named = services.iter().find(|service| service.host.eq_ignore_ascii_case(node));
@@ -241,7 +243,7 @@ impl Migration {
         ["error", "failed", "cancelled"].contains(&self.status.as_str())
     }
 
-    /// Whether the migration is still in progress.
+    /// Whether the migration is in progress: it has neither finished nor failed.
     pub fn is_running(&self) -> bool {
         !self.has_failed()
             && !["completed", "done", "finished", "confirmed", "reverted"].contains(&self.status.as_str())

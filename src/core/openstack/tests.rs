@@ -19,7 +19,7 @@ fn finds_service_by_node_name_or_first_label() {
     assert_eq!(
         of(&["n1.a.org", "n1.b.org"], "n1"),
         None,
-        "a node name without a domain matches no host if it fits two hosts"
+        "a node name without a domain finds no service if two hosts have this name before the first dot"
     );
     assert_eq!(of(&["n1.a.org"], "n1.b.org"), None, "two different full names belong to two hosts");
     assert_eq!(of(&[], "n1"), None);

@@ -8,8 +8,8 @@ use crate::observed::{ComparisonResult, ObservedRelease};
 use crate::release::{ADOPTED, Status};
 
 impl Context<'_> {
-    /// Returns how the newest revision compares with the desired state; `None` until the operator has compared this
-    /// revision with the present inputs.
+    /// Returns how the newest revision of a release compares with the desired state; `None` until the operator has
+    /// compared this revision with the present inputs.
     fn comparison(&self, release: &DesiredRelease, record: &ObservedRelease) -> Option<&ComparisonResult> {
         let known = self.observed.comparisons.get(&release.key)?;
         (known.revision == record.revision && known.inputs == release.inputs).then_some(&known.result)
@@ -38,8 +38,8 @@ impl Context<'_> {
 
     /// Returns the step of a release of which osdpl made no revision.
     ///
-    /// osdpl adopts the release only if a person requested the adoption. The release may be paused, because an adoption
-    /// only labels the record.
+    /// osdpl adopts the release only if a person requested the adoption. osdpl adopts even a paused release, because an
+    /// adoption only labels the record.
     pub(super) fn unmanaged_step(&self, name: &str, release: &DesiredRelease, record: &ObservedRelease) -> Step {
         let result = self.comparison(release, record);
         if !Policy::selects(&self.policy.adopt, name) {

@@ -9,7 +9,7 @@ use crate::desired::DesiredRelease;
 use crate::observed::{Observed, ObservedRelease, Workload};
 use crate::release::{NO_INSTANCES, NO_SPLIT};
 
-/// The components that run on every node that hosts instances (virtual machines), as (application, component).
+/// The components on each node that hosts instances (virtual machines), as (application, component).
 const HOSTS: [(&str, &str); 2] = [("libvirt", "libvirt"), ("nova", "compute")];
 
 impl Context<'_> {
@@ -19,15 +19,15 @@ impl Context<'_> {
         let count = self.observed.failures.get(&release.key).map_or(1, |failed| failed.count);
         match same {
             true => self.upgrade_step(name, release, Some(record), Reason::Retry(count)),
-            // A release that was deployed once has running pods. So a change needs the same approval after a failure as
-            // after a success.
+            // If helm ever deployed the release, its pods are running. So after a failure, a change needs the same
+            // approval as after a success.
             false if record.was_deployed => self.change_step(name, release, record),
             false => self.requested_step(name, release, Some(record), Reason::Spec),
         }
     }
 
-    /// Returns the step of a change that the spec requested: an install or upgrade, or a wait for approval if the spec
-    /// sets `approval: Always`.
+    /// Returns the step for a change of the spec: an install or an upgrade. If the spec sets `approval: Always`, the
+    /// step is a wait until a person has approved the change.
     pub(super) fn requested_step(
         &self,
         name: &str,
@@ -45,8 +45,8 @@ impl Context<'_> {
     /// approves the upgrade.
     pub(super) fn change_step(&self, name: &str, release: &DesiredRelease, record: &ObservedRelease) -> Step {
         let is_catalog_change = record.catalog.as_deref() != Some(release.catalog.as_str());
-        // `NO_INSTANCES` means that running instances depend on no setting of the release. New settings then cannot
-        // break instances.
+        // If the record contains `NO_INSTANCES`, running instances depend on no setting of the release. So new settings
+        // cannot break these instances.
         let affects_instances = record.instances.as_deref().is_some_and(|digest| digest != NO_INSTANCES)
             && record.instances != release.instances;
         let restarts = self.restarts(release, record);
@@ -69,12 +69,13 @@ impl Context<'_> {
         self.upgrade_step(name, release, Some(record), why)
     }
 
-    /// Returns the components whose pods restart because the upgrade changes the split, each with its number of pods.
-    /// The split is how the chart divides the nodes among the `DaemonSets` of each component.
+    /// Returns the components whose pods restart because the upgrade divides the nodes differently among `DaemonSets`,
+    /// each component with its number of pods.
     ///
-    /// osdpl can't tell which components change, because the record contains only a digest of the split. So the result
-    /// contains every component that has several `DaemonSets` before or after the upgrade, with all its pods, although
-    /// some of these pods may not restart.
+    /// The split is how the chart divides the nodes among the `DaemonSets` of each component. The record contains only
+    /// one digest of the split, so osdpl can't tell for which components the upgrade changes the split. The result
+    /// contains every component that has several `DaemonSets` before or after the upgrade, with all its pods. Some of
+    /// these pods may not restart.
     fn restarts(&self, release: &DesiredRelease, record: &ObservedRelease) -> Vec<(Component, i32)> {
         let Some(split) = &release.split else { return Vec::new() };
         if record.split.as_deref().unwrap_or(NO_SPLIT) == split.digest {
@@ -112,8 +113,8 @@ impl Context<'_> {
     }
 }
 
-/// Describes where instances run: for each `DaemonSet` of libvirt and nova-compute, the number and the label of its
-/// nodes.
+/// Describes where instances run: for each `DaemonSet` of libvirt and nova-compute, the number of its nodes and the
+/// label that selects these nodes.
 pub(super) fn describe_hosts(observed: &Observed) -> String {
     let is_host = |workload: &&Workload| {
         let component = (workload.component.application.as_str(), workload.component.component.as_str());
@@ -129,5 +130,5 @@ pub(super) fn describe_hosts(observed: &Observed) -> String {
     if parts.is_empty() {
         return "no node runs libvirt or nova-compute now".into();
     }
-    format!("{}; list their instances with `openstack server list --all-projects --host NODE`", parts.join(", "))
+    format!("{}; list a node's instances with `openstack server list --all-projects --host NODE`", parts.join(", "))
 }

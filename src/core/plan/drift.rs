@@ -7,10 +7,10 @@ use crate::api::DriftPolicy;
 use crate::desired::DesiredRelease;
 use crate::observed::{ReleaseKey, Repaired, RetryCondition};
 
-/// How long a release must need no drift repair before osdpl resets its number of repairs in a row to 0.
+/// osdpl counts two drift repairs of a release as repairs in a row only if they start less than this time apart. After
+/// a longer time, osdpl counts from 1 again.
 ///
-/// This time is twice the longest delay between two repairs, so the number is never reset only because osdpl waits for
-/// this delay.
+/// This time is longer than the longest delay before a repair. So the wait for that delay never resets the count.
 const SETTLED: SignedDuration = SignedDuration::from_hours(2);
 
 /// What osdpl does about the drift of a release.
@@ -69,10 +69,11 @@ impl Context<'_> {
         })
     }
 
-    /// Whether osdpl repairs a release that already has the desired inputs, with a helm upgrade. osdpl does so if the
-    /// drift of the release is due for repair, or if the annotation [`crate::api::REPAIR`] contains the release's name.
+    /// Whether osdpl runs a helm upgrade to repair a release that already has the desired inputs.
     ///
-    /// Of the releases with the desired inputs, the annotation's value `all` repairs only those with drift.
+    /// osdpl does so if the drift of the release is due for repair, or if the annotation [`crate::api::REPAIR`]
+    /// contains the release's name. If the annotation contains `all` instead, osdpl repairs the release only if it has
+    /// drift.
     pub(super) fn needs_repair(&self, name: &str, release: &DesiredRelease) -> bool {
         let is_suspended =
             self.policy.paused || release.paused || self.observed.terminating.contains(&release.key.namespace);

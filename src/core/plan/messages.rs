@@ -1,4 +1,5 @@
-//! The texts of all actions, reasons and waits. They appear in the status, events, logs and on the command line.
+//! The texts of all actions, reasons and waits, as osdpl shows them in the status, in events, in logs and on the
+//! command line.
 
 use std::fmt;
 

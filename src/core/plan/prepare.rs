@@ -1,5 +1,5 @@
-//! Decides what osdpl does before it runs helm for a release: it waits for a backoff or for needed components, deletes
-//! Jobs, and cleans up.
+//! Decides what osdpl must do before it runs helm for a release: wait for a backoff or for needed components, delete
+//! Jobs, or clean up.
 
 use std::collections::BTreeSet;
 
@@ -55,7 +55,8 @@ impl Context<'_> {
     ///
     /// The hooks can be skipped if all of the following is true. If osdpl is not sure, the hooks run.
     ///
-    /// * A new spec or catalogue is the reason for the upgrade. A repair, or an upgrade after a failure, runs the hooks.
+    /// * A new spec or catalogue is the reason for the upgrade. A repair, or an upgrade after a failure, runs the
+    ///   hooks.
     /// * osdpl made the newest revision, and the revision is deployed. So its hooks succeeded, or osdpl skipped them
     ///   because they had the same inputs as the last hooks that succeeded.
     /// * The upgrade changes neither images nor an input that the hooks may read.
@@ -79,8 +80,8 @@ impl Context<'_> {
         Some(Step::Wait(Wait::Blocked { reason: blocked.reason.clone(), message: blocked.message.clone() }))
     }
 
-    /// Returns the wait after a failed operation with the same inputs; `None` if no such operation failed, or if the
-    /// backoff is over.
+    /// Returns the wait before the operation `verb` may start, if this operation failed with the same inputs; `None` if
+    /// there was no such failure, or if the backoff is over.
     ///
     /// If a person requests a repair, that person has probably fixed the cause of the failure. So a requested repair
     /// waits only for the short delay of [`RetryCondition::Time`].
@@ -96,10 +97,10 @@ impl Context<'_> {
         (until > self.now).then(|| Step::Wait(Wait::Backoff { until, count: *count, message: message.clone() }))
     }
 
-    /// Returns the cleanup that removes objects that failed revisions left behind; `None` if no cleanup is due.
+    /// Returns the cleanup of the objects that failed revisions left behind; `None` if no cleanup is due.
     ///
-    /// The cleanup runs after a later revision has succeeded. It also runs before each upgrade and uninstall, because
-    /// these operations make helm drop old records, and only the records name the objects.
+    /// osdpl cleans up after a failed revision when a later revision has succeeded, and before each upgrade and
+    /// uninstall. These operations make helm drop old records, and only the records name the objects to clean up.
     pub(super) fn cleanup(&self, state: &State<'_>, step: &Step) -> Option<Cleanup> {
         let record = match state {
             State::InSync(record) | State::Failed(record) | State::OutOfDate(record) | State::Foreign(record) => {
@@ -130,11 +131,12 @@ impl Context<'_> {
 /// Returns the Jobs that osdpl must delete before an upgrade; `None` until osdpl has read the body of the newest
 /// record.
 ///
-/// osdpl always deletes plain Jobs, which are not hooks, because helm cannot change an immutable Job.
+/// osdpl always deletes the plain Jobs (the Jobs that are not hooks). Jobs are immutable, so helm cannot change them.
 ///
-/// osdpl deletes hook Jobs if images change. helm itself would replace these Jobs only after it has changed the
-/// workloads. Until then, the new pods would see that the old `db-sync` is complete, and would start on an old database
-/// schema. osdpl takes the names of hook Jobs from helm's record, because chart versions may use different names.
+/// osdpl deletes hook Jobs if the upgrade changes images. helm itself would replace these Jobs only after it has
+/// changed the workloads. Until then, the new pods would see that the old Job `db-sync` is complete, and would start on
+/// an old database schema. osdpl reads the names of the hook Jobs from helm's newest record, because the desired
+/// version of the chart may use other names.
 pub fn jobs_to_delete(release: &DesiredRelease, record: &ObservedRelease) -> Option<Vec<String>> {
     let mut jobs = release.plain_jobs.clone();
     if !has_images(release, record) {
@@ -149,8 +151,8 @@ pub fn jobs_to_delete(release: &DesiredRelease, record: &ObservedRelease) -> Opt
 
 /// Whether osdpl made the newest revision with the desired images.
 ///
-/// The label with the digest of the images counts only if osdpl made the revision. Otherwise helm copied the label from
-/// an earlier revision.
+/// The record's label with the digest of the images counts only if osdpl made the revision. If someone else made the
+/// revision, helm copied the label from an earlier revision.
 fn has_images(release: &DesiredRelease, record: &ObservedRelease) -> bool {
     let ours = record.attempt.as_ref().is_some_and(|attempt| attempt.revision == record.revision);
     ours && record.images.as_deref() == Some(release.images.as_str())
@@ -173,7 +175,8 @@ fn retry_delay_range(fix: RetryCondition) -> Option<(i64, i64)> {
 /// Returns the delay before the next try after `count` failures in a row, with up to a quarter added as jitter; `None`
 /// if a retry cannot succeed.
 ///
-/// osdpl computes the jitter from the release's name and the count, because equal inputs must give equal plans.
+/// The jitter is not random, because equal inputs must give equal plans. osdpl computes the jitter from the release's
+/// namespace and name and from `count`.
 pub fn backoff_delay(key: &ReleaseKey, count: u32, fix: RetryCondition) -> Option<SignedDuration> {
     let (first, longest) = retry_delay_range(fix)?;
     let seconds = first.saturating_mul(1 << count.saturating_sub(1).min(6)).min(longest);

@@ -10,8 +10,8 @@ use crate::observed::{DaemonSetGroup, Observed, ObservedRelease, ReleaseKey, Wor
 
 /// Whether a component of the release `key` is available, so that releases that need the component can start.
 pub fn component_available(component: &Component, key: &ReleaseKey, observed: &Observed) -> bool {
-    // A component has several DaemonSets if the spec sets values for single nodes. Some of them may select no node, so
-    // ignore DaemonSets without nodes.
+    // A component has several DaemonSets if the spec sets values for single nodes. A DaemonSet that selects no node
+    // runs no pods, so ignore it.
     let own =
         workloads(key, observed).filter(|workload| workload.component == *component && !health::has_no_nodes(workload));
     let mut own = own.peekable();
@@ -48,8 +48,8 @@ pub fn settle_step(release: &DesiredRelease, record: &ObservedRelease, observed:
     }
     for (namespace, name) in &body.jobs {
         let job = observed.jobs.iter().find(|job| job.namespace == *namespace && job.name == *name);
-        // Do not wait for a missing Job. A missing hook Job completed before helm recorded the revision as deployed. A
-        // missing plain Job is drift.
+        // Do not wait for a missing Job. A missing hook Job has completed: helm recorded the revision as deployed only
+        // afterwards. A missing plain Job is drift, which osdpl handles separately.
         if let Some(job) = job.filter(|job| !job.complete) {
             let why = job.trouble.as_ref().map_or_else(String::new, |trouble| format!(": {}", trouble.message));
             lines.push(format!("Job {name} is not complete{why}"));

@@ -28,9 +28,9 @@ pub struct Decision {
 /// What osdpl does next with a release.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
-    /// Start an operation, for this reason.
+    /// Start an operation. Contains the operation and the reason for it.
     Do(Action, Reason),
-    /// Start no operation and wait, for this reason.
+    /// Start no operation now. Contains the reason.
     Wait(Wait),
     /// The release has the desired inputs and is not ready yet. Contains one line for each reason, such as a workload
     /// or Job that is not ready.
@@ -44,8 +44,9 @@ pub enum Step {
 pub enum Action {
     /// Delete these Jobs, then run `helm upgrade --install`.
     Upgrade {
-        /// The names of the Jobs to delete. helm cannot change plain Jobs, because they are immutable. Hook Jobs of the
-        /// previous revision are already complete, so new pods that wait for these Jobs would start too early.
+        /// The names of the Jobs to delete: plain Jobs (Jobs that are not hooks) and hook Jobs. Plain Jobs are
+        /// immutable, so helm cannot change them. Hook Jobs of the previous revision are already complete, so new pods
+        /// that wait for these Jobs would start too early.
         delete_jobs: Vec<String>,
         /// Whether helm runs no hooks (`--no-hooks`), because the upgrade changes no value that a hook reads.
         skip_hooks: bool,
@@ -114,8 +115,7 @@ pub enum Reason {
     AdoptRequested,
     /// osdpl adopted the release although it differs from the desired state.
     Adopted,
-    /// The desired state changed while helm runs. Contains the hook that helm waits for, with the hook's problem, if
-    /// helm waits for a hook.
+    /// The desired state changed while helm runs. If helm waits for a hook, contains the hook and the hook's problem.
     Superseded(Option<String>),
 }
 
@@ -140,11 +140,11 @@ pub enum Wait {
         /// The hook that helm waits for, with the hook's problem; `None` if helm waits for no hook.
         hook: Option<String>,
     },
-    /// The newest record is pending, because someone else or another operator process may still run helm for the
-    /// release.
+    /// The newest record is pending, so someone else or another operator process may be running helm for the release
+    /// now.
     Locked {
         /// When osdpl considers the helm process dead and stops waiting; `None` means never. The operator must start a
-        /// pass at this time, because no watch reports it.
+        /// reconcile pass at this time, because no watch event will trigger one.
         until: Option<Timestamp>,
         /// The message for the status. It names the process that holds the lock.
         message: String,
@@ -174,7 +174,7 @@ pub enum Wait {
     /// The operator has not read the body of the newest record yet. The body names the hook Jobs that osdpl deletes
     /// before the upgrade, and the hooks that an unfinished uninstall has completed.
     ReleaseRecord,
-    /// These releases depend on the release and must be uninstalled first.
+    /// The release cannot be uninstalled yet: the releases with these names depend on it and must be uninstalled first.
     Dependents(Vec<String>),
     /// osdpl made an earlier revision, but someone else made the newest one. A person must decide what to do about it.
     Foreign {
@@ -185,8 +185,8 @@ pub enum Wait {
         /// When someone made the revision.
         since: Option<Timestamp>,
     },
-    /// A person must decide about the release, because osdpl made no revision of it. Contains how the newest revision
-    /// compares with the desired state, if known.
+    /// A person must decide what to do with the release, because osdpl made no revision of it. Contains how the newest
+    /// revision compares with the desired state; `None` until osdpl has compared them.
     Unmanaged(Option<ComparisonResult>),
     /// A person must inspect the newest record, because osdpl cannot decode it. Contains the reason.
     Undecodable(String),
@@ -310,9 +310,12 @@ impl Context<'_> {
 
     /// Returns the step of a release for which the operator runs helm now.
     ///
-    /// osdpl stops an upgrade with outdated inputs in two cases: the cloud is being deleted; or the hook that helm
-    /// waits for cannot succeed, and another operation can start after the stop. osdpl stops an uninstall that runs
-    /// hooks if the uninstall must now skip hooks.
+    /// osdpl stops an upgrade with outdated inputs in two cases:
+    ///
+    /// * The cloud is being deleted.
+    /// * The hook that helm waits for is stuck, and another operation can start after the stop.
+    ///
+    /// osdpl stops an uninstall that runs hooks if the uninstall must now skip the hooks.
     fn running_step(&self, name: &str, key: &ReleaseKey, child: &RunningHelm, wanted: Option<&DesiredRelease>) -> Step {
         let (hook, stuck) = self.describe_hook(key);
         let outdated = child.verb == Verb::Upgrade && wanted.map(|release| &release.inputs) != Some(&child.inputs);
@@ -330,7 +333,8 @@ impl Context<'_> {
         Step::Wait(Wait::Helm { verb: child.verb, queued: false, hook })
     }
 
-    /// Whether osdpl could start another operation on the release after it stopped helm. If not, osdpl lets helm run.
+    /// Whether osdpl could start another operation on the release if it stopped the running helm process. If not, osdpl
+    /// lets that process run.
     fn has_replacement(&self, name: &str, key: &ReleaseKey, wanted: Option<&DesiredRelease>) -> bool {
         let state = self.observed.releases.get(key).map_or(State::Absent, State::Failed);
         let next = match wanted {
@@ -340,8 +344,8 @@ impl Context<'_> {
         matches!(next, Step::Do(..))
     }
 
-    /// Returns the hook that helm waits for, with the hook's problem. The second value is true if the hook cannot
-    /// succeed.
+    /// Returns the hook that helm waits for, with the hook's problem, and whether the hook is stuck. A hook is stuck if
+    /// its Job failed, if a pod of the Job failed, or if the Job cannot proceed without a fix.
     fn describe_hook(&self, key: &ReleaseKey) -> (Option<String>, bool) {
         let body = self.observed.releases.get(key).and_then(|record| record.body.as_ref());
         let Some(hook) = body.and_then(|body| body.hook.as_ref()) else { return (None, false) };

@@ -29,7 +29,7 @@ fn installs_providers_before_their_dependents() {
 fn changed_additions_hold_back_new_inputs_until_approved() {
     let changed = || fixture().with(|fixture| fixture.policy.changed_additions = ["edge".to_owned()].into());
     let wait = "the content of ConfigMaps in spec.catalog changed: edge: waits for approval (osdpl approve)";
-    assert_eq!(changed().describe_step("store"), wait, "an install waits, too");
+    assert_eq!(changed().describe_step("store"), wait, "an install waits for approval, as an upgrade does");
     let record = |change: fn(&mut ObservedRelease)| {
         let mut record = observed_release(Status::Deployed);
         change(&mut record);
@@ -296,7 +296,7 @@ fn approval_holds_until_target_is_reached() {
     assert_eq!(
         fixture.describe_step("front"),
         "waits for store/server",
-        "the approval still holds after store has the desired inputs"
+        "the approval of both upgrades remains valid after the upgrade of store"
     );
 }
 
@@ -313,7 +313,7 @@ fn approval_covers_removals_until_the_last_one() {
     let owned = owned(&half.desired, &half.observed, &half.plan());
     half.observed.releases.remove(&ReleaseKey::new("openstack", "front"));
     half.observed.owned = owned;
-    assert_eq!(half.plan().hash, hash, "the approval still holds after front is uninstalled");
+    assert_eq!(half.plan().hash, hash, "the approval of both uninstalls remains valid after front is uninstalled");
     assert_eq!(half.describe_step("store"), "helm uninstall, because it is no longer desired");
 }
 
@@ -343,7 +343,7 @@ fn status_names_a_release_from_its_first_helm_run() {
     let owned = |fixture: &Fixture, plan: &Plan| owned(&fixture.desired, &fixture.observed, plan);
     let new = fixture();
     let mut plan = new.plan();
-    assert_eq!(owned(&new, &plan), [key("store")].into(), "helm never ran for front, so its record would be forged");
+    assert_eq!(owned(&new, &plan), [key("store")].into(), "helm never ran for front: any record of it is forged");
     plan.decisions.get_mut("store").unwrap().step =
         Step::Wait(Wait::Helm { verb: Verb::Upgrade, queued: true, hook: None });
     assert_eq!(owned(&new, &plan), [key("store")].into(), "helm starts next");
@@ -406,7 +406,7 @@ fn deletes_hook_jobs_only_if_images_change() {
     assert_eq!(
         hooks(None, |_| {}),
         with,
-        "osdpl deletes hook Jobs if a revision has no images label, because its images are unknown"
+        "osdpl deletes hook Jobs if the record has no images label, because the revision's images are unknown"
     );
     assert_eq!(
         hooks(Some("images"), |record| record.status = Status::Failed),
@@ -420,7 +420,7 @@ fn deletes_hook_jobs_only_if_images_change() {
     assert_eq!(
         hooks(Some("images"), foreign),
         with,
-        "osdpl deletes hook Jobs after a foreign revision, because its images are unknown"
+        "osdpl deletes hook Jobs if someone else made the newest revision, because the revision's images are unknown"
     );
     assert_eq!(hooks(Some("others"), |record| record.body = None), "its release record is being read");
 }
@@ -460,7 +460,7 @@ fn cleans_up_failed_revisions() {
     assert_eq!(
         cleaned_up(Status::Failed, waits),
         None,
-        "no cleanup is due during the backoff, because no upgrade starts that would make helm drop a record"
+        "during the backoff, no upgrade starts, so helm drops no record and no cleanup is due"
     );
     let leaves = |fixture: &mut Fixture| {
         fixture.desired.releases.clear();

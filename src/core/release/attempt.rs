@@ -8,8 +8,8 @@ const LABEL_VALUE_MAX: usize = 63;
 
 /// The maximum length of the name of an operator process in an attempt label.
 ///
-/// A label value has at most 63 characters. The rest of an attempt label needs up to 23 of them: "-4294967295" for the
-/// number of the attempt, and "-v4294967295" for the revision.
+/// A label value has at most 63 characters. After the name of the operator process, an attempt label contains up to 23
+/// more characters: "-4294967295" for the number of the attempt, and "-v4294967295" for the revision.
 pub const INSTANCE_MAX: usize = 40;
 
 /// Identifies one attempt of osdpl to make a revision. The label value is `<instance>-<number>-v<revision>`.
@@ -27,8 +27,8 @@ pub struct Attempt {
 impl Attempt {
     /// Creates the identity of an attempt to make `revision`.
     ///
-    /// `instance` names the operator process: at most 40 characters of `[A-Za-z0-9._-]`, a letter or digit at both
-    /// ends. `number` counts the attempts of that process.
+    /// `instance` names the operator process: at most 40 characters of `[A-Za-z0-9._-]`, of which the first is a letter
+    /// or digit. `number` counts the attempts of that process.
     ///
     /// # Errors
     /// Returns an error if `instance` is too long or is not valid in a label.

@@ -1,14 +1,16 @@
-//! Detects a chart whose content changed although the spec and the catalogue still request the same chart.
+//! Detects that the content of a chart changed although the spec and the catalogue request the same chart as before.
 
 use std::fmt;
 
 use osdpl_values::digest;
 
-/// The number of hexadecimal digits of each of the two digests in the label.
+/// The number of hexadecimal digits to which a [`ChartIdentity`] shortens each of its two digests.
 const DIGITS: usize = 16;
 
-/// Identifies the chart of a revision by two digests: one of the request for the chart (the chart's version, and the
-/// digest that the spec sets), and one of the chart's content.
+/// Identifies the chart of a revision by two digests.
+///
+/// The first is the digest of the request for the chart: the requested version and, if the spec sets a digest for the
+/// chart, that digest. The second is the digest of the chart's content.
 ///
 /// `Display` writes the value of [`CHART_LABEL`](super::CHART_LABEL), and [`ChartIdentity::parse`] reads it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,13 +26,13 @@ impl ChartIdentity {
         Self { request: short_digest(&[version, requested.unwrap_or_default()]), content: short_digest(&[content]) }
     }
 
-    /// Parses the value of a label; returns `None` for a value that osdpl does not write.
+    /// Parses the value of [`CHART_LABEL`](super::CHART_LABEL); returns `None` if no `-` separates two digests.
     pub fn parse(label: &str) -> Option<Self> {
         let (request, content) = label.split_once('-')?;
         Some(Self { request: request.to_owned(), content: content.to_owned() })
     }
 
-    /// Whether the chart's content differs from that of the chart `before`, although the request is the same.
+    /// Whether this chart and the chart `before` have different contents although the request for both was the same.
     pub fn is_changed_content_of(&self, before: &Self) -> bool {
         self.request == before.request && self.content != before.content
     }

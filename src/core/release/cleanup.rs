@@ -1,15 +1,15 @@
 //! Finds the objects that failed revisions left behind.
 //!
-//! When helm upgrades a release, it removes objects of the last *deployed* revision that the new revision does not
-//! have. It never removes objects that only a *failed* revision had. osdpl finds these leftovers in the records. A
-//! leftover is an object of a failed revision that is neither in the newest revision nor in the last deployed revision
-//! before the newest one. Failures before that deployed revision need no cleanup, because osdpl cleaned up after them
-//! when helm deployed that revision.
+//! An upgrade compares the new revision with the last *deployed* revision: helm removes the objects that only the
+//! deployed revision has. helm never removes objects that only a *failed* revision has. These objects are leftovers,
+//! and osdpl finds them in the records: objects of a failed revision that are neither in the newest revision nor in the
+//! last deployed revision before the newest one. Revisions that failed before that deployed revision need no cleanup,
+//! because osdpl cleaned up after them when helm deployed that revision.
 //!
-//! The cleanup runs after a successful operation. It also runs before every upgrade, because an upgrade may make helm
-//! drop a record that the cleanup needs: osdpl lets helm keep only three records, so the third attempt drops the record
-//! of the first failure. After the cleanup, osdpl labels the record of the failed revision. So a restarted operator
-//! neither repeats the cleanup nor reads the record again.
+//! The cleanup runs after a successful operation. The cleanup also runs before every upgrade, because the upgrade may
+//! make helm drop a record that the cleanup needs: osdpl lets helm keep only three records, so the third attempt in a
+//! row drops the record of the first failure. After the cleanup, osdpl labels the record of the failed revision. So a
+//! restarted operator neither repeats the cleanup nor reads the record again.
 
 use std::collections::BTreeSet;
 
@@ -167,7 +167,7 @@ mod tests {
         text.split(", ").map(past).collect()
     }
 
-    /// Formats the revisions of a cleanup and the revisions that it keeps: `1+2 - 3`.
+    /// Formats a cleanup: `1+2 - 3` cleans up after the revisions 1 and 2, and keeps the objects of revision 3.
     fn format_cleanup(cleanup: Option<Cleanup>) -> String {
         let list = |set: BTreeSet<u32>| set.iter().map(ToString::to_string).collect::<Vec<_>>().join("+");
         cleanup.map_or_else(String::new, |cleanup| format!("{} - {}", list(cleanup.revisions), list(cleanup.kept)))
@@ -191,8 +191,8 @@ mod tests {
             ("1 deployed, 2 failed, 3 failed", "2 - 1+3", "1+2 - 3"),
             ("1 deployed, 2 failed*, 3 failed", "", "1 - 3"),
             ("4 deployed, 8 failed, 9 failed", "8 - 4+9", "4+8 - 9"),
-            // The first install failed, so there is no older deployed revision. The second install fails too, or it
-            // succeeds.
+            // The first install failed, so helm deployed no revision before it. In the first history, the second
+            // attempt failed; in the other histories, it succeeded.
             ("1 failed, 2 failed", "1 - 2", "1 - 2"),
             ("1 failed, 2 superseded, 3 deployed", "", ""),
             ("1 failed, 2 deployed", "1 - 2", "1 - 2"),
@@ -253,20 +253,20 @@ mod tests {
         assert_eq!(
             orphan_names(&failed, &[manifest(&[]), manifest(&failed)]),
             [""; 0],
-            "objects of any kept revision are no leftovers"
+            "an object is no leftover if any of the kept revisions contains it"
         );
         let hooks = Objects { manifest: Vec::new(), hooks: failed.to_vec(), server_side: true };
         assert_eq!(
             orphan_names(&failed, &[hooks]),
             [""; 0],
-            "objects that are hooks of the kept revision are no leftovers"
+            "an object is no leftover if it is a hook of the kept revision"
         );
         let mut other_version = object("Deployment", None, "extra");
         other_version.api_version = "apps/v1beta1".into();
         assert_eq!(
             orphan_names(&failed, &[manifest(&[other_version])]),
             ["bin"],
-            "a Deployment that the kept revision has in another API version is no leftover"
+            "a Deployment is no leftover if the kept revision contains it in another API version"
         );
     }
 

@@ -21,7 +21,7 @@ use osdpl_values::Values;
 /// The maximum size of an unpacked payload in bytes.
 ///
 /// The largest payloads of upstream's charts have 1.5 MB (neutron). Without the limit, a payload could unpack to 1 GiB:
-/// gzip can pack so many blanks into less than 1 MiB, the maximum size of a Secret.
+/// gzip compresses 1 GiB of blanks to less than 1 MiB, the maximum size of a Secret.
 pub(super) const UNPACKED_MAX: u64 = 16 << 20;
 
 /// The maximum number of lists, maps and their items in a payload.
@@ -94,7 +94,7 @@ pub fn decode_values(payload: &[u8]) -> Result<Values, DecodeError> {
     Ok(wire.config.unwrap_or_default())
 }
 
-/// Decodes only the status and the hooks of a record. The operator polls them while helm runs.
+/// Decodes only the status and the hooks of a record. The operator polls both while helm runs.
 ///
 /// # Errors
 /// Returns an error if the payload is not a release record.

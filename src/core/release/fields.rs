@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Map, Value};
 
-/// The path of a field (`spec.template.spec.containers[].image`), and how often a manifest sets the field.
+/// The path of a field (`spec.template.spec.containers[].image`), and how often a manifest sets the field in one
+/// object.
 ///
-/// In a path, `[]` stands for the items of a list.
+/// In a path, `[]` stands for any item of a list. So a manifest may set a field with the same path in several items.
 pub type Field = (Arc<str>, u16);
 
 /// The field paths of all objects in memory. Equal paths are stored once.
@@ -20,7 +21,7 @@ static PATHS: Mutex<Paths> = Mutex::new(Paths(BTreeSet::new()));
 #[derive(Default)]
 pub(super) struct Paths(BTreeSet<Arc<str>>);
 
-/// Locks the shared paths, removes the paths that no record uses any more, and returns the rest.
+/// Locks the shared paths, removes the paths that no record uses any more, and returns the remaining paths.
 pub(super) fn paths() -> MutexGuard<'static, Paths> {
     let mut paths = PATHS.lock().unwrap_or_else(PoisonError::into_inner);
     paths.0.retain(|path| Arc::strong_count(path) > 1);
@@ -97,8 +98,8 @@ impl Budget {
         Self(SUMMARY_MAX)
     }
 
-    /// Subtracts the memory for one object or path, which is `length` and [`ENTRY`]; returns whether any memory is
-    /// left.
+    /// Subtracts the memory for one object or path from the budget: `length` plus [`ENTRY`]. Returns whether any memory
+    /// is left in the budget.
     pub(super) fn take(&mut self, length: usize) -> bool {
         self.0 = self.0.saturating_sub(length + ENTRY);
         !self.is_used_up()

@@ -1,8 +1,9 @@
-//! Records which inputs the hooks of a revision had, so that a later upgrade can skip hooks that would repeat their work.
+//! Defines the value of the label that says which inputs the hooks of a revision had. If an upgrade does not change
+//! these inputs, it can skip the hooks, because they would only repeat their work.
 
 use std::fmt;
 
-/// The inputs that the hooks of a revision may read, as a digest, and the number of the revision.
+/// The digest of the inputs that the hooks of a revision may read, and the number of the revision.
 ///
 /// `Display` writes the value of [`HOOKS_LABEL`](super::HOOKS_LABEL), and [`HookInputs::parse`] reads it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,10 +21,11 @@ impl HookInputs {
         Some(Self { digest: digest.to_owned(), revision: revision.parse().ok()? })
     }
 
-    /// Returns the digest, if osdpl wrote the label for this revision.
+    /// Returns the digest if osdpl wrote the label for `revision`; `None` if helm copied the label from an earlier
+    /// revision.
     ///
-    /// Otherwise helm copied the label from an earlier revision: somebody else made the revision, or an older version
-    /// of osdpl did. Then its hooks may have had other inputs.
+    /// helm copies the label if somebody else, or an older version of osdpl, makes a revision. The hooks of that
+    /// revision may have had inputs that do not match the copied digest.
     pub fn of_revision(&self, revision: u32) -> Option<&str> {
         (self.revision == revision).then_some(self.digest.as_str())
     }

@@ -12,8 +12,8 @@ pub struct Object {
     pub api_version: String,
     /// The kind: `Job`.
     pub kind: String,
-    /// The namespace in the manifest. `None` if the manifest names none: the object is in the namespace of the release,
-    /// or its kind has no namespaces.
+    /// The namespace in the manifest. `None` if the manifest names no namespace: the object is then in the namespace of
+    /// the release, or it is cluster-scoped.
     pub namespace: Option<String>,
     /// The name of the object.
     pub name: String,
@@ -36,8 +36,8 @@ impl Object {
     }
 }
 
-/// The text at the beginning of a line that starts the next document of a manifest (helm: `(?m)^---[ \t]*` in
-/// `pkg/release/v1/util`).
+/// The separator of a manifest's documents: a line that begins with this text starts the next document (helm:
+/// `(?m)^---[ \t]*` in `pkg/release/v1/util`).
 const SEPARATOR: &str = "---";
 
 /// The maximum number of objects in a manifest. The limit bounds the memory, because even an object with a very short
@@ -54,7 +54,7 @@ pub(super) fn objects(text: &str, budget: &mut Budget) -> Result<Vec<Object>, St
     if budget.is_used_up() {
         let limit = SUMMARY_MAX >> 20;
         return Err(format!(
-            "its objects and the names of their fields need more than {limit} MiB, more than any release"
+            "its objects and the names of their fields need more than {limit} MiB, more than any release needs"
         ));
     }
     Ok(found)

@@ -1,4 +1,5 @@
-//! Reads the metadata of release records without decoding their payloads, and finds the release of an object.
+//! Reads the metadata of release records without decoding the records' payloads. Also finds the release that an object
+//! belongs to.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,7 +16,7 @@ use super::{
 /// Identifies a release within the Kubernetes cluster.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ReleaseKey {
-    /// The namespace of the release and its records.
+    /// The namespace of the release and of its records.
     pub namespace: String,
     /// The name of the release in helm.
     pub name: String,
@@ -52,10 +53,11 @@ impl fmt::Display for ReleaseKey {
 /// Who made a revision, according to the attempt label of its record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RevisionOrigin {
-    /// osdpl made the revision in this attempt: the label contains the number of the revision.
+    /// osdpl made the revision in this attempt. The label contains the number of this revision, so helm did not copy
+    /// the label from another record.
     Ours(Attempt),
-    /// Someone else made the revision, and helm copied the label from another record. For an upgrade, helm copied it
-    /// from the record of the previous revision; for a rollback, from the record of the restored revision.
+    /// Someone else made the revision, and helm copied the label: in an upgrade, from the record of the previous
+    /// revision; in a rollback, from the record of the restored revision.
     Inherited(Attempt),
     /// Someone else made the revision, and its record has no attempt label.
     Foreign,
@@ -63,8 +65,11 @@ pub enum RevisionOrigin {
 
 /// One revision of one release, according to its record's metadata.
 ///
-/// osdpl does not read helm's labels `createdAt` and `modifiedAt`: helm copies these labels from revision to revision,
-/// so their times are wrong.
+/// If someone else makes a revision, helm copies osdpl's labels from another record. So most fields that osdpl reads
+/// from its labels are meaningful only for [`RevisionOrigin::Ours`].
+///
+/// osdpl does not read helm's labels `createdAt` and `modifiedAt`. helm copies these labels, too, so their times are
+/// wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordMeta {
     /// The release that the record belongs to.
@@ -77,31 +82,31 @@ pub struct RecordMeta {
     pub origin: RevisionOrigin,
     /// The digest of the revision's inputs, from [`INPUTS_LABEL`]; meaningful only for [`RevisionOrigin::Ours`].
     pub inputs: Option<String>,
-    /// The digest of those inputs of the revision that come from the catalogue, from [`CATALOG_LABEL`]; meaningful only
-    /// for [`RevisionOrigin::Ours`].
+    /// The digest of the inputs that the revision has from the catalogue, see [`CATALOG_LABEL`]; meaningful only for
+    /// [`RevisionOrigin::Ours`].
     pub catalog: Option<String>,
     /// The release's name in the catalogue, from [`RELEASE_LABEL`]. The name is right even if someone else made the
     /// revision, because helm copies the label.
     pub catalog_name: Option<String>,
     /// The digest of the release's images, from [`IMAGES_LABEL`]; meaningful only for [`RevisionOrigin::Ours`].
     pub images: Option<String>,
-    /// The digest of the settings that running instances depend on, from [`INSTANCES_LABEL`]; meaningful only for
-    /// [`RevisionOrigin::Ours`].
+    /// The digest of the settings that running instances (virtual machines) depend on, from [`INSTANCES_LABEL`];
+    /// meaningful only for [`RevisionOrigin::Ours`].
     pub instances: Option<String>,
-    /// The digest of the split, from [`SPLIT_LABEL`]; meaningful only for [`RevisionOrigin::Ours`]. If values differ
-    /// between nodes, the chart divides the nodes among several `DaemonSets`. This division is the split.
+    /// The digest of how the chart divides the nodes among several `DaemonSets`, from [`SPLIT_LABEL`]; meaningful only
+    /// for [`RevisionOrigin::Ours`]. The chart divides the nodes if values differ between them.
     pub split: Option<String>,
     /// The chart of the revision, from [`CHART_LABEL`]; meaningful only for [`RevisionOrigin::Ours`].
     pub chart: Option<ChartIdentity>,
     /// The digest of the inputs that the hooks of the revision may read, from [`HOOKS_LABEL`]; `None` if osdpl did not
     /// write the label for this revision.
     pub hooks: Option<String>,
-    /// Whether osdpl has removed the objects that only this failed revision had, from [`CLEANED_UP_LABEL`].
+    /// Whether osdpl has removed the objects that this revision left behind when it failed, from [`CLEANED_UP_LABEL`].
     pub cleaned_up: bool,
     /// When helm created the record, by the API server's clock.
     pub created: Option<Timestamp>,
-    /// The uid of the record's Secret. It distinguishes records with the same name: a release that was uninstalled and
-    /// installed again starts at revision 1 again.
+    /// The uid of the record's Secret. It distinguishes two records with the same name: if a release is uninstalled and
+    /// installed again, its revisions start at 1 again.
     pub uid: Option<String>,
     /// The resource version of the record's Secret. osdpl sends this version with each write. If helm has changed the
     /// record since osdpl read it, the API server refuses the write.
@@ -218,8 +223,8 @@ impl<'a> Labels<'a> {
 
     /// Returns who made a revision, from its attempt label.
     ///
-    /// An attempt label with an invalid value is an error. If osdpl treated such a revision as made by someone else,
-    /// osdpl could unlock the record while the helm process of the record still runs.
+    /// An attempt label with an invalid value is an error. If osdpl assumed that someone else made the revision, it
+    /// could unlock the record (mark it as failed) while the helm process that made the record still runs.
     fn origin(&self, revision: u32) -> Result<RevisionOrigin, String> {
         match self.get(ATTEMPT_LABEL).map(str::parse::<Attempt>) {
             None => Ok(RevisionOrigin::Foreign),

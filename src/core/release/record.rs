@@ -19,8 +19,8 @@ pub struct Record {
     pub version: u32,
     /// helm's status of the revision.
     pub status: Status,
-    /// helm's description of the result, such as `Upgrade complete` or an error. It can quote secrets: scrub it before
-    /// you show it.
+    /// helm's description of the operation's result, such as `Upgrade complete` or an error. The description can quote
+    /// secrets: scrub it before you show it.
     pub description: String,
     /// When the release was first installed.
     pub first_deployed: Option<Timestamp>,

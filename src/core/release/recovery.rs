@@ -12,10 +12,10 @@ pub enum Recovery {
     /// Delete the record, so that helm installs the release again and runs its pre-install hooks. If the record were
     /// marked as failed, helm would upgrade the release and never run these hooks.
     DeleteRecord {
-        /// The existing objects of pre-install hooks, without the objects that helm replaces. With helm 3 or
-        /// client-side apply, the next install fails while these objects exist. With server-side apply, the next
-        /// install accepts these objects. osdpl does not delete them, because they may contain data, such as the keys
-        /// of a cloud.
+        /// The pre-install hooks whose objects exist, without the hooks whose objects the next install replaces. With
+        /// helm 3 or client-side apply, the next install fails while the objects of `leftovers` exist. With server-side
+        /// apply, the next install accepts these objects. osdpl does not delete them, because they may contain data,
+        /// such as the keys of a cloud.
         leftovers: Vec<Hook>,
     },
     /// Uninstall again: helm refuses to upgrade a release whose uninstall was interrupted.
@@ -27,7 +27,7 @@ pub enum Recovery {
 /// `status` and `hooks` come from the newest record. `exists` tells whether the object of a pre-install hook is in the
 /// cluster.
 ///
-/// The caller must know that the helm process that made the record is dead.
+/// The caller must be sure that the helm process of the newest record is dead.
 pub fn next_recovery_step(status: Status, hooks: &[Hook], exists: impl Fn(&Hook) -> bool) -> Recovery {
     match status {
         Status::Unknown | Status::Deployed | Status::Uninstalled | Status::Superseded | Status::Failed => {
@@ -42,8 +42,8 @@ pub fn next_recovery_step(status: Status, hooks: &[Hook], exists: impl Fn(&Hook)
 fn recover_install(hooks: &[Hook], exists: impl Fn(&Hook) -> bool) -> Recovery {
     let before: Vec<(&Hook, bool)> =
         hooks.iter().filter(|hook| hook.runs_at(Event::PreInstall)).map(|hook| (hook, exists(hook))).collect();
-    // A pre-install hook is done if it succeeded, or if its object exists and helm does not wait for the completion of
-    // such an object. The record tells that a hook succeeded, even if helm has deleted the hook's object since.
+    // A pre-install hook is done if it succeeded. A hook of a kind that never completes, such as a Secret, is also done
+    // if its object exists. Even after helm has deleted a hook's object, the record says whether the hook succeeded.
     let satisfied = |(hook, exists): &(&Hook, bool)| hook.phase() == Phase::Succeeded || (*exists && !hook.completes());
     if before.iter().all(satisfied) {
         return Recovery::RewriteFailed;
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn recovers_only_locked_releases() {
-        let never = |_: &Hook| -> bool { panic!("only pending-install needs a query for the objects of hooks") };
+        let never = |_: &Hook| -> bool { panic!("osdpl checks for hooks' objects only in the status pending-install") };
         let hooks = [hook("Secret", "keys", Event::PreInstall, Phase::Unknown)];
         for (status, expected) in [
             (Status::Unknown, Recovery::Nothing),

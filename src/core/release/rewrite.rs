@@ -2,7 +2,8 @@
 //!
 //! helm refuses every operation while the newest record is pending. helm reads the status from the payload of the
 //! record's Secret and not from the Secret's label, so osdpl rewrites the payload. osdpl changes only the status and
-//! the description. It preserves all other values byte by byte: unknown fields, the notation of numbers, the chart.
+//! the description in the payload. All other values stay the same byte by byte: unknown fields, the notation of
+//! numbers, the chart.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -24,7 +25,7 @@ type Fields<'a> = BTreeMap<String, &'a RawValue>;
 /// Returns the payload of a record with the status `failed` and the new description. All other fields are unchanged.
 ///
 /// The caller must store the payload with PUT and with the `resourceVersion` of the Secret that contained `payload`. If
-/// the helm process is still alive and writes the record too, the PUT fails.
+/// the helm process is alive after all and has changed the Secret in the meantime, the PUT fails.
 ///
 /// # Errors
 /// Returns an error if the payload is not a release record.
@@ -75,8 +76,8 @@ fn raw(value: &(impl serde::Serialize + ?Sized)) -> Result<Box<RawValue>, Decode
         .map_err(|error| DecodeError::NoRelease(format!("its fields cannot be written as JSON again: {error}")))
 }
 
-/// Packs a record like helm: JSON, gzip, base64. Compresses as much as possible, so that the Secret stays below its
-/// maximum size.
+/// Encodes a record as helm does: as JSON, then with gzip, then with base64. Compresses as much as possible, so that
+/// the Secret stays below its maximum size.
 fn pack(record: &Fields<'_>) -> Result<Vec<u8>, DecodeError> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     let text = raw(record)?;

@@ -1,4 +1,4 @@
-//! Reads from a record the values that helm was given for a revision, and the chart with its default values.
+//! Decodes the values of a revision, and the chart with its default values, from the revision's record.
 
 use std::collections::BTreeMap;
 
@@ -21,8 +21,8 @@ pub struct RevisionSource {
     pub config: Values,
     /// The name and version of the chart.
     pub chart: Chart,
-    /// The default values in the chart's `values.yaml`. helm adds the default values of each dependency under the name
-    /// of the dependency.
+    /// The default values in the chart's `values.yaml`, and the default values of each dependency of the chart. helm
+    /// adds the values of a dependency under the dependency's name.
     pub defaults: Values,
     /// The digest of the chart's templates and defaults, see [`chart_fingerprint`].
     pub fingerprint: String,
@@ -75,8 +75,8 @@ pub fn decode_source(payload: &[u8]) -> Result<RevisionSource, DecodeError> {
     })
 }
 
-/// Returns a digest of a chart's templates and default values, without its dependencies. osdpl can compute the same
-/// digest from a chart and from a record of that chart.
+/// Returns a digest of a chart's templates and default values, without its dependencies. The files of a chart and a
+/// record of that chart give the same digest.
 ///
 /// The digest leaves out dependencies, because a record does not contain them. `dependencies` are the keys of
 /// `defaults` under which helm adds the default values of the dependencies. `files` must be sorted by path.
@@ -90,7 +90,8 @@ pub fn chart_fingerprint<'a>(
     without_nulls(&mut own);
     normalize_numbers(&mut own);
     let mut parts = vec![canonical(&Value::Object(own))];
-    // Skip files whose name begins with a dot: helm reads such files from an archive, but not from a folder.
+    // Skip files whose name begins with a dot. helm reads such files from an archive, but not from a folder. So if the
+    // digest contained these files, one chart would have two digests.
     let is_template = |path: &str| path.strip_prefix(TEMPLATES).is_some_and(|name| !name.starts_with('.'));
     for (path, content) in files.filter(|(path, _)| is_template(path)) {
         parts.push(path.to_owned());
@@ -101,7 +102,8 @@ pub fn chart_fingerprint<'a>(
     text
 }
 
-/// Removes nulls. A null default means the same as no default, and a record may lack a null that the chart contains.
+/// Removes nulls, so that they do not change the digest: a null default means the same as no default, and a record may
+/// lack a null that the chart contains.
 fn without_nulls(values: &mut Values) {
     values.retain(|_, value| !value.is_null());
     values.values_mut().filter_map(Value::as_object_mut).for_each(without_nulls);

@@ -6,7 +6,7 @@ use std::str::FromStr;
 /// helm's status of one revision, as in a record's label `status` and field `info.status` (helm: `pkg/release/common`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Status {
-    /// helm wrote that it does not know the status.
+    /// helm wrote the status `unknown`.
     #[default]
     Unknown,
     /// helm applied the revision successfully, and no later revision replaced it.
@@ -68,7 +68,7 @@ impl fmt::Display for Status {
     }
 }
 
-/// A status that no known helm version writes.
+/// The error for a status that neither helm 3 nor helm 4 writes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a release status of helm 3 or helm 4")]
 pub struct UnknownStatus(pub String);

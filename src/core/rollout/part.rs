@@ -1,5 +1,5 @@
-//! Collects the data for the decision about the rollout of one component: its `DaemonSets`, desired release and
-//! previous status.
+//! Collects the data from which osdpl decides what the rollout of a component does next: the component's `DaemonSets`,
+//! the desired state of its release, and the previous status of the rollout.
 
 use super::pod_counts::PodCounts;
 use super::{Input, NAMED, State, is_automatic};
@@ -13,7 +13,7 @@ use osdpl_values::{Path, get};
 /// The path of the value that sets the update strategy of `DaemonSets` (helm-toolkit: `kubernetes_upgrades_daemonset`).
 const STRATEGY: [&str; 5] = ["pod", "lifecycle", "upgrades", "daemonsets", "pod_replacement_strategy"];
 
-/// A component whose pods osdpl replaces in batches, with the data for the decision about its rollout.
+/// A component whose pods osdpl replaces in batches, with the data from which osdpl decides about its rollout.
 pub(super) struct Part<'a> {
     pub(super) release: &'a str,
     pub(super) wanted: &'a DesiredRelease,
@@ -34,7 +34,7 @@ pub(super) fn parts<'a>(input: &Input<'a>) -> Vec<Part<'a>> {
 
 fn of_release<'a>(input: &Input<'a>, release: &'a str, wanted: &'a DesiredRelease) -> Vec<Part<'a>> {
     let own = |workload: &&Workload| workload.namespace == wanted.key.namespace && workload.release == wanted.key.name;
-    // osdpl rolls out only releases that it manages, even if the `DaemonSets` of another release still have `OnDelete`.
+    // Leave out a release that osdpl does not manage, even if the `DaemonSets` of the release have `OnDelete`.
     let ours = uses_on_delete(wanted) && wanted.managed && !input.observed.is_unmanaged(&wanted.key);
     let sets: Vec<&Workload> = input
         .observed
@@ -76,8 +76,8 @@ impl Part<'_> {
         self.counts.stale_count > 0 || self.before.is_some_and(is_active)
     }
 
-    /// Whether the component's newest pod template is approved: by the spec, or by a person who approved this pod
-    /// template or the inputs of the upgrade that changed it.
+    /// Whether the spec or a person has approved the component's newest pod template. A person approves either the pod
+    /// template, or the inputs of the upgrade that changes the pod template.
     fn is_approved(&self, input: &Input<'_>) -> bool {
         let known = |status: &RolloutStatus| {
             // An approval by the spec (`approval: Automatic`) ends when the spec no longer contains that setting.
@@ -89,8 +89,8 @@ impl Part<'_> {
             || self.before.is_some_and(known)
     }
 
-    /// Returns the previous status without its approval if it shows a complete rollout, so that this status stays in the
-    /// resource; `None` otherwise.
+    /// Returns the previous status, without the approved inputs, if that status shows a complete rollout; `None`
+    /// otherwise. The status of a complete rollout stays in the resource.
     pub(super) fn completed(&self) -> Option<RolloutStatus> {
         let status = self.before.filter(|status| status.phase == RolloutPhase::Complete)?;
         Some(RolloutStatus { approved_inputs: String::new(), ..status.clone() })
@@ -136,8 +136,8 @@ impl Part<'_> {
     }
 }
 
-/// Whether helm changes a release now or soon: `step` starts an operation, waits for helm, or waits to start an upgrade
-/// until the needs of the release are met.
+/// Whether helm changes a release now or soon. That is so if `step` starts an operation, waits for helm, or waits for
+/// the components that the release needs before its upgrade.
 pub(super) fn is_changing(step: &Step) -> bool {
     matches!(step, Step::Do(..) | Step::Wait(Wait::Helm { .. } | Wait::Needs(_)))
 }

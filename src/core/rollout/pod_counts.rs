@@ -35,8 +35,8 @@ pub(super) struct PodCounts {
     /// The nodes whose pods are being replaced. Each value says why the pod is not ready; an empty value means that the
     /// reason is unknown.
     pub(super) batch: BTreeMap<String, String>,
-    /// The number of nodes that should have a pod but have none. Each pod that is not scheduled yet counts as such a
-    /// node.
+    /// The number of nodes that should have a pod but have none. Each pod that is not scheduled yet adds one: such a
+    /// pod is on no node, so some node has no pod.
     pub(super) missing: i32,
     /// The number of pods on nodes that their `DaemonSet` does not select. osdpl does not evict such a pod, because
     /// Kubernetes would not create a new pod on that node.
@@ -75,9 +75,9 @@ impl PodCounts {
         let nodes_with_pod: BTreeSet<&str> = own().map(|pod| pod.node.as_str()).collect_set();
         let exists = |node: &String| input.nodes.is_none_or(|nodes| nodes.contains_key(node));
         let empty = batch.iter().filter(|node| exists(node) && !nodes_with_pod.contains(node.as_str()));
-        // The number of nodes minus the number of pods can be lower than the number of missing pods, because a pod on a
-        // node that its `DaemonSet` does not select makes up for a missing pod. So also count the nodes of the previous
-        // batch that have no pod, and take the higher number.
+        // `total` minus the number of pods is too low if a pod runs on a node that its `DaemonSet` does not select:
+        // `total` does not contain such a node. So also count the nodes of the previous batch that have no pod, and
+        // take the higher number.
         let by_count = counts.total.saturating_sub(count(own().count()));
         counts.missing += by_count.max(count(empty.count()));
         let on_lost_nodes = own().filter(|pod| is_lost(input, &pod.node)).count();
@@ -92,8 +92,8 @@ impl PodCounts {
         let is_lost = is_lost(input, &pod.node);
         self.fresh += i32::from(is_fresh && !is_leaving);
         match (&pod.state, is_fresh) {
-            // The node was ready when osdpl evicted its pod. The node has become `NotReady` since then, perhaps because
-            // of the new pod template, so the rollout must stop.
+            // osdpl evicts pods only from ready nodes, so this node has become `NotReady` since the eviction. Perhaps
+            // the new pod template is the cause, so the rollout must stop.
             _ if is_leaving && is_lost => self.fail(pod, NODE_LOST.into()),
             _ if is_leaving => drop(self.batch.insert(node_or_name(pod), String::new())),
             (_, false) if is_lost => drop(self.skipped.insert(node_or_name(pod))),
@@ -135,8 +135,8 @@ impl PodCounts {
 
     /// Whether the watch on pods and the status of the `DaemonSets` agree on the number of new pods.
     ///
-    /// If the two numbers differ, the rollout must wait: separate watches report pods and `DaemonSets`, and one watch
-    /// lags behind.
+    /// If the two numbers differ, the rollout must wait: pods and `DaemonSets` have separate watches, and one of these
+    /// watches lags behind the other.
     pub(super) fn is_consistent(&self) -> bool {
         self.total - self.stale_count == self.fresh
     }

@@ -10,8 +10,8 @@ use crate::plan::{Step, Wait};
 /// The state of a component's rollout: its next step, or the reason why the rollout waits.
 #[derive(Clone, Debug, PartialEq)]
 pub enum State {
-    /// The rollout waits for watches: the operator does not know the component's pods or newest pod template yet, or
-    /// the pods of another component that may have a batch in flight.
+    /// The rollout waits for watches, which have not yet reported the component's pods or newest pod template. It also
+    /// waits if the pods of another component are unknown, because that component may have a batch in flight.
     Unobserved,
     /// The rollout waits for a person's approval.
     Approval {
@@ -28,12 +28,12 @@ pub enum State {
     Stopped(String, String, Vec<String>),
     /// The rollout pauses after a batch, until this time.
     Pause(Timestamp),
-    /// The rollout waits until this many pods are deleted, because they run on nodes that their `DaemonSet` does not
-    /// select.
+    /// The rollout waits for the deletion of misplaced pods: this many pods run on nodes that their `DaemonSet` does
+    /// not select.
     Misplaced(i32),
     /// There is no rollout, but a pod starts on a node that joined the cluster.
     Joining,
-    /// The rollout waits until this other component is rolled out.
+    /// The rollout waits until another component is rolled out. Contains the name of that component.
     WaitsForComponent(String),
     /// The rollout waits until this release has its desired inputs: the release of the component, or a release that
     /// comes earlier in the order of `values/nodes.yaml`.
@@ -49,7 +49,7 @@ pub enum State {
 }
 
 impl State {
-    /// Returns when the pause ends or the batch times out; `None` if the rollout waits for something else.
+    /// Returns when the pause ends or the batch times out; `None` if the rollout waits for no such time.
     pub fn requeue_at(&self) -> Option<Timestamp> {
         match self {
             Self::Pause(until) => Some(*until),
@@ -88,8 +88,8 @@ impl State {
 /// Returns the only component whose pods osdpl may evict now; `None` if osdpl may evict no pods.
 ///
 /// A component with a batch in flight comes first. If no batch is in flight, the function returns the first component,
-/// in the order of `values/nodes.yaml`, whose rollout may start or continue. The operator cannot see a batch in flight
-/// until the watches have listed the pods of all active components. So after a restart, it first waits for these lists.
+/// in the order of `values/nodes.yaml`, whose rollout may start or continue. After a restart, the operator sees a batch
+/// in flight only when the watches have listed the pods of all active components. Until then, no new batch may start.
 pub(super) fn current_component(input: &Input<'_>, active: &[&Part<'_>]) -> Option<String> {
     let is_busy = |part: &&&Part<'_>| part.approved && part.counts.is_in_flight();
     let may_start = |part: &&&Part<'_>| part.approved && blocking_state(input, part).is_none();
@@ -144,8 +144,8 @@ fn in_flight(part: &Part<'_>) -> State {
     let counts = &part.counts;
     let mut nodes: Vec<String> = counts.batch.keys().cloned().collect();
     if counts.missing > 0 {
-        // A pod that was deleted and not replaced yet is not in the list of pods. So only the batch in the previous
-        // status names its node.
+        // A deleted pod that has no replacement yet is not in the list of pods. So only the batch in the previous
+        // status names the node of such a pod.
         let previous = part.before.map(|status| status.batch.as_slice()).unwrap_or_default();
         nodes.extend(previous.iter().filter(|node| !counts.batch.contains_key(*node)).cloned());
         nodes.sort();
@@ -177,7 +177,8 @@ fn blocking_state(input: &Input<'_>, part: &Part<'_>) -> Option<State> {
 
 fn pause(input: &Input<'_>, part: &Part<'_>) -> Option<Timestamp> {
     let pause = SignedDuration::from_secs(input.settings.pause().into());
-    // The clock of a node may be ahead. Ignore a time in the far future, because it would prolong the pause.
+    // `last` comes from the clock of a node, which may be ahead. Ignore a time in the far future, because it would
+    // prolong the pause.
     let last = part.counts.last.filter(|last| input.now.duration_since(*last) >= -pause)?;
     last.checked_add(pause).ok().filter(|until| *until > input.now)
 }

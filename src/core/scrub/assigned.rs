@@ -1,10 +1,9 @@
-//! Finds secrets in values that contain a whole configuration file: `smtp_auth_password: hunter2`,
-//! `bind_password = 'hunter2'`.
+//! Finds secrets that a text assigns to keys, such as `smtp_auth_password: hunter2` or `bind_password = 'hunter2'`. The
+//! text may be a whole configuration file in one value.
 
 use super::detect::{is_secret_key, sounds_secret};
 
-/// In a configuration file, a value is secret if its key ends with one of these texts. In the values of a chart, a key
-/// with such an end does not mark a secret.
+/// The ends of keys that mark a secret in the text of a configuration file, but not in the values of a chart.
 const KEYS: [&str; 3] = ["credentials", "service_key", "slack_api_url"];
 
 /// Values that are never secret, even if their key sounds secret; in lower case.
@@ -44,7 +43,8 @@ fn in_line(line: &str) -> Vec<&str> {
     found
 }
 
-/// Returns the key before a separator (`:` or `=`), without quotes around the key and backslashes before quotes.
+/// Returns the key before a separator (`:` or `=`), without the quotes around the key and without the backslashes
+/// before these quotes.
 fn key(before: &str) -> &str {
     let before = before.trim_end_matches([' ', '\t', '"', '\'', '\\']);
     let is_part = |letter: char| letter.is_ascii_alphanumeric() || "_-.".contains(letter);

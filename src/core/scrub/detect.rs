@@ -34,8 +34,9 @@ const WORDS: [&str; 21] = [
     "sst_auth",
 ];
 
-/// A key that ends with one of these words names a password. If such a key contains a map, osdpl treats the strings,
-/// lists and long numbers in the map as secrets. Under other secret keys, a map may also contain settings.
+/// A key that ends with one of these words names a password. If the value of such a key is a map, osdpl treats the
+/// strings, lists and long numbers in the map as secrets. A map under any other secret key, such as `token`, may
+/// contain settings that are not secret.
 const PASSWORDS: [&str; 4] = ["password", "passphrase", "passwd", "pwd"];
 
 /// A word that marks a secret if it is the whole key or the last word of the key, even if the value is a number.
@@ -61,9 +62,9 @@ pub fn is_secret_value(path: &Path, value: &Value) -> bool {
 
 /// Whether a value that a user wrote in the spec probably is a secret.
 ///
-/// osdpl itself marks most secrets in the layers of values, so this function reports fewer secrets than
-/// [`is_secret_value`]. It ignores keys above the value, except for keys that name a password: below a key such as
-/// `token` there may be settings, for example `token: {provider: fernet}`.
+/// osdpl already marks most secrets in the layers of values, so this function may report fewer values than
+/// [`is_secret_value`]. The function ignores keys above the value, except for keys that name a password: below a key
+/// such as `token` there may be settings, for example `token: {provider: fernet}`.
 pub fn is_secret_in_clear(path: &Path, value: &Value) -> bool {
     let keys = path.keys();
     let own = keys.last().map(|key| Path::root().child(key)).unwrap_or_default();

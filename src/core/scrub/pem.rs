@@ -2,8 +2,8 @@
 
 use super::{SHORTEST_LINE, end_of_break};
 
-/// The minimum length in bytes of a base64 word that certainly belongs to a key, if the last line of a key comes
-/// anywhere later in the text. Programs write PEM in lines of 64 or more letters.
+/// The minimum length in bytes of a base64 word that belongs to a key even if other text separates the word from the
+/// key's last line. Programs write PEM in lines of 64 or more letters.
 const LONG: usize = 40;
 
 /// The headers of encrypted keys, which precede the lines in base64.
@@ -39,25 +39,25 @@ fn end_of_key(before: &str) -> Option<usize> {
     (label.starts_with("END") && !label.contains('\n')).then_some(key.len())
 }
 
-/// Finds the rest of a key whose beginning was cut off, in the text from `start` to `end`, where the key's last line
-/// begins.
+/// Finds the rest of a key whose beginning was cut off.
 ///
-/// The text may also contain messages, which must stay. So the function finds only two kinds of words: long base64
-/// words anywhere; and directly before `end`, the last word of each line that looks like a line of a key.
+/// The key's last line begins at `end`. The function searches the text from `start` to `end`. This text may also
+/// contain messages, which must stay. So the function finds only two kinds of words: long base64 words anywhere; and
+/// directly before `end`, the last word of each line that looks like a line of a key.
 fn rest_of_key(text: &str, start: usize, end: usize, found: &mut Vec<(usize, usize)>) {
     let mut add = |word: &str| {
         let at = word.as_ptr().addr() - text.as_ptr().addr();
         found.push((at, at + word.len()));
     };
     let (lines, last) = lines(text, start, end);
-    // A program may have written the whole key into one line.
+    // If a program wrote the whole key into one line, the last word before `end` is the rest of the key.
     let word = last_word(last).1;
     let is_key = word.len() >= SHORTEST_LINE || word.contains(['+', '/', '=']);
     if is_key || last.split_whitespace().any(is_long) {
         add(word);
     }
-    // In a log, each line may begin with a prefix, such as the time. Count the words of this prefix in the last line,
-    // where the prefix precedes `end`.
+    // In a log, each line may begin with a prefix, such as the time. The key's last line has the same prefix: the words
+    // of `last`, which precede `end`. So count these words.
     let prefix = last.split_whitespace().count();
     let body =
         lines.iter().rev().map(|line| last_word(line)).take_while(|(before, word)| is_body(before, word, prefix));
@@ -92,7 +92,7 @@ fn last_word(line: &str) -> (&str, &str) {
 }
 
 /// Whether a line looks like a line of a key: it is blank, contains a header of an encrypted key, or ends with a base64
-/// word after at most `prefix` other words. In JSON, a quote may precede the base64 word instead.
+/// word. Either at most `prefix` other words precede the base64 word, or, as in JSON, a quote directly precedes it.
 fn is_body(before: &str, word: &str, prefix: usize) -> bool {
     let is_separate = before.is_empty() || before.ends_with(char::is_whitespace);
     let is_alone = is_separate && before.split_whitespace().count() <= prefix;

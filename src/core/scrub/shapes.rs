@@ -1,4 +1,4 @@
-//! Recognizes secrets that osdpl does not know: by their shape, or by the shape of the text around them.
+//! Recognizes secrets whose values osdpl does not know, by the shape of the secret or of the text around it.
 
 use super::assigned::find_assigned_secrets;
 use super::pem;
@@ -38,13 +38,14 @@ fn assigned(text: &str) -> impl Iterator<Item = (usize, usize)> {
     })
 }
 
-/// Whether a text looks like a part of a sentence (a word, name or URL), or of a dump such as `Token:(*bool)(nil)`.
+/// Whether a text looks like a part of a sentence (a word, name or URL), or of a printed data structure such as
+/// `Token:(*bool)(nil)`.
 fn is_word(text: &str) -> bool {
     let is_plain = |letter: char| letter.is_alphabetic() || "-_./'{}()[]<>\",:".contains(letter);
     text.contains("://") || text.chars().all(is_plain) || is_dump(text)
 }
 
-/// Whether a text begins like a value in a dump: `(*string)(0xc000)`, `{"name":`, `v1.Secret{`.
+/// Whether a text begins like a value in a printed data structure: `(*string)(0xc000)`, `{"name":`, `v1.Secret{`.
 fn is_dump(text: &str) -> bool {
     let name = text.find(['(', '{', '[', '<', '"']).map(|end| &text[..end]);
     let is_letter = |letter: char| letter.is_alphabetic() || "&*._".contains(letter);
@@ -83,8 +84,8 @@ pub(super) fn ends_a_url(letter: char) -> bool {
     letter.is_whitespace() || "\"'`<>".contains(letter)
 }
 
-/// Finds the passwords in `scheme://user:password@host`, also in URLs that list several hosts, such as URLs of message
-/// queues.
+/// Finds the passwords in `scheme://user:password@host`. A URL may list several hosts, separated by commas, as the URLs
+/// of message queues do.
 fn in_urls(text: &str) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     let mut end = 0;
@@ -99,8 +100,8 @@ fn in_urls(text: &str) -> Vec<(usize, usize)> {
         let mut last: Option<(usize, usize)> = None;
         let commas = text[start..end].match_indices(',').map(|(offset, _)| start + offset);
         for piece_end in commas.chain([end]) {
-            // A password may contain `@` or a comma. So the last `@` of a comma-separated piece ends the password, and
-            // a piece without `@` belongs to the next piece.
+            // A comma separates hosts, but a password may also contain commas, and `@`. So treat a piece without `@` as
+            // a part of the next piece. The last `@` of a piece ends the password.
             let at = text[piece..piece_end].rfind('@').map(|offset| piece + offset);
             piece = piece_end + 1;
             let Some(at) = at else { continue };

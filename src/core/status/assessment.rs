@@ -49,8 +49,8 @@ pub(super) fn assess(report: &Report<'_>, health: &Health, children: &Children) 
     let degraded = degraded(report, health).or_else(drifted).or_else(failing);
     let (phase, reason, message) = CHECKS.iter().find_map(|check| check(report, health)).unwrap_or_else(|| {
         let trouble = lost_nodes(report, health).or_else(|| crons.clone()).map(|trouble| (Phase::Degraded, trouble));
-        // A rollout and a removal of labels do not affect availability. Neither do changes of objects while these
-        // changes wait for approval. So all of them change only the phase, and Ready stays true.
+        // A rollout, a removal of labels, and changes of objects that wait for approval do not affect availability. So
+        // they change the phase and the message, but Ready stays true.
         let rollout = rollouts::first(report.rollouts).map(|(_, phase, line)| (phase, line));
         let labels = labels::progress(report);
         let phase = trouble.as_ref().or(rollout.as_ref()).or(labels.as_ref()).map_or(Phase::Ready, |(phase, _)| *phase);
@@ -122,8 +122,8 @@ fn paused(report: &Report<'_>, _: &Health) -> Check {
 
 fn broken(report: &Report<'_>, _: &Health) -> Check {
     let (_, reason, message) = broken_release(report)?;
-    // The inputs may be missing because the objects that provide them, such as users of Ceph, wait for approval. Then
-    // the cloud waits for approval and has not failed.
+    // If inputs are missing, the objects that provide them, such as users of Ceph, may be waiting for approval. Such a
+    // cloud has not failed, so report that it waits for approval.
     let waits = reason == reason::INPUTS && !report.awaiting_objects.is_empty();
     match labels::progress(report).filter(|_| waits) {
         Some((phase, line)) => Some((phase, reason::APPROVAL, format!("{line}; {message}"))),
@@ -221,7 +221,8 @@ fn in_progress(report: &Report<'_>, _: &Health) -> Check {
 
 /// Returns the problem of the first release with a stuck workload.
 ///
-/// helm may be waiting for that workload. In this case, the problem says more than the message that helm is running.
+/// The status shows this problem instead of the message that helm is running, because helm may be waiting for the stuck
+/// workload.
 fn stuck(report: &Report<'_>) -> Option<String> {
     report.plan.decisions.iter().find_map(|(name, Decision { key, .. })| {
         let workloads = &report.observed.workloads;
@@ -305,7 +306,7 @@ fn degraded(report: &Report<'_>, health: &Health) -> Option<(&'static str, Strin
     unhealthy.or_else(|| Some((reason::NODES, lost_nodes(report, health)?)))
 }
 
-/// Describes the lost nodes, and the components that are degraded because they lack pods on these nodes.
+/// Describes the `NotReady` nodes, and the components that are degraded because they lack ready pods on these nodes.
 fn lost_nodes(report: &Report<'_>, health: &Health) -> Option<String> {
     let all =
         health.iter().flat_map(|(application, all)| all.iter().map(move |(name, status)| (application, name, status)));

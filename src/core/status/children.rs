@@ -89,7 +89,7 @@ pub(super) fn size_warning(stored: usize) -> Option<String> {
     })
 }
 
-/// Returns the first line, with the number of further lines. `osdpl status` shows all lines.
+/// Returns the first of several lines of a message, with the number of further lines. `osdpl status` shows all lines.
 pub(super) fn first(lines: &[String]) -> String {
     match lines {
         [] => String::new(),

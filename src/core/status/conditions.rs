@@ -1,4 +1,4 @@
-//! Computes the conditions of the status. The types and reasons of conditions are fixed sets.
+//! Computes the conditions of the status. All types and reasons of conditions are constants in `crate::api`.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
@@ -19,8 +19,8 @@ pub(super) const WARNING: &str = "; warning: ";
 
 /// Returns the warnings about the spec, the most useful warnings first.
 ///
-/// Messages contain only the first warnings. So warnings about single values and unknown keys come last, because one
-/// wrong map in the values can cause many such warnings.
+/// Messages contain only the first warnings. One wrong map in the values can cause many warnings about single values
+/// and unknown keys, so these warnings come last.
 pub(super) fn spec_warnings<'a>(report: &Report<'a>) -> Vec<&'a Finding> {
     let mut warnings: Vec<_> = report.findings.iter().filter(|finding| finding.level == Level::Warning).collect();
     let is_of_a_value = |field: &str| [".values.", ".valuesFrom[", ".unset["].iter().any(|part| field.contains(part));
@@ -101,7 +101,7 @@ pub(super) fn conditions(
     let details = || (assessment.reason, assessment.message.clone());
     let with_cause = || (assessment.reason, causes::prepend_cause(assessment.message.clone(), report, false));
     let degraded = assessment.degraded.clone().map(|(reason, message)| match reason {
-        // The message already names all lost nodes, so it needs no root cause before it.
+        // The message already names its root cause: the `NotReady` nodes. So put no other root cause before it.
         reason::NODES => (reason, message),
         // A root cause that may resolve by itself can explain unhealthy components, but not a failed release. So put
         // such a cause before the message only if components are unhealthy.

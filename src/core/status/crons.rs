@@ -1,4 +1,5 @@
-//! Adds `CronJobs` to the status: `status.health` shows each as a component, but no release waits for a `CronJob`.
+//! Adds `CronJobs` to the status. `status.health` shows each `CronJob` as a component. Unlike other components, a
+//! `CronJob` delays no release.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -68,8 +69,8 @@ fn test_status(before: Option<&TestStatus>, cron: &ObservedCronJob, results: Str
     }
 }
 
-/// Describes, in one line, the first `CronJob` whose run fails or failed. The line contains the number of other such
-/// `CronJobs`.
+/// Describes, in one line, the first `CronJob` whose run fails or failed. The line ends with the number of further
+/// `CronJobs` whose runs fail or failed.
 pub(super) fn failing(report: &Report<'_>) -> Option<String> {
     let failing = own_cron_jobs(report)
         .filter_map(|cron| Some(format!("CronJob {}: {}", cron.name, cron.trouble.as_ref()?.message)));

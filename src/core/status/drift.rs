@@ -30,7 +30,7 @@ pub(super) fn report_drift(
     let found = report.observed.drifted(&decision.key).iter();
     let found = found.filter(|drifted| !is_deleted_by_upgrade(drifted, name, decision, report));
     let found = found.map(|drifted| entry(drifted, known, now));
-    // While helm runs, report only drift that the previous status contains. Other differences may come from helm
+    // While helm runs, report only drift that the previous status already contains. New differences may come from helm
     // itself, which changes objects before the record contains the changes.
     let helm_runs = report.observed.running.contains_key(&decision.key);
     let found: Vec<_> = found.filter(|entry| !helm_runs || known.contains(entry)).collect();
@@ -46,8 +46,8 @@ pub(super) fn report_drift(
 
 /// Whether the drift is a deleted Job that the next upgrade creates again.
 ///
-/// Usually osdpl itself has just deleted such a Job before an upgrade, and helm has not made the record of the upgrade
-/// yet.
+/// Such a Job is not reported as drift: usually osdpl itself has just deleted the Job before an upgrade, and helm has
+/// not made the record of the upgrade yet.
 fn is_deleted_by_upgrade(
     DriftedObject { id, change }: &DriftedObject,
     name: &str,
@@ -159,7 +159,7 @@ mod tests {
             assert_eq!(entry(&drifted(change), std::slice::from_ref(&first), LATE), first);
         }
         let other = entry(&drifted(edited(None)), &[entry(&drifted(Change::Deleted), &[], EARLY)], LATE);
-        assert_eq!(other.at, LATE.to_string(), "another change of the same object gets the time of the present report");
+        assert_eq!(other.at, LATE.to_string(), "a different change of the same object gets the time of its own report");
         let timed = entry(&drifted(edited(Some(EARLY))), &[], LATE);
         assert_eq!(describe(&timed), "Service api was edited by kubectl (spec.ports), at 2027-01-15T08:00:00Z");
         let gone = entry(&drifted(Change::Deleted), &[], LATE);
@@ -184,7 +184,7 @@ mod tests {
         assert!(events("x", Some(&before), &child(Vec::new())).is_empty());
     }
 
-    /// Returns a cloud in which someone deleted a Job and a Service of the release `store`, at revision 3.
+    /// Returns a cloud in which someone deleted a Job and a Service that revision 3 of the release `store` contains.
     fn deleted_objects() -> Fixture {
         let object = |kind_: &str, version: &str, name: &str| DriftedObject {
             id: ObjectId { kind: find_kind(version, kind_).unwrap(), namespace: "openstack".into(), name: name.into() },

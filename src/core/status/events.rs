@@ -1,4 +1,4 @@
-//! Creates events for the differences between two statuses.
+//! Creates events for the differences between the previous and the new status.
 //!
 //! A restarted operator repeats no event, because it reads the previous status from the `OpenStackDeployment`.
 
@@ -66,7 +66,7 @@ pub fn mapping_hosts_event<'a>(hosts: impl Iterator<Item = &'a str>, count: usiz
     }
 }
 
-/// Returns the event that reports the deletion of a removed node's host from Nova and Neutron.
+/// Returns the event about a host that osdpl deleted from Nova and Neutron. The host's node had left the cluster.
 pub fn host_deleted_event(node: &str, found: &DeletedHost) -> Event {
     let DeletedHost { host, agents } = found;
     let message = format!("deleted host {host}: its nova-compute service and {agents} Neutron agents");
@@ -76,7 +76,8 @@ pub fn host_deleted_event(node: &str, found: &DeletedHost) -> Event {
     }
 }
 
-/// Returns the event that reports why osdpl could not delete a removed node's host from Nova and Neutron.
+/// Returns the event about a host that osdpl could not delete from Nova and Neutron. The host's node had left the
+/// cluster.
 pub fn host_not_deleted_event(node: &str, why: &str) -> Event {
     let about = Some(Subject::Object { kind: "Node".into(), name: node.into() });
     Event {
@@ -139,8 +140,8 @@ fn ready(status: &OpenStackDeploymentStatus) -> Option<&Condition> {
 
 /// Returns the event for a change of the condition Ready; `None` if neither its status nor its reason changed.
 ///
-/// If the reason only says that releases or workloads make progress, the function returns an event only if Ready was
-/// true before, or if the cloud was paused before.
+/// If the new reason only says that releases or workloads make progress, the function returns an event only in two
+/// cases: Ready was true before, or the cloud was paused before.
 pub(super) fn ready_changed(before: &OpenStackDeploymentStatus, now: &OpenStackDeploymentStatus) -> Option<Event> {
     let (old, Condition { status, reason: why, message, .. }) = (ready(before), ready(now)?);
     if old.is_some_and(|old| old.status == *status && old.reason == *why) {
@@ -163,8 +164,8 @@ pub(super) fn ready_changed(before: &OpenStackDeploymentStatus, now: &OpenStackD
 /// Returns one event for each field with new warnings. A warning is new if the previous message of the condition Ready
 /// did not contain it.
 ///
-/// That message contains only a limited number of warnings. The function ignores all other warnings, because the
-/// previous message never contains them, so that they would be new in every pass.
+/// That message contains only a limited number of warnings. The function ignores warnings beyond this number. The
+/// previous message never contains them, so they would be new in every pass.
 fn new_warnings(before: &OpenStackDeploymentStatus, report: &Report<'_>) -> Vec<Event> {
     let known = ready(before).map_or("", |condition| condition.message.as_str());
     let warnings = spec_warnings(report).into_iter().take(WARNINGS);
@@ -212,7 +213,7 @@ fn removed<'a>(
 /// Whether a record of a release still exists although the plan has no decision about the release, for example after
 /// osdpl unmanaged the release.
 ///
-/// The function considers a release of this name in another namespace only if osdpl made a revision of that release.
+/// A release with the same name in another namespace counts only if osdpl made one of that release's revisions.
 fn still_exists(name: &str, report: &Report<'_>) -> bool {
     let mut records = report.observed.releases.iter();
     records.any(|(key, record)| match record.status {

@@ -8,7 +8,7 @@ use super::{Event, Subject, events, shortened};
 use crate::api::{OpenStackDeploymentStatus, Phase, condition, reason};
 
 /// The end of the message about a failing reconcile pass. In the message of the condition Ready, warnings about the
-/// spec may follow; [`warnings`] finds them after this text.
+/// spec may follow this text, so [`warnings`] searches for this text to find the warnings.
 const STALE: &str = "the rest of this status is outdated until a pass succeeds (osdpl retries every few seconds)";
 
 /// Returns the previous status with the problem of the failed pass, and an event if the problem is new.

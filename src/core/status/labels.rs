@@ -1,5 +1,5 @@
-//! Reports the removal of node labels, and other changes that wait for approval and do not belong to a release. Formats
-//! their lines in the status messages, and their event.
+//! Reports changes outside of releases: removals of node labels, and changes of objects that wait for approval. These
+//! changes get a line in the status messages. Changes that wait for approval also get an event.
 
 use std::collections::BTreeSet;
 

@@ -48,7 +48,7 @@ fn keeps_the_approved_target_only_while_every_change_needs_approval() {
     assert_eq!(target(Some(&before), None, true), None);
 }
 
-/// Returns the release `x` with one record, which has this status.
+/// Returns a cluster with one record of the release `x`. The record has the given status.
 fn recorded(status: Status) -> Observed {
     let mut observed = Observed::default();
     let record = ObservedRelease { status, revision: 1, ..ObservedRelease::default() };

@@ -1,4 +1,4 @@
-//! Plans to write and delete the objects that charts and gateways mount to use Ceph.
+//! Plans to write and delete the objects that pods of releases and of Ceph's gateways mount to use Ceph.
 
 use std::collections::BTreeMap;
 

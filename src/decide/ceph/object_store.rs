@@ -1,4 +1,4 @@
-//! Gives the gateways of Ceph's object store access to Keystone, and finds the addresses of gateways that Rook runs.
+//! Lets the gateways of Ceph's object store use Keystone, and finds the addresses of the gateways that Rook runs.
 
 use std::collections::BTreeMap;
 
@@ -15,14 +15,16 @@ use osdpl_core::ceph::{DeclaredCeph, Gateway, Keystone, NotReady, Object, Object
 use osdpl_core::desired::{Facts, Selection};
 use osdpl_core::observed::ReleaseKey;
 
-/// The release that registers the object store in Keystone.
+/// The helm release that registers Ceph's object store in Keystone.
 ///
 /// The release also runs the gateways, unless Rook or an external Ceph cluster runs them.
 const RELEASE: &str = "ceph-rgw";
 /// The service and name of the credential that contains the password of the gateways' Keystone user.
 const CREDENTIAL: (&str, &str) = ("ceph_rgw", "identity");
 
-/// Returns the gateways that Rook runs, or why osdpl does not know them; `None` if the spec requests no object store.
+/// Returns the addresses of the gateways that Rook runs; `None` if the spec requests no object store.
+///
+/// Returns an error if osdpl does not know the addresses. The error says why.
 pub(crate) fn rook_gateway(
     objects: &Objects,
     rook: &RookSettings,
@@ -44,8 +46,8 @@ pub(crate) fn rook_gateway(
 ///
 /// Returns `None` if the cloud has no Keystone, or if osdpl does not know the password yet.
 ///
-/// If the spec sets no URL, the gateways of Rook use Keystone's Service. Other gateways use Keystone's public URL if
-/// the cloud publishes one, and otherwise the Service.
+/// If the spec sets no URL of Keystone, the gateways of Rook use Keystone's Service. Other gateways use Keystone's
+/// public URL if the cloud publishes one, and otherwise Keystone's Service.
 fn keystone(store: &ObjectStore, selection: &Selection, facts: &Facts) -> Option<Keystone> {
     let password = facts.credentials.get(CREDENTIAL.0)?.get(CREDENTIAL.1)?.clone();
     let namespace = &selection.releases.get("keystone")?.namespace;
@@ -82,17 +84,18 @@ const NO_KEYSTONE: Keystone = Keystone { url: String::new(), password: String::n
 
 /// Returns the objects that osdpl writes for the gateways, and the `CephObjectStore` that osdpl configures.
 ///
-/// Only the kinds, namespaces and names of the objects are valid, not their contents.
+/// Callers must use only the kinds, namespaces and names of the objects, because their contents are incomplete.
 pub(crate) fn desired(declared: Option<&DeclaredCeph>, selection: &Selection) -> (Vec<Object>, Option<ReleaseKey>) {
     let Some((declared, store)) = declared.zip(selection.object_store()) else { return (Vec::new(), None) };
     let configured = rook::settings(selection).map(|rook| ReleaseKey::new(rook.namespace, store.name()));
     (objects(&store, &NO_KEYSTONE, declared, selection), configured)
 }
 
-/// Returns the objects that the gateways may need if osdpl does not manage the release that runs the gateways.
+/// Returns the objects that the gateways may need, if osdpl does not manage their release; otherwise no objects.
 ///
 /// `namespaces` contains the namespace of each release that osdpl does not manage, by the release's name in the
-/// catalogue. Only the kinds, namespaces and names of the objects are valid, not their contents.
+/// catalogue. Callers must use only the kinds, namespaces and names of the objects, because their contents are
+/// incomplete.
 pub(crate) fn used_by_foreign(selection: &Selection, namespaces: &BTreeMap<&str, &str>) -> Vec<Object> {
     let Some(namespace) = namespaces.get(RELEASE) else { return Vec::new() };
     let storage = selection.features.get("storage");
@@ -101,7 +104,9 @@ pub(crate) fn used_by_foreign(selection: &Selection, namespaces: &BTreeMap<&str,
     secret.into_iter().chain([Gateway::keyring_object(namespace)]).collect()
 }
 
-/// Plans to write the objects and settings that the gateways need before they run.
+/// Plans to write the objects and settings that the gateways need.
+///
+/// If osdpl can't write an object or a setting, the function stores the reason in `declared.gateway`.
 pub(crate) fn provide(draft: &mut Draft<'_>, declared: &mut DeclaredCeph, selection: &Selection, facts: &Facts) {
     let Some(store) = selection.object_store() else { return };
     let Some(keystone) = keystone(&store, selection, facts) else { return };
@@ -121,9 +126,10 @@ pub(crate) fn provide(draft: &mut Draft<'_>, declared: &mut DeclaredCeph, select
     }
 }
 
-/// Plans to set the Keystone settings of a `CephObjectStore`. Returns why osdpl can't set them; `None` if it can.
+/// Plans to set the fields of a `CephObjectStore` with which its gateways use Keystone.
 ///
-/// The user of Rook owns the `CephObjectStore`, so osdpl changes nothing else in its spec.
+/// The user of Rook owns the `CephObjectStore`, so osdpl changes only these fields of its spec. Returns the reason if
+/// osdpl can't set the fields.
 fn configure(draft: &mut Draft<'_>, owner: &str, store: ReleaseKey, live: &Value, settings: Value) -> Option<NotReady> {
     let label = live["metadata"]["labels"][DEPLOYMENT_LABEL].as_str();
     if label.is_some_and(|label| label != owner) {
@@ -137,7 +143,7 @@ fn configure(draft: &mut Draft<'_>, owner: &str, store: ReleaseKey, live: &Value
     refusal.map(|refusal| NotReady::Rook(refusal.message.clone()))
 }
 
-/// Plans to remove osdpl's settings from every `CephObjectStore`, except for `kept`.
+/// Plans to remove osdpl's settings from every `CephObjectStore` that has such settings, except from `kept`.
 pub(crate) fn release(draft: &mut Draft<'_>, kept: Option<&ReleaseKey>) {
     let Some(stores) = draft.list(Read::OwnStores) else { return };
     for (store, uid) in stores.iter().filter(|(store, _)| Some(store) != kept) {

@@ -1,4 +1,4 @@
-//! Reads the objects of Rook, and requests pools and users from Rook.
+//! Reads the objects of Rook, and requests Ceph pools and users from Rook.
 
 use osdpl_core::api::{DEPLOYMENT_LABEL, ValuesKind};
 use osdpl_core::ceph::{self, Manifest, NotReady, RookSettings, contains};
@@ -27,7 +27,7 @@ pub(super) fn endpoints(rook: &RookSettings) -> Reference {
     Reference { kind: ValuesKind::ConfigMap, namespace: rook.namespace.clone(), name: ceph::ENDPOINTS.into() }
 }
 
-/// Returns the data of a Secret or `ConfigMap` that Rook creates; an error says why it is not available.
+/// Returns the data of a Secret or `ConfigMap` that Rook creates; an error says why the data is not available.
 pub(super) fn data(objects: &Objects, rook: &RookSettings, name: &str) -> Result<Data, String> {
     let reference = match name {
         ceph::ENDPOINTS => endpoints(rook),
@@ -43,7 +43,7 @@ pub(super) fn data(objects: &Objects, rook: &RookSettings, name: &str) -> Result
 pub(super) enum RequestState {
     /// Rook reports that the object is ready.
     Ready,
-    /// osdpl waits until it has read the object, or until Rook reports that the object is ready. Contains the reason.
+    /// osdpl waits, because the object is not read, not applied or not ready yet. Contains the reason.
     Pending(String),
     /// osdpl can't read or apply the object. Contains the reason.
     Refused(NotReady),

@@ -1,4 +1,4 @@
-//! Reports overrides that change a value only in some charts although the value must be the same in several charts.
+//! Reports overrides that change a value in only some charts, although several charts must have the same value.
 //!
 //! `values/couplings.yaml` lists these values.
 
@@ -18,7 +18,7 @@ struct CoupledValue {
     value: Value,
     /// The location of the value; `None` if neither the user nor an addition sets the value.
     location: Option<Location>,
-    /// A description of the layer that sets the value.
+    /// What sets the value: the description of a layer, or "the chart's default".
     source: String,
     is_secret: bool,
 }
@@ -40,10 +40,11 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
     cloud.catalog.cross_checks.couplings.iter().flat_map(check_coupling).collect()
 }
 
-/// Returns the server that the release `name` uses, such as a RabbitMQ server. The values of both must be equal.
+/// Returns the server that the release `name` uses, such as a RabbitMQ server.
 ///
-/// A server is a release, too. For example, `nova` uses the server `rabbitmq-nova`, and all other releases use the
-/// shared server `rabbitmq`. For a server, the function returns the server itself.
+/// The values of the release must equal the values of its server. A server is a release, too. For example, `nova` uses
+/// the server `rabbitmq-nova`, and all other releases use the shared server `rabbitmq`. For a server, the function
+/// returns the server itself.
 fn server_of<'a>(name: &str, coupling: &'a EqualSetting, cloud: &'a Cloud<'_>) -> &'a str {
     let Some(shared) = &coupling.server else { return "" };
     let own = cloud.layers.keys().find(|other| {
@@ -55,14 +56,14 @@ fn server_of<'a>(name: &str, coupling: &'a EqualSetting, cloud: &'a Cloud<'_>) -
 
 /// Returns the values that must be equal: values of the release `server`, and of the releases that use this server.
 ///
-/// Some of these values may be unset in all layers, so that the chart's default applies. The result contains such
-/// defaults only if the user or an addition overrides at least one of the other values.
+/// Some of these values may be unset in all layers, so that the chart's default applies. The result contains these
+/// defaults only if the user or an addition sets at least one of the values that must be equal.
 fn coupled_values(coupling: &EqualSetting, server: &str, cloud: &Cloud<'_>) -> Vec<CoupledValue> {
     let mut values_set = Vec::new();
     let mut unset = Vec::new();
     for setting in &coupling.paths {
         // `values/couplings.yaml` names only the shared server, such as `rabbitmq`. If `server` is a separate
-        // server, such as `rabbitmq-nova`, use `server` instead.
+        // server, such as `rabbitmq-nova`, use `server` in place of the shared server.
         let with_own_server =
             |release: &str| if coupling.server.as_deref() == Some(release) { server } else { release }.to_owned();
         let coupled_release = setting.release.as_deref().map(with_own_server);
@@ -128,9 +129,9 @@ fn expand(pattern: &Path, values: &Values) -> Vec<Path> {
     keys.map(path).filter(|path| get(values, path).is_some()).collect()
 }
 
-/// Returns a finding for each override in `values_set` that does not have the value that it must have.
+/// Returns a finding for each override in `values_set` that contradicts `expected` or another value.
 ///
-/// If `expected` is given, each override must have this value. Otherwise all values in `values_set` must be equal.
+/// If `expected` is given, each override must equal `expected`. Otherwise all values in `values_set` must be equal.
 fn contradictions(coupling: &EqualSetting, values_set: &[CoupledValue], expected: Option<&Value>) -> Vec<Finding> {
     let mut found: BTreeMap<(&Location, &str), Finding> = BTreeMap::new();
     for own in values_set {

@@ -1,5 +1,5 @@
-//! Checks the layers of the user and of additions one by one. The check compares a layer with the layers below and
-//! above it.
+//! Checks each layer that comes from the user or from an addition to the catalogue. The check compares the layer with
+//! the layers below it and above it.
 
 use serde_json::Value;
 
@@ -24,7 +24,7 @@ pub(super) struct Release<'a> {
     pub cloud: &'a Cloud<'a>,
 }
 
-/// Checks the layers of a release that the user wrote or that come from an addition to the catalogue.
+/// Checks each layer of a release, if the layer comes from the user or from an addition to the catalogue.
 pub(super) fn check(release: &Release<'_>, warnings: &mut Warnings) {
     let mut below = Values::new();
     for (index, layer) in release.layers.iter().enumerate() {
@@ -51,7 +51,7 @@ fn parents(path: &Path) -> impl Iterator<Item = Path> {
     (1..keys.len()).map(|length| keys[..length].iter().cloned().collect())
 }
 
-/// Checks one layer of a release.
+/// The check of one layer of a release.
 struct LayerCheck<'a> {
     release: &'a Release<'a>,
     index: usize,
@@ -83,8 +83,8 @@ impl LayerCheck<'_> {
             add(self.location.child(&path), &path, warning.filter(|warning| self.should_report(warning, &path)));
         }
         for (index, path) in &self.layer.unset {
-            // If `unset` removes a value of the same layer, `removed_again` has already reported the value. So do not
-            // report that `unset` removes nothing.
+            // If `unset` removes a value of the same layer, `removed_again` has already reported the value. So drop the
+            // warning `null-nothing` about the same path.
             let is_own = get(&self.layer.values, path).is_some();
             let warning = self.check_value(path, &Value::Null);
             let warning = warning.filter(|warning| !(is_own && warning.kind == "null-nothing"));
@@ -95,11 +95,11 @@ impl LayerCheck<'_> {
 
     /// Whether to report a warning.
     ///
-    /// The function rejects a warning about a value without effect in two cases, because the value may have an effect
+    /// In two cases, the function rejects a warning about a value without effect, because the value may have an effect
     /// elsewhere:
     /// * The value comes from an addition to the catalogue: the value may have an effect in other clouds.
-    /// * The value is in an entry of `spec.nodes.overrides`, and another entry sets another value: if both entries
-    ///   match a node, the values of only one entry may apply to the node.
+    /// * The value is in an entry of `spec.nodes.overrides`, and another entry sets a different value at the same path:
+    ///   a node that both entries match may get the values of only one entry.
     fn should_report(&self, warning: &Warning, path: &Path) -> bool {
         let own = get(&self.layer.values, path);
         let agrees =
@@ -107,10 +107,10 @@ impl LayerCheck<'_> {
         !warning.is_without_effect() || self.location.addition().is_none() && self.node_layers.iter().all(agrees)
     }
 
-    /// Whether the user intends the value at `path` for this release.
+    /// Whether the value at `path` is meant for this release.
     ///
-    /// This is so if the release's chart or a lower layer contains the first key of the path. A value in `spec.common`
-    /// applies to every release, but only some charts use it. So for `spec.common`, the chart or a lower layer must
+    /// The release's chart or a lower layer must contain the first key of the path. A value in `spec.common` applies to
+    /// every release, although only some charts use the value. So for `spec.common`, the chart or a lower layer must
     /// contain the whole path.
     fn is_for_release(&self, path: &Path) -> bool {
         let Release { chart_keys, cloud, .. } = self.release;
@@ -139,7 +139,7 @@ impl LayerCheck<'_> {
         Some(Warning { kind: "no-effect", message })
     }
 
-    /// Reports a value that a later layer of the user overrides.
+    /// Reports a value that a higher layer of the user overrides.
     fn overridden(&self, path: &Path) -> Option<Warning> {
         let later = self.release.layers[self.index + 1..].iter().filter(|layer| user_field(&layer.origin).is_some());
         let later: Vec<Layer> = later.cloned().collect();
@@ -189,10 +189,9 @@ impl LayerCheck<'_> {
         parents(path).all(is_kept).then(|| Warning { kind: "no-effect", message: message.into() })
     }
 
-    /// Reports a value that replaces a credential at one path, while other values still contain the original
-    /// credential.
+    /// Reports a value that replaces a credential at only one path, and leaves the original credential at other paths.
     fn credential(&self, path: &Path, value: &Value) -> Option<Warning> {
-        // Ignore a URL: the user replaces the whole connection to a server, so the credential may differ on purpose.
+        // Ignore a URL: with a URL, the user replaces the whole connection to a server, including its credential.
         let text = value.as_str().filter(|text| !text.is_empty() && !text.contains("://"))?;
         let trace = trace(&self.release.layers[..self.index], path).into_iter().next()?;
         let replaced = trace.value.as_ref()?.as_str().filter(|replaced| *replaced != text)?;
@@ -269,7 +268,7 @@ impl LayerCheck<'_> {
         value.as_array().and_then(|list| self.replaced_list(path, replaced, list))
     }
 
-    /// Reports a list that lacks entries of the list that it replaces, in a layer below or in the chart.
+    /// Reports a list that replaces a list of a lower layer or of the chart, but lacks entries of the replaced list.
     fn replaced_list(&self, path: &Path, replaced: Option<&Value>, list: &[Value]) -> Option<Warning> {
         // Ignore a list of access modes. Its entries are alternatives, so the user wants to replace the whole list.
         if path.keys().last().is_some_and(|key| key == ACCESS_MODES) {

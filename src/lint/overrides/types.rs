@@ -86,8 +86,8 @@ fn is_word(value: &Value) -> bool {
 
 /// Whether a value of the type `after` must not replace a value of the type `before`.
 ///
-/// In configuration files (`is_file`) booleans, numbers and strings all become text, so that a value of one of these
-/// types can replace a value of another.
+/// In configuration files (`is_file`), booleans, numbers and strings all become text. So values of these three types
+/// may replace each other.
 fn differ(before: KeyType, after: KeyType, is_file: bool) -> bool {
     use KeyType::{Boolean, List, Map, Null, Number, String};
     match (before, after) {
@@ -101,8 +101,8 @@ fn differ(before: KeyType, after: KeyType, is_file: bool) -> bool {
 
 /// Whether the value is a map from which helm-toolkit's `to_oslo_conf` writes one option of a configuration file.
 ///
-/// Such a map has the form `{type: multistring, values: [...]}`. The template writes the option once for each value, or
-/// as a list.
+/// Such a map has the form `{type: multistring, values: [...]}`. For the type `multistring`, the template writes one
+/// line for each value. For the type `csv`, the template writes one line with all values, separated by commas.
 fn is_multi_option(value: &Value) -> bool {
     value.get("type").is_some() && value.get("values").is_some()
 }

@@ -34,7 +34,7 @@ pub(super) struct Warnings(BTreeMap<Location, Entry>);
 struct Entry {
     /// The releases to which the value applies.
     releases: BTreeSet<String>,
-    /// For each kind of warning, its first message and the releases that have the warning.
+    /// For each kind of warning, the message of the first warning, and the releases with such a warning.
     by_kind: BTreeMap<&'static str, (String, Vec<String>)>,
 }
 
@@ -51,6 +51,8 @@ impl Warnings {
     }
 
     /// Returns one finding for each location and each kind of warning about the location.
+    ///
+    /// Leaves out a warning that a value has no effect, if the value has an effect in at least one release.
     pub fn findings(self) -> Vec<Finding> {
         let mut found = Vec::new();
         for (location, Entry { releases, by_kind }) in self.0 {

@@ -14,10 +14,10 @@ use osdpl_core::observed::{ClusterInfo, Range};
 use osdpl_values::Values;
 use osdpl_values::expr::network::{self, IpNet, overlap};
 
-/// The keys that features use for lists of permitted clients.
+/// The keys below which features list the addresses of permitted clients.
 ///
-/// A network below one of these keys may overlap other networks: the lists permit existing addresses, but osdpl assigns
-/// no address from the network.
+/// A network below one of these keys may overlap other networks, because the network only permits existing addresses:
+/// osdpl assigns no new address from the network.
 const ALLOWED: [&str; 4] = ["networkPolicies", "clients", "nodes", "allowed"];
 
 /// Checks that a text is a network with a prefix length, such as `10.244.0.0/16`.
@@ -102,7 +102,7 @@ fn is_free_form(field: &str, catalog: &Catalog) -> bool {
     is_free_form
 }
 
-/// Reports the first pod network of the cluster that overlaps a Service network.
+/// Reports a pod network that overlaps a Service network of the cluster. Of several overlaps, reports only the first.
 fn cluster_overlap(cluster_info: &ClusterInfo) -> Option<Finding> {
     let (pods, services): (Vec<_>, Vec<_>) =
         cluster_networks(cluster_info).into_iter().partition(|(_, range)| range.is_of_pods);
@@ -168,8 +168,8 @@ fn problem(text: &str) -> Option<String> {
 /// Reports overlapping networks.
 ///
 /// An overlap is an error only if the user wrote both networks in this spec. An overlap with a network of a preset or
-/// of the cluster is only a warning, because existing clouds may work with such an overlap: their pods may need no
-/// address of that network.
+/// of the cluster is only a warning. An existing cloud may work in spite of such an overlap: its pods may need no
+/// address of the preset's or cluster's network.
 fn overlaps(features: &Values, written: &Values, cluster_info: &ClusterInfo) -> Vec<Finding> {
     let (mut networks, written) = (networks(features), networks(written));
     // `features` does not contain a feature that its schema refuses. `written` contains every feature as the user wrote

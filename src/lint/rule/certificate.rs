@@ -14,11 +14,11 @@ use osdpl_core::desired::Certificate;
 use osdpl_core::finding::Finding;
 use osdpl_values::{CollectSorted, Path};
 
-/// The keys of the certificate, its private key and its CA in the values of upstream's charts (helm-toolkit's
-/// `manifests.secret_ingress_tls`).
+/// The map keys under which the values of upstream's charts contain a certificate, its private key and its CA
+/// (helm-toolkit's `manifests.secret_ingress_tls`).
 const IN_VALUES: [&str; 3] = ["crt", "key", "ca"];
 
-/// The text entries of a Secret by key.
+/// The entries of a Secret whose contents are text, by key.
 pub type SecretTexts = BTreeMap<String, String>;
 
 /// The result of checking a certificate; [`Self::problems`] returns the problems at a given time.
@@ -26,9 +26,9 @@ pub type SecretTexts = BTreeMap<String, String>;
 pub struct CertificateCheck {
     /// All problems that do not depend on the time, such as a private key that does not match the certificate.
     problems: Vec<String>,
-    /// The times at which the certificate and its CA become valid, each with the key in the Secret, such as `ca.crt`.
+    /// The times at which the certificate and its CA become valid, each with the Secret's key, such as `ca.crt`.
     from: Vec<(Timestamp, String)>,
-    /// The times at which the certificate and its CA expire, each with the key in the Secret, such as `ca.crt`.
+    /// The times at which the certificate and its CA expire, each with the Secret's key, such as `ca.crt`.
     until: Vec<(Timestamp, String)>,
 }
 
@@ -118,7 +118,8 @@ pub(super) fn check_values(cloud: &Cloud<'_>, now: Option<Timestamp>) -> BTreeSe
 
 /// Checks the certificate of one host name of an endpoint.
 ///
-/// `entry` is the value at `path` in the values of the release: the host name and `tls`.
+/// `entry` is the map at `path` in the values of the release. The map contains the host name and, under `tls`, the
+/// certificate.
 fn check_endpoint(
     cloud: &Cloud<'_>,
     release: &str,

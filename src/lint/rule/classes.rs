@@ -15,7 +15,7 @@ use osdpl_values::{Values, get, leaves_with_key};
 const KEYS: [&str; 4] = ["class_name", "storageClassName", "storage_class", "storageClass"];
 /// The StorageClass in the default values of upstream's charts, used if `spec.storageClass` is unset.
 const DEFAULT: &str = "general";
-/// The class name in a chart's values that leaves the choice to the cluster.
+/// The class name in a chart's values that lets the cluster choose the StorageClass.
 ///
 /// With this name, the charts set no StorageClass in a volume claim, so that the cluster uses its default StorageClass.
 /// The charts contain `{{ if ne .Values.volume.class_name "default" }}`.
@@ -39,7 +39,8 @@ struct Request {
 
 /// Returns the requested StorageClasses, by the field that requests the class.
 ///
-/// The fields are `spec.storageClass`, if a release uses its class, and the fields with classes in the user's values.
+/// The fields are each field with a class in the user's values, and `spec.storageClass` if a release uses this field's
+/// class.
 fn requested(cloud: &Cloud<'_>) -> BTreeMap<String, Request> {
     let mut requested = BTreeMap::new();
     let is_local = cloud.selection.features.get("storage").is_some_and(|storage| storage["backend"] == "local");
@@ -62,7 +63,7 @@ fn requested(cloud: &Cloud<'_>) -> BTreeMap<String, Request> {
     requested
 }
 
-/// Whether a release uses the StorageClass `class` of `spec.storageClass`.
+/// Whether a release uses `class`, which is the StorageClass of `spec.storageClass` or, if unset, [`DEFAULT`].
 ///
 /// The function ignores values that the user sets, because [`requested`] adds the classes in these values separately.
 fn is_used(cloud: &Cloud<'_>, class: &str) -> bool {

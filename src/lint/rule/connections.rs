@@ -135,7 +135,7 @@ mod tests {
         );
         assert_eq!(requested(json!({})), Some(3 * 4));
         let both = json!({"conf": {"workers": 9, "uwsgi": {"processes": 400}}});
-        assert_eq!(requested(both), Some(401 * 4), "the first path of `workers` that is set applies");
+        assert_eq!(requested(both), Some(401 * 4), "if several paths of `workers` have values, the first counts");
     }
 
     #[test]

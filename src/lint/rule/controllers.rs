@@ -14,7 +14,7 @@ use osdpl_core::desired::role_labels;
 use osdpl_core::finding::Finding;
 use osdpl_values::{CollectSorted, Path, Values, get};
 
-/// The label by which upstream's charts select the nodes of APIs and similar pods (`labels.*` of the charts' values).
+/// The label by which upstream's charts select the nodes for APIs and similar pods (`labels.*` of the charts' values).
 const CONTROL_PLANE: &str = "openstack-control-plane";
 /// The value of the node labels by which upstream's charts select nodes.
 const ENABLED: &str = "enabled";
@@ -29,7 +29,7 @@ const SHOWN: usize = 3;
 /// The effect of having fewer nodes than servers.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Effect {
-    /// No node has the label, so that no server starts.
+    /// No node has the label that the servers' pods require, so that no server starts.
     NoneStarts,
     /// Each server needs a node of its own, so that some servers never start.
     SomeWait,
@@ -74,7 +74,9 @@ pub fn node_labels(spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> BTreeSe
     of_charts.chain(known).chain(own).collect_set()
 }
 
-/// The field, label, effect and number of nodes of servers. One message reports all servers with an equal group.
+/// The properties by which [`check`] groups servers: field of the finding, node label, effect, and number of nodes.
+///
+/// One finding reports all servers of a group.
 type Group = (String, (String, String), Effect, Nodes);
 
 /// Reports servers that have too few nodes.
@@ -137,7 +139,7 @@ fn servers_without_nodes(cloud: &Cloud<'_>, release: &str, values: &Values) -> V
     found.collect()
 }
 
-/// Returns the servers that the number at `path` configures; `None` if they have enough nodes.
+/// Returns the servers whose number is the value at `path`; `None` if there are enough nodes for these servers.
 ///
 /// `known` is the entry of these servers in the catalogue; `None` if the catalogue has no such entry.
 fn servers(
@@ -177,8 +179,10 @@ fn servers(
     Some(Servers { field, label, nodes, effect, description, count })
 }
 
-/// Returns the number of nodes with a label. This is the number of nodes in the cluster or, without a cluster, the
-/// number of nodes that the roles of the spec list.
+/// Returns the number of nodes with a label; `None` if osdpl does not know the number.
+///
+/// If osdpl knows the nodes of the cluster, the function counts them. Otherwise it counts the nodes that the roles of
+/// the spec list.
 fn nodes(cloud: &Cloud<'_>, (key, value): &(String, String)) -> Option<Nodes> {
     if let Some(counts) = &cloud.cluster_info().nodes {
         return Some(Nodes { count: counts.count(key, value)?, is_from_spec: false });

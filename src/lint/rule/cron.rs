@@ -41,8 +41,8 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
         for (path, value) in leaves_with_key(values, |key| KEYS.contains(&key)) {
             let Some(problem) = describe_problem(&path, value, cloud.is_secret(name, &path)) else { continue };
             let field = cloud.field(name, &path);
-            // A feature may set the schedule of a release. In this case report only the field of the feature. A
-            // field may set the schedule of several releases. In this case report the field once.
+            // If a feature sets the schedule of a release, report only the field of the feature. If one field sets the
+            // schedules of several releases, report the field only once.
             let is_of_feature = |(feature_field, text, _): &(String, &Value, String)| {
                 *text == value && feature_field.strip_prefix(field.as_str()).is_some_and(|below| below.starts_with('.'))
             };
@@ -55,7 +55,7 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
     found.into_iter().map(|(field, problem)| Finding::error("cron", field, problem)).collect()
 }
 
-/// Returns the message for a value that is not a schedule.
+/// Returns the message about a value that is not a valid schedule; `None` for a valid schedule.
 ///
 /// The function ignores values below `conf`, because these values are settings in configuration files of services.
 fn describe_problem(path: &Path, value: &Value, is_secret: bool) -> Option<String> {

@@ -1,9 +1,9 @@
-//! Checks that DNS can publish the names of a cloud in its `spec.publicDomain`.
+//! Checks that DNS can publish the names of a cloud below its `spec.publicDomain`.
 
 use osdpl_core::api::OpenStackDeploymentSpec;
 use osdpl_core::finding::Finding;
 
-/// Top-level names that resolvers do not look up in DNS: RFC 6761, 6762 and 7686.
+/// Top-level domains that resolvers do not look up in DNS (RFC 6761, 6762 and 7686).
 const PRIVATE: [&str; 4] = ["local", "localhost", "invalid", "onion"];
 
 /// Checks `spec.publicDomain`, except for its characters, which a CEL rule of the CRD checks.
@@ -44,10 +44,10 @@ pub(super) fn check(spec: &OpenStackDeploymentSpec) -> Vec<Finding> {
     found
 }
 
-/// Whether the last label is a number, so that browsers treat the name as an IPv4 address (the URL standard, "ends in a
-/// number").
+/// Whether the last label of a domain is a number.
 ///
-/// Returns false for a complete IPv4 address, because a CEL rule of the CRD refuses such a domain.
+/// Browsers treat such a domain as an IPv4 address ("ends in a number" in the URL standard). The function returns false
+/// for a complete IPv4 address, because a CEL rule of the CRD already refuses it.
 fn ends_in_number(labels: &[&str]) -> bool {
     let is_number = |end: &&str| !end.is_empty() && end.chars().all(|letter| letter.is_ascii_digit());
     labels.last().is_some_and(is_number) && labels.join(".").parse::<std::net::Ipv4Addr>().is_err()

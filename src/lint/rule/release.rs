@@ -43,7 +43,7 @@ pub(crate) fn check_release_move(deployed: &str, spec: &OpenStackDeploymentSpec,
     found
 }
 
-/// Warns if the OpenStack release changes but the objects of `valuesFrom` pin images.
+/// Warns about objects of `valuesFrom` that pin images, if the OpenStack release changes.
 ///
 /// The function ignores objects whose content is not known.
 pub(crate) fn pinned_in_values_from(
@@ -80,7 +80,7 @@ fn pinned_warning(field: String, which: &str, (deployed, target): (&str, &str)) 
     Finding::warning("image-pinned", field, message)
 }
 
-/// Returns the keys of `images.tags` whose image names do not contain the target release, joined for a message.
+/// Returns the keys in `images.tags` whose images do not have the target release in their names, joined for a message.
 fn outdated_tags(values: &Values, target: &str) -> Option<String> {
     let tags = get(values, &["images", "tags"].into_iter().collect())?.as_object()?;
     let is_outdated = |image: &Value| image.as_str().is_some_and(|image| !image.contains(target));

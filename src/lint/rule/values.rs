@@ -23,7 +23,8 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
 
 /// Returns the scope in which osdpl evaluates the expressions of `values/rules.yaml`.
 ///
-/// The scope contains the variables of the cloud's scope, and `values`: the final values of `releases`.
+/// The scope contains all variables of `cloud.selection.scope`. It also contains the variable `values`: the final
+/// values of `releases`.
 pub(super) fn scope<'a>(cloud: &'a Cloud<'_>, releases: impl Iterator<Item = &'a str>) -> Scope<'a> {
     let names: BTreeSet<&str> = releases.collect_set();
     let values =

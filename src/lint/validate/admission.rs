@@ -13,8 +13,8 @@ const MAX_WARNINGS: usize = 8;
 
 /// The name of the rule about the final values of releases.
 ///
-/// A missing addition to the catalogue may cause a violation of this rule, even if the spec uses no name from the
-/// addition, because additions may change values.
+/// Additions to the catalogue may change values. So a missing addition may cause a violation of this rule, even if the
+/// spec uses no name from the addition.
 const VALUES: &str = "values";
 
 /// Returns the spec in an `AdmissionReview`.
@@ -30,7 +30,7 @@ fn is_validated(request: &Value) -> bool {
     object["metadata"]["deletionTimestamp"].is_null() && (old.is_null() || object["spec"] != old["spec"])
 }
 
-/// Returns the fields of presets that can't be combined with an earlier preset of the spec.
+/// Returns the fields, such as `spec.presets[1]`, of presets that can't be combined with an earlier preset of the list.
 ///
 /// The webhook refuses such presets even if additions are missing, because no addition can make them compatible.
 fn excluded_presets(presets: &Value, catalog: &Catalog) -> Vec<String> {
@@ -42,17 +42,17 @@ fn excluded_presets(presets: &Value, catalog: &Catalog) -> Vec<String> {
 impl ReviewInput<'_> {
     /// Returns the response to a review: it refuses an object with errors, and allows an object that has only warnings.
     ///
-    /// The API server has already checked the schema and the CEL rules.
+    /// The function does not check the schema and the CEL rules, because the API server has already checked them.
     ///
     /// The response always allows an object that is being deleted, or whose spec does not change. Otherwise a rule of a
-    /// new operator version could block the deletion or other changes of an existing cloud.
+    /// new operator version could block the deletion of an existing cloud, or a change of its metadata.
     ///
     /// If `is_complete` is false, the catalogue may lack additions. In this case an error about an existing cloud
     /// becomes a warning if a missing addition may be the cause:
     /// * A missing addition may cause every error of the rule `values`.
     /// * A missing addition may cause an error of the rule `catalogue` only if the spec contains an unknown name.
     ///
-    /// The response lists the warnings that were errors first.
+    /// In the response, the errors that became warnings come before all other warnings.
     pub fn admission(&self, review: &Value, is_complete: bool) -> Value {
         let request = &review["request"];
         let found = self.findings(request);

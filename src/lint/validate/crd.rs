@@ -1,4 +1,4 @@
-//! Checks objects as the API server does: metadata, the schema of the CRD, and its CEL rules.
+//! Checks objects as the API server does: their metadata, and the schema and the CEL rules of the CRD.
 
 use kube::core::cel::{ErrorKind, Validator};
 use serde_json::{Map, Value, json};
@@ -203,7 +203,7 @@ mod tests {
         assert_eq!(
             parsed_fields(&null),
             Some(complete(&["openstackRelease"])),
-            "the parsed fields leave out a null, as the API server does, and are complete"
+            "a field that is null counts as unset, as in the API server, so the parsed fields are complete"
         );
         for field in [json!({"common": {"values": [1]}}), json!({"publicDomain": 5})] {
             let mut spec = json!({"openstackRelease": "2026.1"});
@@ -212,7 +212,7 @@ mod tests {
             assert_eq!(
                 parsed_fields(&spec),
                 Some(only_release),
-                "the parsed fields are incomplete without {field}: findings about other fields may depend on it"
+                "the parsed fields are incomplete, because findings about other fields may depend on {field}"
             );
         }
     }

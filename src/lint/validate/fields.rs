@@ -8,7 +8,7 @@ use osdpl_core::catalog::did_you_mean;
 use osdpl_core::catalog::schema::field_path;
 use osdpl_core::finding::Finding;
 
-/// The fields that every resource has.
+/// The top-level fields that every resource has.
 const COMMON: [&str; 5] = ["apiVersion", "kind", "metadata", "spec", "status"];
 
 /// Returns a finding for each unknown field of a resource.

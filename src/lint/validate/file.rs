@@ -42,27 +42,29 @@ pub struct ParsedDocument {
 }
 
 impl ParsedDocument {
-    /// Returns the line number of a field in the document. If the document does not contain the field, returns the line
-    /// number of its nearest parent.
+    /// Returns the line number of a field in the document.
+    ///
+    /// If the document does not contain the field, returns the line number of the nearest parent that exists.
     pub(super) fn line(&self, field: &str) -> u64 {
         self.nearest(keys_of_field(field).iter().map(String::as_str))
     }
 
-    /// Returns the line number of the value at these keys. If there is no such value, returns the line number of its
-    /// nearest parent.
+    /// Returns the line number of the value at these keys.
+    ///
+    /// If there is no such value, returns the line number of the nearest parent that exists.
     pub fn nearest<'a>(&self, keys: impl IntoIterator<Item = &'a str>) -> u64 {
         self.located.nearest(keys).line()
     }
 }
 
-/// Splits a file into its documents, and leaves out empty ones.
+/// Splits a file into its documents, and leaves out empty documents.
 pub fn split_documents(file: &str, text: &str) -> Vec<Document> {
     let mut found = Vec::new();
     let mut start = 0;
     let mut offset = 0;
     let mut before = 0;
     for (number, line) in (0_u64..).zip(text.split_inclusive('\n')) {
-        // The text `---` is a marker only at the beginning of a line. Only a comment may follow it on this line.
+        // The text `---` is a marker only at the beginning of a line. After it, the line may contain only a comment.
         let is_marker =
             line.strip_prefix(MARKER).is_some_and(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace));
         if is_marker {
@@ -77,7 +79,7 @@ pub fn split_documents(file: &str, text: &str) -> Vec<Document> {
     found
 }
 
-/// Returns a document with an error if text other than a comment follows a marker on the line of the marker.
+/// Returns an invalid document if `text`, the rest of the line after a marker, is neither empty nor a comment.
 ///
 /// kubectl refuses such text, and other tools ignore it.
 fn text_after_marker(file: &str, before: u64, text: &str) -> Option<Document> {

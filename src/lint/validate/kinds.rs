@@ -23,7 +23,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Returns the kind of an object; `None` if it is not an osdpl resource.
+    /// Returns the kind of an object; `None` if the object is not an osdpl resource.
     pub(super) fn of(object: &Value) -> Option<Self> {
         let is_ours = object["apiVersion"].as_str().is_some_and(|version| version.starts_with("osdpl.dev/"));
         match object["kind"].as_str() {
@@ -62,7 +62,7 @@ pub fn objects(value: &Value) -> Vec<(String, &Value)> {
     }
 }
 
-/// Returns the finding about an object that is most likely a misspelled osdpl resource; `None` for other objects.
+/// Returns a finding if an object is most likely an osdpl resource with a missing `apiVersion` or an unknown `kind`.
 pub fn likely_mistake(object: &Value) -> Option<Finding> {
     let (kind, version) = (object["kind"].as_str(), object["apiVersion"].as_str());
     if Kind::of(object).is_some() {

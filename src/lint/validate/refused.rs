@@ -1,4 +1,4 @@
-//! Reports additions that the catalogue refuses.
+//! Reports additions to the catalogue that osdpl refuses.
 
 use super::file::{Content, Document};
 use super::kinds;
@@ -69,8 +69,8 @@ fn key(problem: &str) -> Option<(String, Option<u64>)> {
 
 /// Returns the line number in the file of `field` in the object at `parent`.
 ///
-/// If the value of the field is a block of text and `line_in_text` is given, returns the line number in the file of the
-/// line `line_in_text` of the text.
+/// If the value of the field is a block of text, `line_in_text` may be the number of a line in this text. In this case
+/// the function returns the number of that line in the file.
 fn line(document: &Document, parent: &str, field: &str, line_in_text: Option<u64>) -> u64 {
     let Content::Object(parsed) = &document.content else { return document.before + 1 };
     let dot = if parent.is_empty() || field.is_empty() { "" } else { "." };

@@ -19,7 +19,7 @@ use osdpl_values::yaml;
 
 /// The report of `osdpl validate`.
 ///
-/// `-o json` prints the report for programs of users. So fields may be added, but never renamed or removed.
+/// Programs of users read the report (`-o json`). So fields may be added, but never renamed or removed.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
@@ -133,8 +133,8 @@ pub struct Argument<'a> {
 }
 
 impl Report {
-    /// Adds a finding for each unreadable file of an argument. If all files are readable, adds a finding if the
-    /// argument contains no osdpl resource.
+    /// Reports each unreadable file of an argument. If all files are readable, reports an argument without an osdpl
+    /// resource.
     ///
     /// An argument with only Secrets and `ConfigMap`s causes no finding if another argument contains a resource,
     /// because the resource can reference these objects.
@@ -186,7 +186,7 @@ fn describe_missing(argument: &Argument<'_>, values: &[&Value]) -> String {
     )
 }
 
-/// Describes for a message which kinds of objects an argument contains, if it contains no osdpl resource.
+/// Describes, for a message about an argument without osdpl resources, which kinds of objects the argument contains.
 pub fn describe_kinds(values: &[&Value]) -> String {
     let mut kinds: Vec<String> = Vec::new();
     for kind in values.iter().map(|value| describe_kind(value)) {

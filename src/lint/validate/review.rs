@@ -12,7 +12,7 @@ use osdpl_core::desired;
 use osdpl_core::finding::Finding;
 use osdpl_core::observed::ClusterInfo;
 
-/// The data, except the object itself, that osdpl needs to validate an object.
+/// The input for the validation of an object, except for the object itself.
 #[derive(Clone, Copy)]
 pub struct ReviewInput<'a> {
     /// The catalogue.
@@ -33,7 +33,7 @@ impl ReviewInput<'_> {
     ///
     /// Returns the findings and, if the object is a cloud, the evaluation of its spec. If a field is invalid, and
     /// findings about other fields may depend on this field, the function does not evaluate the spec. In this case the
-    /// function checks only whether the names in the spec exist in the catalogue.
+    /// function checks at most whether the names in the spec exist in the catalogue.
     pub fn review(&self, kind: Kind, object: &Value) -> (Vec<Finding>, Option<Evaluation>) {
         let mut found = self.schemas.check(kind, object);
         if found.is_empty() {
@@ -67,7 +67,7 @@ impl ReviewInput<'_> {
         (found, evaluation)
     }
 
-    /// Returns the names of the Secrets with certificates that a resource uses.
+    /// Returns the names of the certificate Secrets that a resource uses.
     pub(super) fn certificates(&self, kind: Kind, object: &Value) -> Vec<String> {
         let valid = self.parse_spec(kind, object);
         let certificates = valid.map(|valid| self.input(object, &valid.spec).select().certificates);

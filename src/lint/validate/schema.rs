@@ -1,5 +1,7 @@
-//! Checks resources against the schema of the CRD offline, as the API server does (k8s.io/apiextensions-apiserver
-//! `pkg/apiserver/validation`, kube-openapi `pkg/validation`), but with osdpl's own messages.
+//! Checks resources against the schema of the CRD without an API server.
+//!
+//! The checks are the same as those of the API server (k8s.io/apiextensions-apiserver `pkg/apiserver/validation`,
+//! kube-openapi `pkg/validation`). The messages are osdpl's own.
 
 use serde_json::Value;
 
@@ -9,9 +11,10 @@ use osdpl_core::catalog::schema::{
 use osdpl_core::desired::redact_url_logins;
 use osdpl_core::finding::Finding;
 
-/// Returns a finding for each violation of `schema` in `value`, which is the value of `field`.
+/// Returns a finding for each violation of `schema` in `value`.
 ///
-/// Leaves out unknown fields, because the rule `field` reports unknown fields.
+/// `field` is the path of the field that contains `value`. The function does not report unknown fields, because another
+/// lint rule, which is also named `field`, reports them.
 pub(super) fn check(schema: &Value, value: &Value, field: &str) -> Vec<Finding> {
     let found = validate(schema, value, field, Nulls::Dropped);
     let has_wrong_format = |field: &str| {

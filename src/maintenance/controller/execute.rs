@@ -38,8 +38,8 @@ impl MaintenanceController {
             Action::Migrate(ids) => {
                 for id in ids {
                     match self.call_nova(setting, &nova::live_migrate(id)).await {
-                        // With these codes, Nova refuses to migrate this instance. Any other error may be temporary,
-                        // for example while Nova starts: the action fails, and the controller retries it.
+                        // These codes mean that Nova refuses to migrate the instance. Any other error may be temporary,
+                        // for example while Nova starts. So then the action fails, and the controller retries it.
                         Err(openstack::Error::Refused { status, message, code: 400 | 403 | 404 | 409, .. }) => {
                             refused_migrations.insert(id.clone(), message.unwrap_or(status));
                         }
@@ -76,8 +76,8 @@ impl MaintenanceController {
         let Some(node) = self.cluster.get_node(node).await? else { return Ok(()) };
         let marked = node.annotations().contains_key(NODE_MAINTENANCE);
         let cordoned = node.spec.unschedulable;
-        // Someone else has cordoned the node since the decision. Do not add osdpl's annotation, so that this
-        // maintenance will not uncordon the node.
+        // If someone else has cordoned the node since the decision, do not add osdpl's annotation. So this maintenance
+        // will not uncordon the node later.
         if by.is_some() && cordoned && !marked {
             return Ok(());
         }

@@ -29,7 +29,7 @@ pub(super) fn read_node(node: &Node, setting: Option<&CloudSettings>) -> Observe
     }
 }
 
-/// Returns the name of the pod's controller, such as a DaemonSet, if the controller is of this kind.
+/// Returns the name of the pod's controlling owner, such as a DaemonSet, if the owner's kind is `kind`.
 fn owner<'a>(pod: &'a Pod, kind: &str) -> Option<&'a str> {
     let controller = pod.owner_references().iter().find(|owner| owner.controller == Some(true))?;
     (controller.kind == kind).then_some(controller.name.as_str())
@@ -40,20 +40,20 @@ fn component(pod: &Pod) -> Option<Component> {
     Some(Component { application: label("application")?, component: label("component")? })
 }
 
-/// Whether `kubectl drain` evicts the pod. kubectl does not evict pods of DaemonSets, static pods, and pods that
-/// finished or are being deleted.
+/// Whether `kubectl drain` evicts the pod.
+///
+/// kubectl evicts neither pods of DaemonSets nor static pods, and no pods that have finished or are being deleted.
 fn is_evicted(pod: &Pod) -> bool {
     let stays = owner(pod, "DaemonSet").is_some() || pod.annotations().contains_key("kubernetes.io/config.mirror");
     !stays && !["Succeeded", "Failed"].contains(&pod.status.phase.as_str()) && pod.metadata.deletion_timestamp.is_none()
 }
 
 impl MaintenanceController {
-    /// Completes `observed`, the observed state that the decision about a maintenance uses.
+    /// Adds to `observed` the data that the decision about a maintenance needs.
     ///
-    /// When the caller calls this function, `observed` contains only the node and the refused migrations.
-    ///
-    /// `snapshot` contains all other inputs of the decision, such as the spec. This function does not use the field
-    /// `observed` of `snapshot`, which is empty.
+    /// The caller has already stored the node and the refused migrations in `observed`. `snapshot` contains the inputs
+    /// of the decision that are not observed, such as the spec. The field `snapshot.observed` is empty and not used
+    /// here.
     pub(super) async fn observe(
         &self,
         maintenance: &NodeMaintenance,
@@ -93,7 +93,7 @@ impl MaintenanceController {
         Ok(())
     }
 
-    /// Returns the node's compute host from Nova and Neutron.
+    /// Returns the node's compute host, as Nova and Neutron report it.
     ///
     /// If a query fails, the result is [`Compute::Unknown`] for a node that is or may be a compute node, and
     /// [`Compute::None`] for any other node.
@@ -141,23 +141,23 @@ impl MaintenanceController {
         let services = self.openstack.call(access, &nova::services()).await?.services;
         let own = services.iter().find(|service| snapshot.status.compute.as_ref() == Some(&service.id));
         let Some(service) = own.or_else(|| nova::find_service(&services, &snapshot.spec.node)).cloned() else {
-            // If Nova lists no compute service for a node that is being returned, there is nothing to enable. So do not
-            // report the compute host as unknown.
+            // If Nova lists no compute service for a node that a maintenance returns to service, the maintenance has
+            // nothing to enable. So do not report the compute host as unknown.
             return Ok(Compute::unlisted(&snapshot.spec.node, &services, is_compute && !snapshot.is_returning()));
         };
         let mut host =
             Host { service, servers: Vec::new(), incoming: Vec::new(), migrations: Vec::new(), agents: Vec::new() };
         let name = host.service.host.clone();
-        // Before the maintenance disables the compute service, it lists the living agents in its status. Before it
-        // returns the node to service, it waits for these agents.
+        // Query the agents in two cases. Before the maintenance disables the compute service, it lists the living
+        // agents in its status. Before it returns the node to service, it waits until these agents are alive again.
         if access.network.is_some() && (snapshot.is_returning() || host.service.is_enabled()) {
             host.agents = self.openstack.call(access, &neutron::agents(&name)).await?.agents;
         }
         if !snapshot.is_returning() {
             host.servers = self.openstack.servers(access, &name).await?;
             if host.servers.is_empty() {
-                // No instance is on this host, but instances may be migrating to it. A second query, after
-                // `ObservedState::confirmation_delay`, finds instances that arrive later.
+                // No instance is on this host, but instances may be migrating to it, so list these instances. A second
+                // query, after `ObservedState::confirmation_delay`, finds instances that arrive later.
                 host.incoming = self.incoming(access, &name).await?;
             }
             host.migrations = self.openstack.call(access, &nova::migrations(&name)).await?.migrations;
@@ -252,8 +252,8 @@ impl MaintenanceController {
             let own = |pod: &&&Pod| pod.namespace() == budget.namespace() && selector.matches(pod.labels());
             let own: Vec<_> = pods.iter().filter(own).filter(|pod| pod.status.phase != "Pending").collect();
             own.first()?;
-            // While the status of a budget is older than its spec, the eviction API refuses every eviction, whatever
-            // the status says.
+            // While the status of a budget is older than its spec, the eviction API refuses every eviction. So the
+            // number of allowed evictions is then 0, whatever the status says.
             let status = budget.status.clone().unwrap_or_default();
             let counted = status.observed_generation >= budget.metadata.generation;
             Some(Budget {

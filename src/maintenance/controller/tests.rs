@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// A fake operator whose cluster has no cloud.
+/// A fake operator of a cluster without an OpenStack cloud.
 #[derive(Default)]
 struct WithoutCloud {
     failures: StdMutex<u32>,
@@ -67,7 +67,7 @@ fn controller(api: Router, pass_timeout: Duration) -> (Arc<MaintenanceController
     (Arc::new(controller), operator)
 }
 
-/// Returns a maintenance of a node that does not exist.
+/// Returns the NodeMaintenance `m1` for the node `n1`. `version` is its resourceVersion.
 fn maintenance(version: u32) -> Value {
     json!({
         "apiVersion": "osdpl.dev/v1alpha1", "kind": "NodeMaintenance",
@@ -92,7 +92,8 @@ fn refusal(code: StatusCode) -> Response {
 
 /// Returns a fake API server, and the list in which the server records the writes of the status.
 ///
-/// The server has one maintenance, whose node is ready to drain. `node` responds to requests about nodes.
+/// The server has one maintenance, whose node is ready to drain. The function `node` returns the server's response to
+/// each request for a node.
 fn api_with_nodes<F>(node: fn() -> F) -> (Router, Arc<StdMutex<Vec<Value>>>)
 where
     F: Future<Output = Response> + Send + 'static,
@@ -117,7 +118,8 @@ where
     (api, writes)
 }
 
-/// Checks that the only write of the status says why the pass failed, and that a later pass replaces the message.
+/// Checks that a failed pass wrote the status once, with `reason` in the message. The write must also remove the
+/// observed generation, so that a later pass replaces the message.
 fn check_report(writes: &StdMutex<Vec<Value>>, reason: &str) {
     let writes = writes.lock().unwrap();
     assert_eq!(writes.len(), 1, "{writes:?}");
@@ -168,7 +170,7 @@ async fn a_stop_ends_the_pass() {
 async fn a_conflict_repeats_the_decision() {
     let writes = Arc::<StdMutex<Vec<Value>>>::default();
     let log = Arc::clone(&writes);
-    // The API server refuses the first write of the status, because someone changed the resource.
+    // This API server refuses the first write of the status, as if someone had changed the resource.
     let api = Router::new().fallback(async move |request: Request| {
         let (is_patch, path) = (request.method() == Method::PATCH, request.uri().path().to_owned());
         let body = axum::body::to_bytes(request.into_body(), 1 << 20).await.unwrap();

@@ -13,8 +13,8 @@ use osdpl_core::api::{MAINTENANCE_FINALIZER, MaintenanceStep, StepState};
 /// a person must act.
 const BLOCKED_AFTER: SignedDuration = SignedDuration::from_mins(10);
 
-/// Decides whether the maintenance must still wait until the node, its DaemonSet pods, nova-compute and the Neutron
-/// agents are up.
+/// Returns the result of the step `Agents`: the step waits until the node, its DaemonSet pods, nova-compute and the
+/// Neutron agents are up.
 pub(super) fn check_agents(snapshot: &Snapshot<'_>, progress: &mut Progress<'_>) -> StepResult {
     let node = &snapshot.spec.node;
     let Some(observed_node) = &snapshot.observed.node else {
@@ -27,12 +27,12 @@ pub(super) fn check_agents(snapshot: &Snapshot<'_>, progress: &mut Progress<'_>)
     let host = match &snapshot.observed.compute {
         Compute::Unknown(why) if snapshot.may_have_disabled() => return wait_for_nova(snapshot, why),
         Compute::None | Compute::Unknown(_) => None,
-        // osdpl or a person has already enabled the compute service, so there is nothing left to wait for.
+        // osdpl or a person has already enabled the compute service, so the step is done.
         Compute::Known(host) if host.service.is_enabled() && snapshot.may_have_disabled() => {
             return StepResult::Done(String::new());
         }
-        // Someone else disabled the compute service. osdpl will not enable this service, so the maintenance does not
-        // wait until Nova reports it as up.
+        // Someone else disabled the compute service. osdpl will not enable this service, so the maintenance need not
+        // wait until Nova reports the service as up.
         Compute::Known(host) if !snapshot.is_ours(host.service.disabled_reason.as_deref()) => None,
         Compute::Known(host) => Some(host),
     };
@@ -55,10 +55,11 @@ pub(super) fn check_agents(snapshot: &Snapshot<'_>, progress: &mut Progress<'_>)
     host.map_or_else(|| StepResult::Done(String::new()), |host| check_reports(snapshot, host, progress))
 }
 
-/// Decides whether the maintenance must still wait until Nova and Neutron report the host as up.
+/// Returns the result of the step `Agents` once the node and its pods are ready: the step waits until Nova and Neutron
+/// report the host as up.
 ///
-/// osdpl ignores reports that are older than the start of this step, because Nova and Neutron report a dead host as up
-/// for about a minute.
+/// osdpl ignores reports that are older than the start of the step: after a host has died, Nova and Neutron report the
+/// host as up for about a minute.
 fn check_reports(snapshot: &Snapshot<'_>, host: &Host, progress: &mut Progress<'_>) -> StepResult {
     let (node, service) = (&snapshot.spec.node, &host.service);
     let known = snapshot.status.steps.iter().find(|step| step.name == MaintenanceStep::Agents);
@@ -108,7 +109,9 @@ fn check_reports(snapshot: &Snapshot<'_>, host: &Host, progress: &mut Progress<'
     )
 }
 
-/// Returns the result of this step while it waits. After [`BLOCKED_AFTER`], the result says that a person must act.
+/// Returns the result of a step that waits.
+///
+/// Once the step `Agents` has waited for [`BLOCKED_AFTER`], the result says that a person must act.
 fn wait_for(snapshot: &Snapshot<'_>, message: String) -> StepResult {
     let known = snapshot.status.steps.iter().find(|step| step.name == MaintenanceStep::Agents);
     let waits = known.filter(|step| step.state == StepState::Waiting);
@@ -120,7 +123,7 @@ fn wait_for(snapshot: &Snapshot<'_>, message: String) -> StepResult {
     )
 }
 
-/// Returns the result of a step that waits because Nova does not report whether the compute service is still disabled.
+/// Returns the result of a step that waits for Nova. `why` says why osdpl can't get the compute service from Nova.
 pub(super) fn wait_for_nova(snapshot: &Snapshot<'_>, why: &str) -> StepResult {
     let gone = snapshot.setting.is_some_and(|setting| setting.absent);
     let out = format!(

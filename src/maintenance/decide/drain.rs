@@ -204,8 +204,8 @@ fn migrate(snapshot: &Snapshot<'_>, host: &Host, progress: &mut Progress<'_>) ->
     }
     let message = parts.join("; ");
     if steps.to_migrate.is_empty() {
-        // Report that a person must act if an instance can't be migrated and no other instance is migrating. Do not
-        // wait until instances have finished other tasks, such as a reboot, because these tasks may hang.
+        // If an instance can't be migrated and no other instance is migrating, report that a person must act. Do so
+        // even while instances execute other tasks, such as a reboot, because these tasks may hang.
         let (in_progress, blocked) = (moving > 0, moving == 0 && !steps.stuck.is_empty());
         return StepResult::Wait(message, if in_progress { RequeueDelay::Soon } else { RequeueDelay::Later }, blocked);
     }

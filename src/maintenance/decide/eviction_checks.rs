@@ -24,17 +24,18 @@ pub(crate) struct Budget {
     pub healthy: i32,
     /// The required number of healthy pods.
     pub wanted: i32,
-    /// Whether at least one pod that the budget selects on the node is ready. The eviction API applies other rules to
-    /// unready pods.
+    /// Whether at least one of the node's pods that the budget selects is ready. The eviction API has different rules
+    /// for ready and unready pods.
     pub ready: bool,
     /// Whether unready pods may always be evicted (`unhealthyPodEvictionPolicy: AlwaysAllow`).
     pub always: bool,
 }
 
 impl Budget {
-    /// Whether the eviction API would refuse to evict a pod that the budget selects on the node.
+    /// Whether the eviction API would refuse to evict one of the node's pods that the budget selects.
     ///
-    /// With the default policy `IfHealthyBudget` an unready pod may be evicted if enough pods are healthy.
+    /// With the default policy `IfHealthyBudget`, the eviction API permits the eviction of an unready pod if enough
+    /// other pods are healthy.
     fn refuses(&self) -> bool {
         let is_satisfied = self.wanted > 0 && self.healthy >= self.wanted;
         self.allowed < 1 && (self.ready || !(self.always || is_satisfied))

@@ -19,7 +19,7 @@ pub(super) struct InstanceSteps {
     pub to_migrate: Vec<String>,
     /// The number of running migrations.
     pub moving: usize,
-    /// The instances for which Nova executes another task, such as a reboot, one line each with the task.
+    /// The instances for which Nova executes a task other than a migration, such as a reboot; one line each.
     pub busy: Vec<String>,
     /// The number of instances that wait until other migrations have ended.
     pub queued: usize,

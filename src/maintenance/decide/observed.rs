@@ -16,11 +16,11 @@ pub(crate) struct ObservedState {
     pub compute: Compute,
     /// The reasons why the pods on the node must not be evicted, one line each.
     pub eviction_obstacles: Vec<String>,
-    /// The unready DaemonSet pods on the node that belong to upstream's charts, each as `namespace/name`.
+    /// The unready DaemonSet pods on the node that belong to OpenStack-Helm's charts, each as `namespace/name`.
     pub unready_pods: Vec<String>,
-    /// The NodeMaintenance resources other than the maintenance to decide about.
+    /// The other NodeMaintenance resources: all except the one for which the controller observed this state.
     pub others: Vec<OtherMaintenance>,
-    /// Whether the operator cannot list the nodes. Then it does not know the roles of the other maintenances' nodes.
+    /// Whether the operator cannot list the nodes. If so, it does not know the roles of the other maintenances' nodes.
     pub nodes_unknown: bool,
     /// The minimum time between the two queries of Nova that confirm that the host has no instances.
     pub confirmation_delay: Duration,
@@ -56,14 +56,14 @@ pub(crate) enum Compute {
     Known(Box<Host>),
 }
 
-/// The maximum number of hosts in a message.
+/// The maximum number of hosts that a message lists.
 const NAMED: usize = 5;
 
 impl Compute {
-    /// Returns [`Compute::Unknown`] if the node is a compute node, else [`Compute::None`].
+    /// Returns the compute host of a node for which Nova does not list exactly one nova-compute service.
     ///
-    /// The controller calls this function if Nova does not list exactly one nova-compute service for the node.
-    /// `is_compute` is true if the cluster or an earlier report of Nova shows that the node is a compute node.
+    /// The result is [`Compute::Unknown`] if `is_compute` is true, else [`Compute::None`]. `is_compute` says whether
+    /// the cluster or an earlier report of Nova shows that the node is a compute node.
     pub(crate) fn unlisted(node: &str, services: &[nova::Service], is_compute: bool) -> Self {
         if !is_compute {
             return Self::None;
@@ -92,7 +92,9 @@ pub(crate) struct Host {
     pub agents: Vec<neutron::Agent>,
 }
 
-/// Another NodeMaintenance. The maintenance to decide about may have to wait for this other maintenance.
+/// A NodeMaintenance in [`ObservedState::others`].
+///
+/// The maintenance for which the controller observed the state may have to wait for this other maintenance.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct OtherMaintenance {
     /// The name of the other NodeMaintenance.

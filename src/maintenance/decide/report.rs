@@ -57,7 +57,7 @@ impl<'a> Progress<'a> {
 
     /// Creates the progress of a maintenance that returns its node to service.
     ///
-    /// The progress begins with the steps that prepared the node. Unfinished steps become skipped steps.
+    /// The progress begins with the steps that prepared the node for draining. Unfinished steps become skipped steps.
     pub(super) fn from_previous_steps(snapshot: &'a Snapshot<'a>) -> Self {
         let mut progress = Self::new(snapshot);
         for known in snapshot.status.steps.iter().filter(|known| DRAIN_STEPS.contains(&known.name)) {
@@ -78,7 +78,7 @@ impl<'a> Progress<'a> {
         progress
     }
 
-    /// Records the result of a step. Returns whether the maintenance stays at this step, which acts or waits.
+    /// Records the result of a step. Returns `true` if the step acts or waits, so the maintenance stays at this step.
     pub(super) fn record(&mut self, step: MaintenanceStep, result: StepResult) -> bool {
         let (state, message, requeue) = match result {
             StepResult::Done(message) => (StepState::Done, message, None),

@@ -184,7 +184,7 @@ fn waits_for_window_other_maintenance_and_limit() {
     assert_eq!(
         message_with(&|fixture| fixture.observed.others = vec![other("n2", "compute", false, true)]),
         waiting,
-        "waits for an older maintenance that has not started"
+        "must wait for an older maintenance, even if that maintenance has not started"
     );
     assert_eq!(
         message_with(&|fixture| fixture.observed.others = vec![other("n2", "compute", false, false)]),

@@ -98,7 +98,7 @@ pub(super) fn unpack_nested(
     contents.vendor(prefix, &metadata.name, inner)
 }
 
-/// Whether helm would unpack the file at `path`, because it is `charts/<name>.tgz` in the chart or in a dependency.
+/// Whether `path` is `charts/<name>.tgz` in the chart or in a dependency. helm would unpack such a file.
 pub(super) fn is_packed_chart(path: &str) -> bool {
     let name = super::contents::within_chart(path).strip_prefix("charts/").unwrap_or_default();
     std::path::Path::new(name).extension().is_some_and(|extension| extension == "tgz") && !name.starts_with(['_', '.'])

@@ -6,9 +6,10 @@
 //! incoming/                                 the output of running pulls, not checked yet; the store removes leftovers
 //! ```
 //!
-//! The store renames each file when it is complete, so no process sees a partial file. The store uses an archive only
-//! if the archive's content has the expected digest. Several processes may share the folder. The user may remove the
-//! folder at any time: this loses only the records of first pulls.
+//! The store writes each file under a temporary name and renames the complete file, so no process sees a partial file.
+//! The store uses an archive only if the archive's content has the expected digest. Several processes may share the
+//! folder. The user may remove the folder at any time. The store then creates its files again, except the records of
+//! first pulls, which are lost.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, Write};

@@ -1,4 +1,4 @@
-//! Checks requests for charts, and reads the verified charts that the store returns.
+//! A verified chart that the store returns, and the check of the requests for charts.
 
 use std::fmt;
 use std::fs::File;
@@ -46,27 +46,29 @@ pub struct Chart {
     pub version: String,
     /// The version of the software that the chart installs, which osdpl shows to users.
     pub app_version: Option<String>,
-    /// The absolute path of the verified archive for helm, which contains all dependencies.
+    /// The absolute path of the verified archive that osdpl passes to helm. The archive contains all dependencies.
     pub path: PathBuf,
-    /// The digest of the chart's content, which is part of the input digest of each release with this chart.
+    /// The digest of the chart's content. osdpl includes it in the input digest of each release with this chart, and so
+    /// notices when the content changes.
     pub digest: Digest,
     /// The file, folder or repository that the store took the chart from.
     pub origin: String,
-    /// Whether the lock contains this version and digest.
+    /// Whether the lock (`values/lock.yaml`) contains this version and digest.
     pub pin: LockState,
 }
 
-/// Whether the lock contains the version and the digest of a chart. `Display` writes the state as osdpl shows it to
-/// users.
+/// Whether the lock (`values/lock.yaml`) contains the version and the digest of a chart.
+///
+/// `Display` writes the text that osdpl shows to users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LockState {
     /// The lock contains the version and the digest.
     Pinned,
     /// The lock contains the version without a digest. The store then accepts a chart from a repository only if the
-    /// chart has the digest of the first pull.
+    /// chart's content has the digest that the store recorded at the first pull.
     VersionOnly,
     /// The lock contains another version of the chart, or does not contain the chart. The store returned this version
-    /// because the folder has only this version, or because the spec requests it.
+    /// because the user's folder has only this version, or because the spec requests this version.
     Unpinned {
         /// The locked version; `None` if the lock does not contain the chart.
         locked: Option<String>,
@@ -119,7 +121,7 @@ impl Chart {
         Ok(values.unwrap_or_default())
     }
 
-    /// Reads the archive, and returns the keys of the values that the chart's templates read.
+    /// Reads the archive, and returns the paths in the values that the chart's templates read.
     ///
     /// # Errors
     /// Returns an error if the archive is missing or damaged.
@@ -167,7 +169,7 @@ impl Chart {
     }
 }
 
-/// Whether helm treats the file as a CRD: the file is below `crds/` and has a manifest's extension (`CRDObjects`).
+/// Whether helm treats the file as a CRD: it is below `crds/` and has a manifest's extension (helm: `CRDObjects`).
 fn is_definition(path: &str) -> bool {
     let path = Path::new(within_chart(path));
     let extension = path.extension().and_then(std::ffi::OsStr::to_str);

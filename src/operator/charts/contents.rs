@@ -1,14 +1,14 @@
-//! Keeps the checked files of one chart in memory.
+//! Keeps the files of one chart in memory, and limits their number and sizes.
 
 use std::collections::BTreeMap;
 use std::io::Read;
 
 use super::problem::{ChartProblem, MAX_CHART_SIZE, MAX_ENTRIES, MAX_FILE_SIZE};
 
-/// The byte order mark, which helm removes from the start of each file.
+/// The byte order mark of UTF-8. helm removes the mark from the start of each file.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// The files of a chart by their path below its top folder. Each path is relative, normalized and UTF-8.
+/// The files of a chart, each by its path relative to the chart's folder. Each path is normalized and UTF-8.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Contents {
     files: BTreeMap<String, Vec<u8>>,
@@ -37,8 +37,10 @@ impl Contents {
         self.add(path, content)
     }
 
-    /// Adds a file to the chart. Skips `Chart.lock` and `requirements.lock`, which differ in each package, and the
-    /// files in `charts/` that helm does not load.
+    /// Adds a file to the chart.
+    ///
+    /// Skips the files in `charts/` that helm does not load. Skips `Chart.lock` and `requirements.lock`, too, because
+    /// helm writes a time into them, so that they differ in each package.
     pub(super) fn add(&mut self, path: String, mut content: Vec<u8>) -> Result<(), ChartProblem> {
         let size = content.len() as u64;
         if size > MAX_FILE_SIZE {
@@ -63,7 +65,9 @@ impl Contents {
         }
     }
 
-    /// Adds all files of a dependency below `<prefix>charts/<name>/`.
+    /// Adds all files of the dependency `name` to the chart, below `<prefix>charts/<name>/`.
+    ///
+    /// `prefix` is the path of the chart that has the dependency; it is empty for the outermost chart.
     pub(super) fn vendor(&mut self, prefix: &str, name: &str, dependency: Self) -> Result<(), ChartProblem> {
         dependency
             .files
@@ -80,7 +84,8 @@ impl Contents {
     }
 }
 
-/// Returns the path of a file within the innermost chart that contains it: the part after all `charts/<name>/`.
+/// Returns the path of a file within the innermost chart that contains the file: `path` without the leading
+/// `charts/<name>/` folders.
 pub(super) fn within_chart(path: &str) -> &str {
     let mut rest = path;
     while let Some((_, inner)) = rest.strip_prefix("charts/").and_then(|after| after.split_once('/')) {

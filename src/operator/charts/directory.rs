@@ -56,8 +56,8 @@ impl Reader<'_> {
 
     /// Adds the files of one folder of a chart to `contents`.
     ///
-    /// `folders` contains the canonical paths of nested folders: the chart's folder first, the folder to read last.
-    /// `path` is the path of the folder to read, relative to the chart.
+    /// `folders` contains the canonical paths of all folders from the chart's folder down to the folder to read.
+    /// `path` is the path of the folder to read, relative to the chart's folder.
     fn files(
         &mut self,
         folders: &mut Vec<PathBuf>,

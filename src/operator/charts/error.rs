@@ -17,7 +17,7 @@ pub enum Error {
     Missing {
         /// The name of the chart.
         name: String,
-        /// The folder or the address of the repository.
+        /// The path of the folder, or the address of the repository.
         location: String,
         /// For a folder, the text `: looked for …` with the names of the missing files; for a repository, empty.
         looked_for: String,
@@ -29,7 +29,7 @@ pub enum Error {
         name: String,
         /// The requested version.
         version: String,
-        /// The folder or the address of the repository.
+        /// The path of the folder, or the address of the repository.
         location: String,
         /// The versions of the chart that the folder or repository has.
         found: String,
@@ -84,7 +84,7 @@ pub enum Error {
         /// The system's error message.
         why: String,
     },
-    /// helm cannot connect to the repository, or the server does not respond as a chart repository does.
+    /// helm cannot connect to the repository, or the server's response is not that of a chart repository.
     #[error(
         "chart {name} {version} cannot be pulled from {repository}: {why}; check address, network and proxy, or use a folder filled with `osdpl charts pull` (the operator retries automatically)"
     )]
@@ -98,7 +98,7 @@ pub enum Error {
         /// helm's error message.
         why: String,
     },
-    /// The repository refuses a pull without credentials.
+    /// The repository refuses the pull, because it requires credentials.
     #[error(
         "chart {name} {version} cannot be pulled from {repository}: the repository refuses access ({why}); log in and run `osdpl charts pull`, then use the folder with the pulled charts"
     )]
@@ -181,9 +181,9 @@ pub struct Mismatch {
     pub name: String,
     /// The version of the chart.
     pub version: String,
-    /// The folder or the address of the repository.
+    /// The path of the folder, or the address of the repository.
     pub location: String,
-    /// The words before the expected digest in the message, such as `the lock has`.
+    /// The words in the message that name the origin of the expected digest, such as `the lock has`.
     pub expected_by: &'static str,
     /// The digest that the chart must have.
     pub expected: Digest,

@@ -1,4 +1,4 @@
-//! Reads and writes the files of the chart store: charts in the user's folder, the cache, and pulled archives.
+//! Reads charts in the user's folder and archives that helm pulled, and reads and writes the cache of charts.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -28,7 +28,7 @@ pub(crate) struct ChartFiles {
 /// A chart, and the states of the files from which the store has read the chart.
 pub(crate) type StoredChart = (Chart, FileStates);
 
-/// The result of looking up a chart of a repository in the cache.
+/// The result of a lookup in the cache, for a chart that comes from a repository.
 pub(crate) struct CacheLookup {
     /// The digest that the chart must have: the digest in the request or in the lock, else the digest of the first
     /// pull; `None` if there is no such digest.
@@ -38,7 +38,7 @@ pub(crate) struct CacheLookup {
 }
 
 impl ChartFiles {
-    /// Reads the requested chart from a folder of the user, checks it, and writes its archive to the cache.
+    /// Reads the requested chart from the user's folder, checks the chart, and writes an archive of it to the cache.
     pub(super) fn in_folder(&self, folder: &Path, wanted: &ChartRequest) -> Result<StoredChart, Error> {
         let pinned = self.lock.charts.get(&wanted.name);
         let mut states = FileStates::default();
@@ -53,7 +53,7 @@ impl ChartFiles {
         self.write_to_cache(metadata, digest, &contents, path.display().to_string(), states)
     }
 
-    /// Looks up a chart of a repository in the cache, by the digest that the chart must have.
+    /// Searches the cache for a chart that comes from a repository, by the digest that the chart must have.
     pub(super) fn in_cache(&self, request: &Request, digest: Option<&ExpectedDigest>) -> Result<CacheLookup, Error> {
         let expected = match expected_digest(digest, self.lock.charts.get(&request.chart), &request.version) {
             Some(expected) => Some(expected),
@@ -85,8 +85,8 @@ impl ChartFiles {
         let contents = archive::read(BufReader::new(file)).map_err(unreadable)?;
         let metadata = Metadata::of(&contents).map_err(unreadable)?;
         metadata.check_identity(name, version).map_err(|problem| match problem {
-            // helm may pull another version than the requested one: it treats the version 2026.1.7 as a range, and
-            // finds 2026.1.7+0ee5ade.
+            // helm treats a requested version such as 2026.1.7 as a range. So it may pull another version, such as
+            // 2026.1.7+0ee5ade.
             ChartProblem::OtherVersion { found, .. } => {
                 let found = format!("the repository returned {found}");
                 let (name, version) = (name.clone(), version.clone());
@@ -187,8 +187,8 @@ impl Expected {
 
 /// Returns the digest that the request or the lock sets for a version of a chart.
 ///
-/// The digest in the lock takes precedence over a digest in the status, which comes from the first pull. The first pull
-/// may have returned wrong content, and a newer osdpl may have locked the digest of the right content.
+/// A digest in the status comes from the first pull, which may have returned wrong content. So the digest in the lock
+/// takes precedence over the digest in the status: a newer osdpl may have locked the digest of the right content.
 fn expected_digest(requested: Option<&ExpectedDigest>, pinned: Option<&LockEntry>, version: &str) -> Option<Expected> {
     let requested = requested.and_then(|one| Some(Expected::Requested(one.digest.parse().ok()?, one.source)));
     let locked = pinned.filter(|pinned| pinned.version == version).and_then(|pinned| pinned.digest.clone());

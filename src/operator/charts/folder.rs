@@ -1,4 +1,4 @@
-//! Finds and reads charts in a folder of the user.
+//! Finds and reads charts in the user's folder of charts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -44,10 +44,13 @@ impl<'a> Folder<'a> {
         Ok(Self { shown: folder, root })
     }
 
-    /// Reads the chart with this name.
+    /// Reads the chart `name`.
     ///
-    /// If `version` is set, this function reads that version. Else, if the folder contains the locked version, it reads
-    /// the locked version. Else the folder must contain the chart only once, and the function reads that version.
+    /// The function reads the first of these that applies:
+    ///
+    /// 1. the requested `version`, if it is set
+    /// 2. the locked version, if the folder contains it
+    /// 3. the only archive or directory of the chart; the function fails if the folder contains several
     pub(super) fn read(
         &self,
         name: &str,
@@ -194,7 +197,7 @@ impl<'a> Folder<'a> {
     }
 }
 
-/// Returns the version in an archive's file name; `None` if the archive contains another chart.
+/// Returns the version in the file name of an archive of the chart `name`; `None` for any other file.
 ///
 /// For example, `mariadb-backup-1.0.0.tgz` is not an archive of the chart mariadb.
 fn version_in<'f>(file: &'f str, name: &str) -> Option<&'f str> {

@@ -99,8 +99,8 @@ fn matches(pattern: &[char], subject: &[char]) -> bool {
     true
 }
 
-/// Returns whether the first element of the pattern matches the character, and the length of the element in the
-/// pattern.
+/// Returns whether the first element of the pattern matches the character `subject`, and the length of the element in
+/// the pattern. Returns `None` if the character or the element is missing, or if the element has an unclosed bracket.
 fn match_element(pattern: &[char], subject: Option<&char>) -> Option<(bool, usize)> {
     let subject = *subject?;
     match pattern.first()? {

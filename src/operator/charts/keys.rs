@@ -1,18 +1,18 @@
-//! Creates the key tree of a chart: all keys of its `values.yaml`, each with its type or its short default, and the
-//! keys that only its templates read.
+//! Creates the key tree of a chart. The tree contains all keys of the chart's `values.yaml`, and the keys that only the
+//! chart's templates read.
 //!
 //! osdpl writes the tree to `values/keys/<chart>.json`. The catalogue reads this file
-//! ([`osdpl_core::catalog::KeyTree`]), so that osdpl can check values without the chart. The tree contains:
+//! ([`osdpl_core::catalog::KeyTree`]), so that osdpl can check values without the chart. The file contains:
 //!
 //! - for a map with entries: a map with the same keys
-//! - for a list with entries: a list with one text per entry: a short entry itself, or a description of a long or
-//!   secret entry
-//! - for a number, a boolean or a short string that is not secret: the default itself; a string gets the prefix `=`
+//! - for a list with entries: a list with a text for each entry, namely the entry itself if it is short and not secret,
+//!   else a description of the entry
+//! - for a number, a boolean or a short string: the default itself (a string with the prefix `=`), unless it is secret
 //! - for any other default: the name of its type, such as `map` for an empty map
 //! - for a key that templates read, but that has no default: the text `read`
-//! - for a map that templates read as a whole: additionally the key `*`, which stands for any key
+//! - for a map that templates read as a whole: besides its keys, the key `*`, which stands for any key
 //!
-//! The format is JSON: nobody edits the files by hand, and parsing them as YAML would take most of a command's run
+//! The files are JSON, because nobody edits them by hand, and parsing them as YAML would take most of a command's run
 //! time.
 
 use std::cmp::Reverse;
@@ -71,10 +71,11 @@ fn is_image(path: &Path) -> bool {
     matches!(path.keys(), [images, tags, _] if images == "images" && tags == "tags")
 }
 
-/// Returns the text for an entry of a list: the entry's name; if the entry is secret, only its keys or its type.
+/// Returns the text that a key tree contains for an entry of a list. For a secret entry, the text contains only the
+/// keys or the type of the entry.
 ///
 /// Of the keys in the list's path, only the last key can make the entry secret. For example, the entries of
-/// `token.methods` are not secret.
+/// `token.methods` are not secret, although `token` is the name of a secret.
 fn describe_entry(item: &Value, path: &Path) -> String {
     let last_key = path.keys().last().map(|key| Path::root().child(key)).unwrap_or_default();
     match item {
@@ -85,8 +86,7 @@ fn describe_entry(item: &Value, path: &Path) -> String {
     }
 }
 
-/// Adds to the tree a path that templates read. Does nothing if a key above the path's last key has a default that is
-/// not a map.
+/// Adds `path`, which templates read, to the tree. Skips a path such as `a.b` if the default of `a` is not a map.
 fn add_read(tree: &mut Value, path: &[String], is_whole: bool) {
     let Value::Object(map) = tree else { return };
     match path {

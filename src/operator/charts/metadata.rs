@@ -34,7 +34,7 @@ pub struct Metadata {
 pub struct Dependency {
     /// The name of the required chart.
     pub name: String,
-    /// The repository of the required chart; the path in a `file://` address is relative to the dependent chart.
+    /// The repository of the required chart. A `file://` path is relative to the folder of the chart that requires it.
     #[serde(default)]
     pub repository: String,
 }

@@ -2,8 +2,8 @@
 
 use std::io;
 
-/// The maximum number of files of a chart. The largest chart of OpenStack-Helm has under 200 files, including its
-/// library.
+/// The maximum number of files of a chart. The largest chart of OpenStack-Helm has under 200 files, including the
+/// library chart in its `charts/`.
 pub(crate) const MAX_ENTRIES: usize = 10_000;
 /// The maximum size of a file of a chart in bytes: helm's own limit (`MaxDecompressedFileSize` in the package
 /// `pkg/chart/loader/archive`).
@@ -18,7 +18,7 @@ pub(crate) const MAX_CHART_SIZE: u64 = 20 << 20;
 /// Why a chart's archive or directory cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChartProblem {
-    /// The archive is truncated, not compressed by gzip, or has invalid tar headers.
+    /// The archive is truncated, is not compressed by gzip, or has invalid tar headers.
     #[error("it is not a complete gzip-compressed tar archive ({0})")]
     Broken(String),
     /// The path of an entry in the archive points outside of the chart, or may do so on another operating system.
@@ -29,7 +29,7 @@ pub enum ChartProblem {
         /// The problem with the path, such as `has an absolute path`.
         why: &'static str,
     },
-    /// The path of an entry is not UTF-8. The field contains the path in readable form.
+    /// The path of an entry is not UTF-8. The field contains the path with U+FFFD in place of each invalid part.
     #[error("the path of entry {0:?} is not UTF-8")]
     NotUnicode(String),
     /// An entry is, for example, a link, a device or a sparse file. A chart may contain only regular files and folders.
@@ -77,7 +77,7 @@ pub enum ChartProblem {
     /// A dependency of the chart cannot be used.
     #[error("its dependency {path:?} is not usable: {problem}")]
     Dependency {
-        /// The path of the inner archive, or the repository of the dependency.
+        /// The path of the dependency's archive, or the address of the dependency's repository.
         path: String,
         /// The problem with the content of the dependency.
         problem: Box<ChartProblem>,
@@ -135,7 +135,7 @@ pub enum ChartProblem {
         /// The folder of charts. osdpl reads no file outside of it.
         root: String,
     },
-    /// A directory contains itself through links, or a chart depends on itself.
+    /// A directory contains itself through links, or a chart depends on itself, directly or through other charts.
     #[error("{path:?} is part of a cycle")]
     Cycle {
         /// The path of the directory that contains itself or depends on itself.

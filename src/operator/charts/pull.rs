@@ -26,13 +26,13 @@ pub trait Pull: Send + Sync + 'static {
     fn newest<'a>(&'a self, repository: &'a str, chart: &'a str) -> BoxFuture<'a, Result<String, PullFailure>>;
 }
 
-/// Why helm could not pull a chart. The texts in the variants are messages of helm.
+/// Why osdpl could not pull a chart. The texts in the variants are helm's error messages, except in `Program`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PullFailure {
     /// The repository has no such chart or version.
     #[error("{0}; request a chart and a version that the repository has")]
     NotFound(String),
-    /// The repository refuses the pull without a login.
+    /// The repository refuses the pull, because it requires a login.
     #[error(
         "the repository refuses access ({0}); log in and run `osdpl charts pull`, then use the folder with the pulled charts"
     )]
@@ -46,7 +46,7 @@ pub enum PullFailure {
     /// helm cannot write the archive, although the disk is not full.
     #[error("helm cannot write the chart that it pulls ({0}); give it a writable folder")]
     Unwritable(String),
-    /// osdpl cannot run the helm program.
+    /// osdpl cannot run the helm program. The text is the reason.
     #[error("helm cannot be run ({0}); install helm 3.17 or newer, or helm 4")]
     Program(String),
 }

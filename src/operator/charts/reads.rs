@@ -1,8 +1,8 @@
 //! Finds the values that a chart's templates read, such as `.Values.a.b.c`, even if its `values.yaml` lacks them.
 //!
 //! osdpl parses the templates, and does not render them. If a template computes a key, as in `index
-//! .Values.pod.tolerations $component`, osdpl assumes that it may read any key of that map. osdpl searches a template
-//! of OpenStack-Helm's library only if a template of the chart includes it.
+//! .Values.pod.tolerations $component`, osdpl assumes that the template may read any key of the map. osdpl searches a
+//! template of OpenStack-Helm's library only if a template of the chart includes it.
 
 mod token;
 
@@ -96,7 +96,7 @@ impl Chart {
     }
 }
 
-/// Returns the keyword or function at the start of an action.
+/// Returns the keyword or function at the start of an action (`{{ … }}`); an empty string if the action has neither.
 fn first(action: &[Token]) -> &str {
     match action.first() {
         Some(Token::Word(word)) => word,
@@ -104,7 +104,7 @@ fn first(action: &[Token]) -> &str {
     }
 }
 
-/// Adds the paths in the values that one file or named template reads.
+/// Adds to `reads` each path in the values that one template file or one named template reads.
 fn scan(actions: Actions, reads: &mut Reads) {
     let mut aliases: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for action in actions {
@@ -189,7 +189,7 @@ fn read(action: &[Token], position: usize, mut path: Vec<String>, is_test: bool)
     }
 }
 
-/// Returns the keys of a call `dig "a" "b" default map`, from the tokens before the map.
+/// Returns the keys of a call of `dig`, from the tokens before its map: `a` and `b` for `dig "a" "b" default map`.
 fn dig_keys(before: &[Token]) -> Vec<String> {
     let dig = before.iter().rposition(|token| *token == Token::Word("dig".into()));
     let Some(rest) = dig.map(|dig| &before[dig + 1..]).filter(|rest| !rest.contains(&Token::Pipe)) else {

@@ -28,13 +28,13 @@ pub enum InvalidSource {
     /// osdpl does not support the scheme of the address.
     #[error("charts: {0:?} is not a source of charts; use a folder, or an https://, http:// or oci:// repository")]
     Scheme(String),
-    /// The address of a repository that the spec, the catalogue or the lock names is not encrypted.
+    /// The spec, the catalogue or the lock names a repository with an unencrypted `http://` address.
     #[error(
         "charts: {0:?} is not encrypted, so anyone on the network could replace its charts; use https:// or oci:// \
          (http:// needs the chart's digest in the lock)"
     )]
     Unencrypted(String),
-    /// The address of the repository that the option `--charts` of the operator names is not encrypted.
+    /// The operator's option `--charts` names a repository with an unencrypted `http://` address.
     #[error(
         "charts: {0:?} is not encrypted, so anyone on the network could replace its charts; use https:// or oci://, \
          or allow it with --allow-http-charts (OSDPL_ALLOW_HTTP_CHARTS=true)"
@@ -62,10 +62,10 @@ impl Default for Source {
 }
 
 impl Source {
-    /// Refuses a repository at an `http://` address.
+    /// Checks that the connection to the source is encrypted.
     ///
     /// # Errors
-    /// Returns an error if the address is not encrypted.
+    /// Returns an error if the source is a repository with an `http://` address.
     pub fn check_encrypted(&self) -> Result<(), InvalidSource> {
         match self {
             Self::Repository { url } if is_plain_http(url) => Err(InvalidSource::PlainHttp(url.clone())),
@@ -92,14 +92,15 @@ impl FromStr for Source {
     }
 }
 
-/// Checks the address of a repository that the spec, the catalogue or the lock names, and returns it without a trailing
-/// slash. Refuses an `http://` address.
+/// Checks the address of a repository, and returns the address without a trailing slash. Refuses an `http://` address.
+///
+/// osdpl uses this check for addresses in the spec, in the catalogue, and in lock entries without a digest.
 pub(super) fn encrypted_repository(text: &str) -> Result<String, InvalidSource> {
     let url = repository(text)?;
     if is_plain_http(&url) { Err(InvalidSource::Unencrypted(text.to_owned())) } else { Ok(url) }
 }
 
-/// Checks the address of a repository, and returns it without a trailing slash.
+/// Checks the address of a repository, and returns the address without a trailing slash.
 pub(super) fn repository(text: &str) -> Result<String, InvalidSource> {
     let (scheme, rest) = text.split_once("://").ok_or_else(|| InvalidSource::Scheme(text.to_owned()))?;
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();

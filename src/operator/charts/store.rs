@@ -18,8 +18,8 @@ use super::pull::{Pull, PullFailure, Request};
 use super::source::Source;
 use osdpl_decide::{ChartRequest, ExpectedDigest};
 
-/// How long the store returns the error of a failed pull before it pulls again. Without this delay, passes could cause
-/// many pulls per second.
+/// How long the store returns the error of a failed pull before it pulls again. Without this delay, the operator's
+/// passes could cause many pulls per second.
 const RETRY: Duration = Duration::from_secs(30);
 
 /// The maximum number of concurrent pulls. It is low, because each pull runs a helm process that loads the whole index
@@ -51,8 +51,8 @@ struct ChartState {
 }
 
 impl Store {
-    /// Creates a store that takes charts from `source`, in the versions of `lock`, and keeps its files in the folder
-    /// `cache`. The store creates this folder when it first writes a file.
+    /// Creates a store that takes charts from `source`, in the versions that `lock` contains. The store keeps its files
+    /// in the folder `cache`, and creates this folder when it first writes a file.
     pub fn new(cache: impl AsRef<Path>, source: Source, lock: Lock, pull: Arc<dyn Pull>) -> Self {
         // helm runs in another working directory, so the paths of archives must be absolute.
         let cache = std::path::absolute(cache.as_ref()).unwrap_or_else(|_| cache.as_ref().to_owned());
@@ -84,7 +84,8 @@ impl Store {
     /// Returns the names of the removed archives.
     ///
     /// This function removes only archives older than an hour: a younger archive may come from another process whose
-    /// helm will still read it. The caller must prune before it obtains any chart.
+    /// helm will still read it. The caller must prune before it obtains any chart. Otherwise this function could remove
+    /// the archive of a chart that the store has returned.
     ///
     /// # Errors
     /// Returns an error if the cache cannot be read. Then this function removes nothing.

@@ -70,7 +70,7 @@ async fn demo(store: &Store) -> Result<Chart, Error> {
     store.obtain(&ChartRequest::locked("demo")).await
 }
 
-/// Returns a `.tgz` that contains these files.
+/// Returns a `.tgz` archive that contains `files`.
 fn tgz(files: &[(&str, &str)]) -> Vec<u8> {
     let mut archive = Tarball::new();
     for (path, content) in files {

@@ -16,10 +16,10 @@ pub(super) fn unreadable(reason: &str) -> String {
 }
 
 impl Reader {
-    /// Reads the additions that a spec in this namespace names, without a watch.
+    /// Reads the additions that a spec in `namespace` names, without starting a watch.
     ///
-    /// `given` returns the data of a `ConfigMap` that the caller already has. The function reads every other
-    /// `ConfigMap` from the cluster.
+    /// `given` returns the data of the `ConfigMap`s that the caller already has. This function reads all other
+    /// `ConfigMap`s from the API server.
     pub async fn read_additions(
         &self,
         namespace: &str,

@@ -1,4 +1,5 @@
-//! Writes osdpl's labels on helm's release records: an adoption sets the labels, and unmanaging a release removes them.
+//! Writes osdpl's labels on helm's release records: sets them when osdpl adopts a release, and removes them when osdpl
+//! stops managing the release.
 
 use std::collections::BTreeMap;
 
@@ -29,8 +30,9 @@ const MAX_CHECKED: usize = 4;
 const CHECKED_KINDS: [&str; 5] = ["Deployment", "StatefulSet", "DaemonSet", "Service", "ConfigMap"];
 
 impl Reader {
-    /// Returns a message that names the other controller, such as Flux, that manages the release with these objects,
-    /// and the remedy. Returns `None` if no other controller manages the release.
+    /// Checks whether another controller, such as Flux, manages the release `key`, which contains `objects`.
+    ///
+    /// If so, returns a message that names the controller and the remedy.
     ///
     /// # Errors
     /// Returns an error if a request to the API server fails.

@@ -23,15 +23,16 @@ struct Leftover {
 }
 
 impl Cluster {
-    /// Deletes the leftovers of a release, labels its failed records as cleaned up, and returns the deleted objects.
+    /// Deletes the leftovers of a release, and labels the records of its failed revisions as cleaned up. Returns the
+    /// deleted objects.
     ///
-    /// `others` contains revisions of osdpl's other releases. This function keeps each object that one of these
-    /// revisions contains. If helm has made a newer revision since the cleanup was planned, this function does nothing.
+    /// `others` names revisions of the other releases that osdpl manages. This function keeps each object that one of
+    /// these revisions contains. It does nothing if helm has made a newer revision since osdpl planned the cleanup.
     ///
     /// # Errors
-    /// Returns an error if a record that names objects to keep can't be read, or a request to the API server fails. The
-    /// function may already have deleted some leftovers. But it has not labelled every record as cleaned up, so a later
-    /// pass retries the cleanup.
+    /// Returns an error if a record that names objects to keep can't be read, or a request to the API server fails.
+    /// Before the error, the function may have deleted some leftovers. But it has not labelled every record as cleaned
+    /// up, so a later pass retries the cleanup.
     pub(crate) async fn clean_up(
         &self,
         key: &ReleaseKey,
@@ -80,8 +81,8 @@ impl Cluster {
         }
     }
 
-    /// Looks up the given object of a failed revision in the cluster. Returns `None` if the object does not exist
-    /// there, or if osdpl must keep the object.
+    /// Looks up an object of a failed revision in the cluster. Returns `None` if the cluster does not contain the
+    /// object, or if osdpl must keep the object.
     async fn find_leftover(
         &self,
         key: &ReleaseKey,
@@ -96,7 +97,8 @@ impl Cluster {
         }
         let api: Api<DynamicObject> = if is_namespaced {
             let namespace = object.namespace.as_deref().unwrap_or(&key.namespace);
-            // The operator has no rights in this namespace. So its helm has none either, and created no object there.
+            // The operator has no rights in this namespace. It runs helm with the same rights, so helm created no
+            // object there.
             if !self.scope().contains(namespace) {
                 return Ok(None);
             }

@@ -21,7 +21,8 @@ impl Reader {
         api.get_opt(name).await.with_context(|| format!("reading CRD {name}"))
     }
 
-    /// Returns the CRDs of uninstalled releases that have the same name as the release `key`, but another namespace.
+    /// Returns the CRDs that uninstalled releases left behind. These releases had the same name as `key`, but another
+    /// namespace.
     ///
     /// # Errors
     /// Returns an error if a request to the API server fails.
@@ -39,8 +40,10 @@ impl Reader {
         Ok(abandoned)
     }
 
-    /// Whether a release has no record. If the operator has no rights in the release's namespace, the function assumes
-    /// that the release is installed as long as the namespace exists.
+    /// Whether helm has no record of the release, which therefore counts as uninstalled.
+    ///
+    /// Without rights in the release's namespace, the operator can't read the records. Then the release counts as
+    /// installed as long as the namespace exists.
     async fn is_uninstalled(&self, release: &ReleaseKey) -> Result<bool, Error> {
         if self.scope().contains(&release.namespace) {
             return Ok(self.newest_record(release).await?.is_none());
@@ -65,7 +68,7 @@ impl Cluster {
         applied.map(drop).with_context(|| format!("applying CRD {name}"))
     }
 
-    /// Transfers a CRD from an uninstalled release to `release`, by changing helm's annotation that names the owner.
+    /// Makes `release` the owner of a CRD that an uninstalled release left behind, by changing an annotation of helm.
     ///
     /// # Errors
     /// Returns an error if the request to the API server fails, for example because someone changed the CRD since osdpl

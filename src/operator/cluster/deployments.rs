@@ -43,8 +43,8 @@ impl Cluster {
 
     /// Sets annotations on the `OpenStackDeployment`; removes each annotation whose value is `None`.
     ///
-    /// Writes nothing and returns `false` if someone changed the resource concurrently. The other change may concern
-    /// the same annotations, and it triggers a pass, which decides again.
+    /// Writes nothing and returns `false` if someone changed the resource concurrently. The concurrent change may
+    /// concern the same annotations. It triggers a pass, which decides about the annotations again.
     ///
     /// # Errors
     /// Returns an error if a request to the API server fails.
@@ -125,11 +125,11 @@ impl Cluster {
 
 /// Returns the object that an event concerns, for the event's field `related`.
 ///
-/// The recorder merges events that differ only in their notes. It does not merge events with different related objects.
+/// The recorder merges events that differ only in their notes. Events with different related objects stay separate.
 fn related(deployment: &OpenStackDeployment, subject: Subject) -> ObjectReference {
     let (kind, version, name) = match subject {
-        // Because of the resourceVersion, the recorder does not merge events about the same field in different versions
-        // of the resource.
+        // Set the resourceVersion, so that events about one field stay separate if they concern different versions of
+        // the resource.
         Subject::Field(path) => {
             let resource_version = deployment.resource_version();
             return ObjectReference { field_path: Some(path), resource_version, ..deployment.object_ref(&()) };
@@ -180,10 +180,10 @@ mod tests {
         assert_eq!(*requests.lock().unwrap(), [json!({"metadata": metadata})]);
     }
 
-    /// Records the events of each version of the resource.
+    /// Records the events that `event` returns for each of the resource's `versions`.
     ///
-    /// Returns, for each request that the recorder sent, the note of the event, and whether the request created a new
-    /// event instead of updating an existing one.
+    /// Returns, for each request that the recorder sent, whether the request created a new event instead of updating an
+    /// existing one, and the note of the event.
     async fn recorded(versions: &[&str], event: impl Fn(&str) -> Vec<status::Event>) -> Vec<(bool, String)> {
         let recorded = Arc::<Mutex<Vec<_>>>::default();
         let requests = Arc::clone(&recorded);

@@ -20,7 +20,7 @@ const MANAGER: &str = "osdpl-rollout";
 /// HTTP's "too many requests", the API server's response if a disruption budget forbids an eviction.
 const TOO_MANY_REQUESTS: u16 = 429;
 
-/// The API server's answer to the request to evict a pod.
+/// The API server's response to the request to evict a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum EvictionResult {
     /// The pod is being deleted, or does not exist any more.
@@ -63,7 +63,8 @@ impl Cluster {
         }
     }
 
-    /// Sets the update strategy of a `DaemonSet` to `OnDelete`; if `on_delete` is `false`, gives up the field instead.
+    /// Sets the update strategy of a `DaemonSet` to `OnDelete`. If `on_delete` is `false`, removes the strategy that
+    /// osdpl has set.
     ///
     /// Returns `false` without a write if another field manager, such as helm or a person, has set the strategy.
     ///

@@ -19,7 +19,7 @@ impl Cluster {
     /// Creates a namespace if it does not exist.
     ///
     /// osdpl asks the API server whether the namespace exists, because the watch on namespaces may lag, or osdpl may
-    /// not be permitted to watch them.
+    /// not be permitted to watch namespaces.
     ///
     /// # Errors
     /// Returns an error if a request to the API server fails.
@@ -69,7 +69,7 @@ impl NamespaceWatch {
         Self { state, _watch: spawn_watch(watcher(api, watcher::Config::default()), trigger, apply) }
     }
 
-    /// Returns the namespaces; `None` as long as the first list is neither complete nor forbidden by the API server.
+    /// Returns the namespaces; `None` until the watch has completed its first list, or the API server has forbidden it.
     pub(super) fn namespaces(&self) -> Option<Namespaces> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).namespaces()
     }
@@ -81,7 +81,7 @@ type Names = BTreeMap<String, bool>;
 #[derive(Default)]
 struct State {
     names: Names,
-    /// The namespaces that the watch has received so far of a list that is not complete yet.
+    /// While the watch receives a list: the namespaces of the list that have arrived so far.
     listed: Names,
     /// Whether the watch has completed its first list.
     is_listed: bool,
@@ -176,7 +176,7 @@ mod tests {
         assert_eq!(state.namespaces(), None);
         assert!(
             !state.apply(Err(watcher::Error::NoResourceVersion)),
-            "passes keep waiting after this error, because the watch retries"
+            "after this error, passes keep waiting for the first list, because the watch retries"
         );
         assert!(state.apply(forbidden()) && !state.apply(forbidden()));
         assert_eq!(state.namespaces(), Some(Namespaces::default()));

@@ -46,8 +46,9 @@ impl Cluster {
                 if conflicts.is_empty() {
                     return Ok(());
                 }
-                // Apply only the labels without a conflict. Now only the annotation that lists osdpl's labels can
-                // conflict. No other field manager should own this annotation, so `force` makes osdpl its owner.
+                // Apply only the labels without a conflict. In this request, only the annotation that lists osdpl's
+                // labels can conflict. No other field manager should own this annotation, so `force` makes osdpl its
+                // owner.
                 for labels in listed.values_mut() {
                     labels.retain(|key, _| !conflicts.contains(key));
                 }
@@ -86,9 +87,9 @@ impl Cluster {
 
 /// Returns the labels that osdpl must own on a node after a change, by cloud.
 ///
-/// The labels of other clouds stay. If someone edited the annotation, osdpl's field manager may own a label that
-/// neither the annotation nor the change names. Such a label stays, too: the result lists it for the cloud of the
-/// change, so that a later pass removes it only after approval.
+/// The labels of other clouds stay. An annotation on the node lists osdpl's labels. If someone edited this annotation,
+/// osdpl's field manager may own a label that neither the annotation nor the change names. Such a label stays, too. The
+/// function lists it for the cloud of the change, so that a later pass removes it only after approval.
 fn list_labels(metadata: &ObjectMeta, change: &LabelChange) -> BTreeMap<String, Labels> {
     let annotation = metadata.annotations.as_ref().and_then(|annotations| annotations.get(NODE_LABELS));
     let node = observed::Node::new(None, metadata.labels.as_ref(), annotation.map(String::as_str));

@@ -1,7 +1,8 @@
 //! Watches the objects that passes read: objects that the spec names, osdpl's own objects, namespaces, and objects of
 //! Rook.
 //!
-//! osdpl watches each object that the spec names by its exact name, so that the operator reads no other Secret.
+//! Each object that the spec names has a separate watch, which is limited to the object's name. So the watch returns no
+//! other Secret.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -203,7 +204,7 @@ mod tests {
         let data = Data::from([("key".to_owned(), b"value".to_vec())]);
         let mut state = ObjectState::default();
         assert!(update(&mut state, error()));
-        assert!(matches!(state, ObjectState::Failed(_)), "before the first report, an error sets the state");
+        assert!(matches!(state, ObjectState::Failed(_)), "before the first report, an error sets the state `Failed`");
         assert!(!update(&mut state, error()), "a repeated error does not change the state");
         assert!(update(&mut state, Ok(Some(data.clone()))));
         assert!(

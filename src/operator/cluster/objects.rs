@@ -190,7 +190,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Deletes an object; returns `false` if the object is already gone, and a newer object has its name.
+    /// Deletes an object. Returns `false`, and deletes nothing, if the name now belongs to a newer object.
     async fn delete_one(&self, resource: &ApiResource, key: &ReleaseKey, params: &DeleteParams) -> Result<bool, Error> {
         let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), &key.namespace, resource);
         let deleted = match api.delete(&key.name, params).await {

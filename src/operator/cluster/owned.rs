@@ -3,10 +3,10 @@
 //! Each of the two kinds has one watch in each namespace of the cloud. A cached object may be older than the object in
 //! the API server, but never older than osdpl's last write: the cache also stores the API server's response to each
 //! write, and keeps the version with the higher resourceVersion. If a write is based on an outdated object, the API
-//! server refuses it, and osdpl removes the object from the cache.
+//! server refuses the write, and osdpl removes the object from the cache.
 //!
-//! Anyone who may write Secrets in a namespace can set the label, so each cache is limited to [`CAPACITY`] bytes. Plans
-//! request the objects that are not in the cache one by one.
+//! Anyone who may write Secrets in a namespace can set the label, so each cache is limited to [`CAPACITY`] bytes. If
+//! the cache lacks an object, plans request this object separately.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -25,8 +25,8 @@ use super::watch::{is_forbidden, spawn_watch};
 use osdpl_core::api::DEPLOYMENT_LABEL;
 use osdpl_core::observed::ReleaseKey;
 
-/// The capacity of the cache of one kind in one namespace, in bytes. A cloud with all services needs a small part of
-/// it.
+/// The capacity of the cache of one kind in one namespace, in bytes. A cloud with all services needs only a small
+/// part of this capacity.
 const CAPACITY: usize = 4 << 20;
 
 /// The size in memory of an object without data and with the shortest metadata.
@@ -67,9 +67,9 @@ struct Cache<K> {
     objects: BTreeMap<ReleaseKey, Arc<K>>,
     /// The approximate size of all cached objects in memory, in bytes.
     size: usize,
-    /// Whether the cache has left out an object for lack of room since the last list.
+    /// Whether an object has not fitted into the cache since the last list began.
     is_full: bool,
-    /// The names of the objects that the watch has received so far of a list that is not complete yet.
+    /// While the watch receives a list: the names of the objects of the list that have arrived so far.
     listed: BTreeSet<ReleaseKey>,
     /// Whether the watch has completed its first list, or the API server forbade the list.
     is_known: bool,
@@ -81,7 +81,7 @@ impl<K> Default for Cache<K> {
     }
 }
 
-/// The cached objects of one kind that have osdpl's label, and the watch of each namespace that updates the cache.
+/// The objects of one kind that have osdpl's label: for each namespace, a cache and the watch that updates the cache.
 ///
 /// Anyone who may write Secrets in a namespace can set the label, so the operator watches only the namespaces of the
 /// cloud.
@@ -123,7 +123,7 @@ impl<K: OwnedKind> OwnedObjects<K> {
 
     /// Whether every watch has completed its first list, or the API server forbade the list.
     ///
-    /// If a list is forbidden, plans request the objects one by one.
+    /// osdpl does not wait for a forbidden list, because plans then request the objects one by one.
     pub(super) fn is_known(&self) -> bool {
         let watched = self.namespaces();
         !watched.is_empty() && watched.values().all(|watched| watched.cache().is_known)
@@ -248,8 +248,8 @@ fn name<K: OwnedKind>(object: &K) -> ReleaseKey {
 
 /// Whether `object` has a lower resourceVersion than the object `than`.
 ///
-/// Kubernetes guarantees that a newer version of an object has a higher number (KEP-5504). If a resourceVersion is not
-/// a number, the result is `false`.
+/// Kubernetes guarantees that a newer version of an object has a higher resourceVersion (KEP-5504). The result is
+/// `false` if a resourceVersion is not a number.
 pub(crate) fn is_older<K: ResourceExt>(object: &K, than: &K) -> bool {
     let version = |object: &K| object.resource_version().and_then(|version| version.parse::<u64>().ok());
     version(object).zip(version(than)).is_some_and(|(one, other)| one < other)
@@ -346,7 +346,7 @@ mod tests {
         let mut cache = Cache::<Secret>::default();
         assert!(
             !cache.apply(Err(watcher::Error::NoResourceVersion)) && !cache.is_known,
-            "passes keep waiting after this error, because the watch retries"
+            "after this error, passes keep waiting for the first list, because the watch retries"
         );
         assert!(cache.apply(forbidden()) && cache.is_known);
         assert!(!cache.apply(forbidden()), "a repeated refusal triggers no second pass");

@@ -64,8 +64,9 @@ impl Reader {
             }
             Read::OwnServices => Response::Objects(self.list::<Service>(self.scope.apis(&self.client), &own()).await?),
             Read::OwnStores => Response::Objects(self.object_stores(&own()).await?),
-            // If the read fails, report the node as missing. The plan then keeps the node's name in the annotation that
-            // lists the nodes to forget, and a later pass reads the node again.
+            // If the read fails, respond that the node does not exist. The plan then leaves the node's name in the
+            // annotation `osdpl.dev/forget-nodes`, and a later pass repeats the read. For an existing node, the plan
+            // would remove the name.
             Read::Node(name) => Response::Node(self.has_node(name).await.unwrap_or_default()),
             Read::Jobs(release) => {
                 let labels = format!("release_group={}", release.name);
@@ -76,9 +77,10 @@ impl Reader {
         })
     }
 
-    /// Returns the response to a read in a namespace in which the operator has no rights; `None` for any other read.
+    /// Responds to a read in a namespace in which the operator has no rights; returns `None` for any other read.
     ///
-    /// The response usually says that nothing exists: without rights, the operator cannot have created objects there.
+    /// The function sends no request. Its response usually says that nothing exists, because the operator cannot have
+    /// created objects in a namespace without rights.
     fn response_outside(&self, read: &Read) -> Option<Response> {
         let (namespace, response) = match read {
             Read::Stored(reference) => (&reference.namespace, Response::Stored(Stored::Nothing)),
@@ -93,12 +95,12 @@ impl Reader {
 
     /// Returns the networks that Services get their addresses from.
     ///
-    /// `ServiceCIDR` objects contain these networks (Kubernetes 1.33 and newer). If the cluster has no such object, or
-    /// osdpl may not list them, the result contains only the addresses of the API server's own Service.
+    /// In Kubernetes 1.33 and newer, `ServiceCIDR` objects contain these networks. If the cluster has no `ServiceCIDR`,
+    /// or osdpl may not list them, the result contains only the addresses of the API server's own Service.
     ///
     /// # Errors
-    /// Returns an error if the list of `ServiceCIDR`s fails for another reason, or if the API server's Service can't be
-    /// read.
+    /// Returns an error if the `ServiceCIDR`s can't be listed although the cluster serves them and osdpl may list them,
+    /// or if the API server's Service can't be read.
     pub(crate) async fn service_networks(&self) -> Result<Vec<Range>, Error> {
         let all: Api<ServiceCIDR> = Api::all(self.client.clone());
         match all.list(&ListParams::default()).await {
@@ -179,9 +181,9 @@ impl Reader {
     async fn object_stores(&self, labels: &str) -> Result<Vec<ObjectId>, Error> {
         let all: Api<DynamicObject> = Api::all_with(self.client.clone(), &rook_resource(OBJECT_STORE));
         match all.list_metadata(&ListParams::default().labels(labels)).await {
-            // Return no stores if the API server does not know the kind, because Rook is not installed, or if the
-            // operator has no rights for Rook. If the operator had rights earlier, osdpl's fields and label stay on the
-            // object stores.
+            // Return no stores in two cases: the API server does not know the kind, because Rook is not installed; or
+            // the operator has no rights for Rook. If the operator has lost its rights, it can't remove its fields and
+            // its label from the object stores that it configured before.
             Err(kube::Error::Api(status)) if status.code == 404 || status.is_forbidden() => Ok(Vec::new()),
             found => {
                 let found = found.with_context(|| format!("listing {OBJECT_STORE}s"))?;
@@ -198,8 +200,8 @@ impl Reader {
         for api in apis {
             let found = api.list_metadata(&ListParams::default().labels(labels)).await;
             let found = found.with_context(|| format!("listing {}s with {labels}", K::kind(&())))?;
-            // Leave out objects that are already being deleted. Finalizers of other controllers may keep such an object
-            // for long, and the plan need not delete it again.
+            // Leave out objects that are already being deleted: the plan need not delete them. Finalizers of other
+            // controllers may keep such objects for long.
             let left = found.items.iter().filter(|object| object.metadata.deletion_timestamp.is_none());
             ids.extend(left.map(object_id));
         }
@@ -208,8 +210,8 @@ impl Reader {
 
     /// Lists the volume claims of a release.
     ///
-    /// The claims of the release's `StatefulSets` have the label `release_group`. The claims in the chart's templates
-    /// have helm's annotations.
+    /// On a claim of a `StatefulSet`, the label `release_group` names the release. On a claim in the chart's templates,
+    /// helm's annotations name the release.
     async fn volume_claims(&self, release: &ReleaseKey) -> Result<Vec<ObjectId>, Error> {
         let api: Api<PersistentVolumeClaim> = Api::namespaced(self.client.clone(), &release.namespace);
         let all = api.list_metadata(&ListParams::default()).await;

@@ -13,7 +13,7 @@ use osdpl_core::observed::ReleaseKey;
 use osdpl_core::release::{self, DecodeError, Objects, RecordMeta, RevisionSource};
 use osdpl_values::Values;
 
-/// The content of a record, or the reason why it can't be decoded.
+/// The decoded content of a record, or the reason why osdpl can't decode the record.
 pub(crate) type Decoded<T> = Result<T, String>;
 
 /// Returns the name of the Secret in which helm stores the record of a revision.

@@ -65,8 +65,10 @@ pub async fn stored_secrets(client: &Client, scope: &Scope) -> Result<BTreeSet<S
     Ok(found)
 }
 
-/// Lists Secrets that osdpl wrote, page by page, and returns their contents. `capacity` is the number of bytes that the
-/// function may still return. The function stops at the first content that exceeds it.
+/// Lists the Secrets that osdpl wrote, page by page, and returns their contents.
+///
+/// `capacity` is the number of bytes that the function may still return; the function subtracts the length of each
+/// returned content. It stops before the first content that is longer than the remaining capacity.
 async fn own_texts(api: &Api<Secret>, mut page: ListParams, capacity: &mut usize) -> kube::Result<Vec<String>> {
     let mut found = Vec::new();
     loop {
@@ -115,8 +117,8 @@ fn if_defined<K>(listed: Result<Vec<K>, kube::Error>) -> Result<Vec<K>, Error> {
 
 /// Returns the secret contents of a Secret that osdpl wrote.
 ///
-/// Leaves out the Keystone settings of an object gateway, except for the password. The other settings are common words,
-/// which must stay readable in logs.
+/// Of an object gateway's Keystone settings, returns only the password. All other settings are common words, which must
+/// stay readable in logs.
 fn own_contents(secret: &Secret) -> Vec<String> {
     let is_public = |key: &str| key == "rgw_keystone_accepted_roles" || key.starts_with("OS_") && key != "OS_PASSWORD";
     entries(secret).filter(|(key, _)| !is_public(key)).map(|(_, text)| text).collect()
@@ -140,11 +142,11 @@ fn named_contents(secret: &Secret, spec_texts: &BTreeSet<String>) -> Vec<String>
     found
 }
 
-/// Returns all strings in a spec except for the name of Ceph's Secret. A caller compares them with the names of Secrets
-/// and of their keys.
+/// Returns all strings in a spec except for the name of Ceph's Secret. Callers search these strings for the names of
+/// Secrets, and for keys in Secrets.
 ///
-/// Ceph's Secret also contains addresses, which must stay readable in logs. The scrubber knows Ceph's keys anyway,
-/// because osdpl copies them to its own Secrets.
+/// Without the name, the contents of Ceph's Secret do not count as secret: they include addresses, which must stay
+/// readable in logs. The scrubber learns the cephx keys from the Secrets into which osdpl copies them.
 fn spec_texts(spec: &Value) -> BTreeSet<String> {
     let mut spec = spec.clone();
     if let Some(ceph) = spec.pointer_mut("/features/storage/ceph").and_then(Value::as_object_mut) {
@@ -197,7 +199,7 @@ mod tests {
         assert_eq!(
             named_contents(&other, &texts),
             ["hunter4"],
-            "all contents are secret if the spec names no key, because the catalogue may define a default key"
+            "if the spec names no key of the Secret, all contents are secret: the catalogue may define a default key"
         );
     }
 
@@ -236,7 +238,7 @@ mod tests {
         assert!(if_defined::<Secret>(Err(refused(404))).unwrap().is_empty());
         assert!(
             if_defined::<Secret>(Err(refused(403))).is_err(),
-            "a forbidden list is an error, because there may be resources"
+            "a forbidden list is an error; only a missing CRD means that there are no resources"
         );
     }
 

@@ -1,8 +1,8 @@
 //! The third step of a pass (read, decide, apply, report): executes the actions of a plan.
 //!
-//! Only four parts write on behalf of a cloud: these actions, helm, the report (`publish`, or `pass_failures` after a
-//! failed pass), and the task `hosts`. The controller of `NodeMaintenance` resources and the commands of `osdpl` write
-//! outside of passes.
+//! Only four parts write on behalf of a cloud: the actions of plans, helm, the report (`publish`, or `pass_failures`
+//! after a failed pass), and the task `hosts`. The controller of `NodeMaintenance` resources and the commands of
+//! `osdpl` write outside of passes.
 
 mod release;
 
@@ -74,9 +74,10 @@ impl Outcome {
 /// The result of executing one action of a plan.
 enum ActionResult {
     Done,
-    /// The action was not necessary or not possible any more. The next pass decides again.
+    /// The action was no longer necessary or possible, or it failed and [`Outcome`] has the error. The next pass
+    /// decides again.
     Skipped,
-    /// The API server refused the action, with its message.
+    /// The API server refused the action, or the action failed. Contains the error message.
     Refused(String),
 }
 
@@ -84,8 +85,8 @@ impl Context {
     /// Executes the actions of a plan in order.
     ///
     /// # Errors
-    /// Returns an error if an action fails that later actions require. Any other failed action counts as refused: the
-    /// status reports it, and later passes retry it.
+    /// Returns an error if an action fails and the pass can't continue without it. If any other action fails, the pass
+    /// continues: the status reports the failure, and later passes retry the action.
     pub(super) async fn apply(
         &self,
         deployment: &OpenStackDeployment,
@@ -136,10 +137,10 @@ impl Context {
         Ok(outcome)
     }
 
-    /// Writes the releases that belong to the cloud, the digests of its charts and the approved additions to the
-    /// status, if the status lacks any of them.
+    /// Writes three things to the status, unless the status already contains them: the releases that belong to the
+    /// cloud, the digests of the cloud's charts, and the approved additions to the catalogue.
     ///
-    /// osdpl must write the status before helm runs, for three reasons:
+    /// osdpl must write them before helm runs, for three reasons:
     ///
     /// * osdpl uninstalls a release without approval only if the status names the release.
     /// * osdpl demands approval for a changed addition only if the status has the digest of the addition.
@@ -298,7 +299,8 @@ impl Context {
     }
 
     /// Removes osdpl's finalizer from the resource, and forgets the cloud's failures, metrics and maintenance settings.
-    /// If osdpl ignores the resource because of another one, only removes the finalizer.
+    ///
+    /// If osdpl ignores the resource because an older one exists, the function only removes the finalizer.
     async fn finalize(
         &self,
         deployment: &OpenStackDeployment,
@@ -356,8 +358,8 @@ impl Memory {
         self.kept.refused.insert(id, refusal);
     }
 
-    /// Forgets each response to a read whose data the plan's actions may have changed. Also forgets the uninstalled
-    /// releases whose Jobs this pass has deleted.
+    /// Forgets the responses to one-off reads of data that the plan's actions may have changed. Besides, removes from
+    /// [`Memory::uninstalled`] the releases whose Jobs this pass has deleted.
     fn forget_reads(&mut self, plan: &Plan) {
         let with_jobs = plan.requests.reads.iter().filter_map(|read| match read {
             Read::Jobs(release) if self.responses.contains_key(read) => Some(release),
@@ -393,7 +395,8 @@ fn done(result: Result<(), Error>) -> Result<ActionResult, Error> {
 
 /// Converts the result of an action: a failed action counts as skipped, and its error goes to `failed`.
 ///
-/// `needed_by` is the key of the error. Later actions of this pass that need the missing object find the error there.
+/// `needed_by` is the key of the error in `failed`. Later actions of this pass that need the missing object look up
+/// this key, and do not run if they find an error.
 fn skipped_if_error<K: Ord + Clone>(
     result: Result<(), Error>,
     needed_by: &K,
@@ -434,7 +437,7 @@ fn changes_decision(action: &Action) -> bool {
     )
 }
 
-/// Whether an action changes an object that passes read, so that the next pass must read it again.
+/// Whether an action may change the response to a one-off read, so that the next pass must repeat the read.
 fn is_read_back(action: &Action) -> bool {
     matches!(
         action,

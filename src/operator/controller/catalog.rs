@@ -16,7 +16,7 @@ use osdpl_core::catalog::{
 use osdpl_core::files;
 use osdpl_core::finding::Finding;
 
-/// The location of findings that concern the whole catalogue, and not one addition.
+/// The location that osdpl reports for findings about the whole catalogue instead of one addition.
 const CATALOG_FIELD: &str = "the catalogue";
 
 /// A catalogue, and the findings about the additions to it.

@@ -1,9 +1,9 @@
 //! Fetches the charts of releases in the background, so that a pass never waits for a chart.
 //!
 //! If the charts come from a folder, the operator checks them for changes after each pass, and periodically. As long as
-//! no file is touched, a check only reads times and sizes. A changed chart has another digest. The upgrade of its
-//! release waits for approval, like every change that no new spec requested. osdpl refuses a changed chart if its
-//! digest differs from the digest in the chart lock (`values/lock.yaml`).
+//! no file is touched, a check only reads times and sizes. A changed chart has a new digest. If the chart lock
+//! (`values/lock.yaml`) contains a different digest for the chart, osdpl refuses the chart. If osdpl accepts the chart,
+//! the upgrade of its release waits for approval, like every change that no new spec requested.
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
@@ -47,7 +47,7 @@ enum State {
 }
 
 impl State {
-    /// Returns the digest of the chart; `None` if there is no chart.
+    /// Returns the digest of the chart; `None` if the operator has not fetched the chart.
     fn digest(&self) -> Option<&str> {
         match self {
             Self::Ready(ready) => Some(&ready.info.digest),
@@ -121,8 +121,8 @@ impl ChartSource {
 
     /// Starts to fetch the charts that a plan requests.
     ///
-    /// If the charts come from a folder, the function also makes the background task check the known charts in the
-    /// folder for changes. If the fetch of a chart has failed, the function fetches the chart again only after a while.
+    /// If an earlier fetch of a chart has failed, the function fetches the chart again only after a delay. If the
+    /// charts come from a folder, the function also makes the background task check the fetched charts for changes.
     pub(super) fn request(&self, requests: &BTreeMap<String, ChartRequest>) {
         let now = super::now();
         let mut known = self.shared.known();
@@ -186,7 +186,9 @@ pub fn chart_of_release(
 }
 
 impl Shared {
-    /// Fetches the chart of a release and triggers a pass, unless a plan has requested another chart meanwhile.
+    /// Fetches the chart of a release, stores the result and triggers a pass.
+    ///
+    /// If a plan has requested another chart for the release meanwhile, the function discards the result.
     async fn fetch(self: Arc<Self>, name: String, request: ChartRequest) {
         let state = self.read_chart(&name, &request).await;
         self.update(&name, &request, state);
@@ -244,8 +246,8 @@ impl Shared {
     }
 
     async fn check_chart(&self, name: &str, request: &ChartRequest, path: PathBuf) {
-        // The name of an archive contains the digest of the chart. So if the path is the same, the chart has not
-        // changed.
+        // The name of an archive contains the digest of its chart. So if the archive has the same path as before, the
+        // chart has not changed.
         if self.store.obtain(request).await.is_ok_and(|chart| chart.path == path) {
             return;
         }

@@ -1,4 +1,4 @@
-//! Passes the cloud's maintenance settings from the plans to the controller of `NodeMaintenance` resources.
+//! Gives the cloud's maintenance settings, which plans determine, to the controller of `NodeMaintenance` resources.
 
 use std::sync::Arc;
 

@@ -32,8 +32,8 @@ pub(super) struct Memory {
     /// The input digests of running helm processes, which may not have written their records yet. A restart loses
     /// nothing, because the helm processes end with the operator.
     pub(super) started: BTreeMap<ReleaseKey, String>,
-    /// The uninstalled releases whose Jobs osdpl has not deleted yet. After a restart the Jobs remain until the cloud
-    /// is deleted.
+    /// The releases that helm has uninstalled, but whose Jobs osdpl has not deleted yet. After a restart, the Jobs
+    /// remain until the cloud is deleted.
     pub(super) uninstalled: BTreeSet<ReleaseKey>,
     /// The reads that the last plan requested. After a restart, the first plan requests the reads again.
     pub(super) reads: BTreeSet<Read>,

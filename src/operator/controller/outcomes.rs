@@ -23,8 +23,8 @@ const RETRY_DELAY: Duration = Duration::from_secs(2);
 const REREAD_DELAY: Duration = Duration::from_secs(30);
 
 impl Context {
-    /// Evaluates the results of the helm processes that have ended since the last pass, with the records that they
-    /// left.
+    /// Evaluates the results of the helm processes that have ended since the last pass, and the release records that
+    /// these processes have left.
     pub(super) async fn process_outcomes(&self, memory: &mut Memory) {
         let observation = self.tasks.observe();
         for outcome in std::mem::take(&mut memory.unread).into_iter().chain(self.runner.take_outcomes()) {
@@ -143,7 +143,8 @@ impl Memory {
     /// Returns the releases whose newest record osdpl must read again, because the watch has not reported the record
     /// within [`REREAD_DELAY`].
     ///
-    /// The watch never reports the record if someone else has changed the release since osdpl read the record.
+    /// If someone else has changed the release since osdpl read the record, for example by an uninstall, the watch
+    /// never reports that record.
     fn overdue(&self, now: Timestamp) -> Vec<ReleaseKey> {
         let is_overdue =
             |waiting: &UnobservedResult| now.duration_since(waiting.read_at).unsigned_abs() >= REREAD_DELAY;
@@ -162,14 +163,14 @@ impl Memory {
         let retry = now.checked_add(RETRY_DELAY).ok();
         let unread = self.unread.first().and(retry);
         let rereads = self.unobserved.values().filter_map(|waiting| waiting.read_at.checked_add(REREAD_DELAY).ok());
-        // If the time for a read has already come, this pass tried the read and failed. So the next pass tries it only
-        // after the retry delay.
+        // A time in the past means that this pass has tried the read, and that the read has failed. So the next attempt
+        // follows after the retry delay.
         let reread = rereads.min().map(|at| at.max(retry.unwrap_or(now)));
         unread.into_iter().chain(reread).min()
     }
 
-    /// Counts a failure of a release. The count restarts if the last failure had other inputs or was the failure of
-    /// another operation.
+    /// Counts a failure of a release. The count starts at one again if the operation or its inputs differ from those of
+    /// the last failure.
     fn count_failure(&mut self, key: &ReleaseKey, verb: Verb, inputs: String, message: String, fix: RetryCondition) {
         let inputs = if verb == Verb::Uninstall { String::new() } else { inputs };
         let known = self.failures.get(key).filter(|failed| failed.inputs == inputs && failed.verb == verb);

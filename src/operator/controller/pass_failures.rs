@@ -27,7 +27,7 @@ const GRACE_PERIOD: SignedDuration = SignedDuration::from_secs(5);
 /// text of the error may differ each time (addresses, request IDs).
 const REPORT_INTERVAL: SignedDuration = SignedDuration::from_secs(30);
 
-/// The times of consecutive failed passes of a resource.
+/// A series of consecutive failed passes of a resource: when it began, and when osdpl last reported it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PassFailure {
     /// The time of the first of the consecutive failed passes.
@@ -43,9 +43,11 @@ impl PassFailure {
 
     /// Sets the metric of the cloud to not ready if passes fail for longer than the grace period.
     ///
-    /// The metric changes even if the status can't be written. `cloud` is the name of the resource, which is also the
-    /// label of the metric. `cloud` is `None` if osdpl ignores this resource because an older one exists: the older one
-    /// may have the same name, and then the metric is about the older one.
+    /// The metric changes even if the status can't be written.
+    ///
+    /// `cloud` is the name of the resource, which is also the value of the metric's label. `cloud` is `None` if osdpl
+    /// ignores the resource because an older one exists: if both have the same name, the metric describes the older
+    /// resource.
     fn update_metrics(&self, now: Timestamp, cloud: Option<&str>, metrics: &Metrics) {
         if let Some(cloud) = cloud.filter(|_| self.is_lasting(now)) {
             metrics.set_not_ready(cloud);

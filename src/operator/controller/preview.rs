@@ -1,9 +1,9 @@
 //! Makes the plan that the operator would make now, for `osdpl plan`: reads and decides like a pass, but applies
 //! nothing.
 //!
-//! The command needs no charts, because the operator's status contains their digests. For a release without a digest in
-//! the status, the preview compares only the values: if the release record contains the desired values, the release
-//! counts as up to date. The preview then reports that it did not compare the chart.
+//! The command needs no charts, because the status of the resource contains their digests. If the status lacks the
+//! digest of a release's chart, the preview compares only the values: the release counts as up to date if its record
+//! contains the desired values. In this case, the preview reports that it did not compare the chart.
 
 mod assume;
 mod observe;
@@ -41,7 +41,7 @@ use osdpl_values::{CollectSorted, Path, Values};
 /// The plan that the operator would make now, and the data that it was made from.
 pub struct Preview {
     /// The spec that the plan uses. If the user's spec gives an existing release another name or namespace, this spec
-    /// keeps the old one, because osdpl refuses such a change.
+    /// keeps the old name or namespace, because osdpl refuses such a change.
     pub spec: OpenStackDeploymentSpec,
     /// The releases that the spec selects.
     pub selection: Arc<Selection>,
@@ -53,14 +53,15 @@ pub struct Preview {
     pub observed: Observed,
     /// The step that the plan takes for each release.
     pub plan: plan::Plan,
-    /// All actions that the operator would execute now.
+    /// All actions that the operator would execute, either now or after approval.
     pub actions: Vec<Planned>,
     /// The values in the newest record of each release that is not up to date, or the reason why they can't be read.
     pub recorded: BTreeMap<String, Result<Values, String>>,
-    /// For each release whose newest revision another tool made, the comparison of its current manifest with the
-    /// desired manifest.
+    /// The comparison of the current manifest with the desired manifest, for each release whose newest revision another
+    /// tool made.
     pub compared: BTreeMap<String, Comparison>,
-    /// For each release, the paths of the values that describe Ceph, and the object that contains Ceph's settings.
+    /// For each release, the paths of the values that describe Ceph, and the kind and name of the object that contains
+    /// Ceph's settings.
     pub ceph: BTreeMap<String, (BTreeSet<Path>, String)>,
     /// The findings about the spec.
     pub findings: Vec<Finding>,
@@ -68,7 +69,7 @@ pub struct Preview {
     pub nodes: BTreeMap<String, LabelChange>,
     /// The nodes that would lose labels after approval, each with the changes.
     pub awaiting_nodes: BTreeMap<String, LabelChange>,
-    /// The data plane pods that an upgrade restarts, described for each release.
+    /// For each release, a text that says which data plane pods an upgrade may restart.
     pub restarts: BTreeMap<String, String>,
     /// Whether osdpl refuses the spec because of an error.
     pub refused: bool,
@@ -87,7 +88,7 @@ pub struct Preview {
 
 /// Returns the plan for `deployment`, which may be a changed version of the stored resource `live`.
 ///
-/// Without `charts`, this function makes the plan with the digests of the charts in the status.
+/// Without `charts`, the plan uses the chart digests in the status.
 ///
 /// # Errors
 /// Returns an error if the API server cannot be reached, or refuses reads that a plan requires; the message names each
@@ -170,7 +171,7 @@ struct Planner<'a> {
     /// The Secrets with credentials that the operator would store, with predictable values instead of random ones.
     simulated_secrets: BTreeMap<ReleaseKey, Arc<Secret>>,
     responses: Responses,
-    /// Which of the namespaces of the resource and its releases exist, and which of them are being deleted.
+    /// Which namespaces of the resource and its releases exist, and which namespaces are being deleted.
     namespaces: Namespaces,
 }
 
@@ -287,7 +288,7 @@ impl<'a> Planner<'a> {
                     }
                     Read::Stored(reference) if !reference.name.starts_with(&format!("{name}-credentials-")) => (
                         Response::Stored(osdpl_decide::Stored::Nothing),
-                        "whether osdpl can write the objects of Ceph that charts mount",
+                        "whether osdpl can write the ConfigMap and the Secrets of Ceph that charts mount",
                     ),
                     _ => return Err(plain(error)),
                 };
@@ -332,7 +333,7 @@ fn report_refusal(response: &mut Response, unknown: &mut Vec<String>) {
     let fact = match response {
         Response::Networks(Err(error)) => format!("whether networks overlap the networks of Services: {error}"),
         Response::Crd(Err(error)) => format!("whether the CRDs of charts are up to date: {error}"),
-        Response::AbandonedCrds(Err(error)) => format!("whether uninstalled releases left CRDs behind: {error}"),
+        Response::AbandonedCrds(Err(error)) => format!("whether uninstalls of releases left CRDs behind: {error}"),
         _ => return,
     };
     match response {
@@ -345,8 +346,8 @@ fn report_refusal(response: &mut Response, unknown: &mut Vec<String>) {
     }
 }
 
-/// Removes the remedy from an error, because it concerns the operator's permissions, but the request used the user's
-/// permissions.
+/// Removes the remedy from an error. The remedy would change the operator's permissions, but the API server refused a
+/// request with the user's permissions.
 fn plain(error: Error) -> Error {
     match error {
         Error::Api { what, error } => Error::Object(format!("{what}: {}", api_message(&error))),
@@ -373,7 +374,8 @@ fn node_changes(actions: &[Planned], approval: Approval) -> BTreeMap<String, Lab
     labels.collect_map()
 }
 
-/// Returns for each release the paths of the values that describe Ceph, and the object that contains Ceph's settings.
+/// Returns for each release the paths of the values that describe Ceph, and the kind and name of the object that
+/// contains Ceph's settings.
 fn ceph_values(catalog: &Catalog, selection: &Selection, facts: &Facts) -> BTreeMap<String, (BTreeSet<Path>, String)> {
     let known = facts.ceph.as_ref().and_then(|declared| declared.settings.as_ref().ok());
     let releases = known.into_iter().flat_map(|known| selection.releases.keys().map(move |name| (name, known)));

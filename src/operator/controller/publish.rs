@@ -72,8 +72,8 @@ impl Context {
             }
         }
         self.forget_secrets(plan, memory);
-        // Set the metrics only after a successful write. If the write fails, the pass fails, and `pass_failures` sets the
-        // metrics.
+        // Set the cloud's metric only after a successful write. If the write fails, the pass fails, and `pass_failures`
+        // sets the metric.
         self.metrics.set_cloud(&deployment.name_any(), state);
         Ok(None)
     }

@@ -20,11 +20,13 @@ use osdpl_core::finding::Finding;
 use osdpl_core::observed::{Observed, ReleaseKey, RunningHelm};
 use osdpl_decide::{Charts, Helm, Kept, RENDER_LIMIT, Read, Received, Responses, Snapshot};
 
-/// The text in [`Memory::started`] that marks an uninstall without hooks. For an upgrade, that map contains the digest
-/// of the upgrade's inputs. An uninstall has no inputs, so its entry can contain this text.
+/// The text in [`Memory::started`] that marks an uninstall without hooks.
+///
+/// For an upgrade, the map `started` contains the digest of the upgrade's inputs. An uninstall has no inputs, so its
+/// entry can contain this text instead of a digest.
 pub(super) const SKIPPED_HOOKS: &str = "--no-hooks";
 
-/// The data of a snapshot that the caller provides. The rest comes from the tasks and the watches.
+/// The data that a caller passes to [`snapshot`], besides the data from the tasks and the watches.
 pub(super) struct SnapshotInputs {
     pub(super) deployment: OpenStackDeployment,
     pub(super) catalog: Arc<Catalog>,
@@ -110,8 +112,8 @@ pub(super) async fn execute_reads(
 impl Context {
     /// Reads the snapshot of a pass.
     pub(super) async fn read(&self, deployment: &OpenStackDeployment, memory: &mut Memory) -> Result<Snapshot, Error> {
-        // Read the table of running helm processes before the results of ended processes. A process that ends between
-        // the two reads then still counts as running in the snapshot.
+        // Read the table of running helm processes before the results of ended processes. In the reverse order, the
+        // snapshot would miss a process that ends between the two reads.
         let table = self.runner.table();
         self.process_outcomes(memory).await;
         if self.inputs.take_rook_changed() {
@@ -157,7 +159,7 @@ impl Context {
     }
 }
 
-/// Converts an entry of the runner's table to the form of the snapshot; `inputs` is the release's entry in
+/// Converts an entry of the runner's table to the type that snapshots contain. `inputs` is the release's entry in
 /// [`Memory::started`].
 fn running_helm(job: &RunningJob, inputs: &str) -> RunningHelm {
     RunningHelm {

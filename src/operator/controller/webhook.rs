@@ -25,8 +25,8 @@ impl Context {
         self.catalog.extended_with(&self.cluster.read_additions(namespace, &spec.catalog, |_| None).await).await
     }
 
-    /// Returns the properties of the cluster with which the webhook checks the spec of a cloud. `owner` is the cloud's
-    /// owner label.
+    /// Returns the properties of the cluster that the webhook needs to check the spec of a cloud. `owner` is the
+    /// cloud's owner label.
     ///
     /// The result contains the nodes and storage classes from the watches. If the spec names networks, this function
     /// reads the networks of Services from the API server. If the watches have not completed their first lists, the
@@ -60,9 +60,11 @@ impl Context {
     /// Returns why the webhook refuses the deletion of a resource; `None` if it admits the deletion.
     ///
     /// The webhook refuses the deletion while Nova reports instances, or while osdpl can't query Nova. It always admits
-    /// the deletion of a cloud without a deployed Nova, of a resource in a namespace that is being deleted, and of a
-    /// resource with a person's consent ([`may_delete_instances`]). A standby queries Nova, too, because the API server
-    /// may send its request to any pod of the operator.
+    /// the deletion in three cases: Nova is not deployed, the namespace of the resource is being deleted, or
+    /// [`may_delete_instances`] allows the deletion.
+    ///
+    /// Standbys also run this function, because the API server may send an admission request to any pod of the
+    /// operator.
     pub async fn deletion_obstacle(
         &self,
         deployment: &OpenStackDeployment,

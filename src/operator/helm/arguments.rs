@@ -86,7 +86,7 @@ pub struct Upgrade {
     pub catalog_name: String,
 }
 
-/// The arguments that name a chart on helm's command line: a file, or a chart in a repository.
+/// The arguments with which a command line of helm names a chart: either a file or a chart in a repository.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChartReference {
     /// The path of the chart's file, or the chart's address in a registry, or the chart's name in a repository.
@@ -128,8 +128,8 @@ pub struct Uninstall {
     pub hooks: bool,
 }
 
-/// Returns the flags that depend only on helm's major version and the apply mode. The input digest of each release
-/// covers the version and the mode.
+/// Returns the flags that depend only on helm's major version and the apply mode. Each release's input digest covers
+/// the version and the mode, so if these flags differ, the input digest differs.
 pub(crate) fn pinned_flags(helm: Version, apply: ApplyMode) -> Vec<&'static str> {
     let mut flags = vec!["--reset-values", "--skip-crds"];
     if helm.major >= 4 {

@@ -56,8 +56,8 @@ mod tests {
         text.lines().map(OsString::from).collect()
     }
 
-    /// Other tests start helm through a fake wrapper, which runs this test instead of the subcommand `exec-helm`. Like
-    /// the subcommand, this test executes the program in its arguments.
+    /// Replaces the subcommand `exec-helm` in other tests, whose fake wrapper runs this test. Like the subcommand, this
+    /// test executes a given program, here the one in `OSDPL_TEST_EXEC`.
     #[test]
     #[ignore = "the fake wrapper of other tests runs it"]
     fn turns_into_its_arguments() {

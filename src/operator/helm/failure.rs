@@ -33,8 +33,8 @@ impl fmt::Display for Subject {
 pub enum Failure {
     /// The newest record is pending: another helm process is working on the release, or was killed.
     Pending,
-    /// helm cannot upgrade the release from its newest record, for example because the status of that record is
-    /// `uninstalling`.
+    /// helm cannot upgrade the release, because it has no deployed revision, and its newest record has a status from
+    /// which helm cannot upgrade, such as `uninstalling`.
     NoDeployedReleases,
     /// The release to uninstall does not exist.
     ReleaseNotFound,
@@ -50,9 +50,9 @@ pub enum Failure {
     AlreadyExists(Option<Subject>),
     /// The API server rejects an object: it is invalid, over quota, or denied by a webhook.
     Invalid(Option<Subject>),
-    /// The operator lacks the contained permission, for example `get resource "configmaps" in API group ""`.
+    /// The operator lacks the permission that this string names, such as `get resource "configmaps" in API group ""`.
     Forbidden(String),
-    /// The release record, or another object of the release, is larger than the API server stores.
+    /// The release record, or another object of the release, is larger than the API server accepts.
     TooLarge,
     /// The namespace of the release does not exist.
     NamespaceMissing,

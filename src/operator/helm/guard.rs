@@ -1,9 +1,9 @@
-//! Kills helm processes in time if their operator hangs or ends.
+//! Kills the helm processes of an operator that hangs or has ended.
 //!
 //! An operator process that is frozen, or gets no processor time, can't stop its helm processes when it loses the
 //! Lease. So the operator starts *itself* once more with a hidden subcommand, as the guard process. The operator tells
 //! the guard a deadline, and a later one with each renewal of the Lease. At the deadline, the guard kills all helm
-//! processes of the operator.
+//! processes of the operator, before another operator process can take the Lease.
 //!
 //! The guard also kills helm processes that outlive the operator: when the operator ends, helm gets SIGTERM from the
 //! kernel (see [`exec`](super::exec)), but could ignore this signal.
@@ -26,7 +26,8 @@ use super::{Error, Instance, exec};
 /// The hidden subcommand that calls [`guard_helm`]: `osdpl guard-helm <instance>`.
 pub const SUBCOMMAND: &str = "guard-helm";
 
-/// How long helm processes have to end after their operator has ended, before the guard kills them.
+/// How long the guard waits for helm processes to end by themselves after their operator has ended. Afterwards, it
+/// kills them.
 pub(crate) const GRACE: Duration = Duration::from_secs(3);
 
 /// The delay between two searches for helm processes.

@@ -17,7 +17,8 @@ pub(super) mod process;
 /// The environment variable that marks helm processes with the identity of their operator.
 pub const INSTANCE_VARIABLE: &str = "OSDPL_INSTANCE";
 
-/// The longest pod token that fits into an attempt label. A uid without dashes has exactly this length.
+/// The maximum length of a pod token in characters. With a longer token, the attempt label could become too long. A uid
+/// without dashes has exactly this length.
 const TOKEN_MAX: usize = 32;
 
 /// The identity of an operator process, which is part of each attempt label.
@@ -73,8 +74,8 @@ impl Instance {
         Attempt::trusted(&self.0, number, revision)
     }
 
-    /// Returns what this machine knows about the operator process with the identity `other` and that process's helm
-    /// processes.
+    /// Returns whether the operator process with the identity `other`, or one of its helm processes, runs on this
+    /// machine.
     pub fn state_of(&self, other: &str) -> ProcessState {
         self.state_in(other, Path::new("/proc"))
     }
@@ -82,9 +83,9 @@ impl Instance {
     /// Returns whether the operator process that made an attempt may still run helm. `other` is the identity of that
     /// process, as [`Attempt::instance`] returns it. The caller must hold the Lease.
     ///
-    /// Only the holder of the Lease starts helm, and the helm processes of earlier holders have ended (see
-    /// [`lease`](crate::lease)). The function also searches this machine for helm processes of operators that use
-    /// another Lease.
+    /// Because the caller holds the Lease, the helm processes of all earlier holders have ended (see
+    /// [`lease`](crate::lease)). But `other` may be an operator that uses another Lease. So the function searches this
+    /// machine for helm processes of `other`.
     pub fn liveness(&self, other: &str) -> Liveness {
         if other == self.0 {
             Liveness::Us
@@ -105,7 +106,7 @@ impl Instance {
             return ProcessState::Elsewhere;
         };
         let pod = match (kind, split(&self.0)) {
-            // `other` is an earlier container of this pod. All processes of that container have ended.
+            // `other` ran in an earlier container of this pod. All processes of that container have ended.
             ('p', Some(('p', own, _))) if own == owner => Some(owner),
             ('h', _) if digest(&host, 10) == owner => None,
             _ => return ProcessState::Elsewhere,

@@ -92,8 +92,8 @@ impl Program {
     ///
     /// If `path` is `None`, the function looks for `helm` on `PATH`.
     ///
-    /// `home` is a writable folder of the operator. helm processes that run at the same time use different slots, and
-    /// `home` contains a folder with helm's files (`HELM_*_HOME`) for each slot.
+    /// `home` is a writable folder of the operator. It contains a folder with helm's files (`HELM_*_HOME`) for each
+    /// slot. helm processes that run at the same time use different slots.
     ///
     /// # Errors
     /// Returns an error if helm is missing, cannot run, or has an unsupported version.

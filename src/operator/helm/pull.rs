@@ -15,8 +15,9 @@ use crate::charts::pull::{PullFailure, Request};
 /// The timeout of one pull. It is long enough for the index of a large repository and an archive over a slow line.
 const DEADLINE: Duration = Duration::from_mins(3);
 
-/// The proxy for `http://` with which helm pulls from an encrypted repository. Nothing listens there, so the pull fails
-/// if the repository redirects helm to an `http://` address, or has such an address in its index.
+/// The proxy that helm uses for `http://` addresses when it pulls from an encrypted repository. Nothing listens at the
+/// proxy's port. So the pull fails if the repository redirects helm to an `http://` address, or has such an address in
+/// its index.
 ///
 /// The pull may still use `http://` addresses of loopback and of hosts in `NO_PROXY`, because Go's HTTP client uses no
 /// proxy for these addresses (`golang.org/x/net/http/httpproxy`).
@@ -44,13 +45,14 @@ impl Puller {
         Self { start: Box::new(start) }
     }
 
-    /// Runs helm and returns helm's stdout. helm keeps its caches and data in `home`, and accesses `repository`.
+    /// Runs helm and returns helm's stdout. `home` is the folder for helm's caches and data. `repository` is the
+    /// repository that the arguments name.
     async fn run(&self, home: &Path, arguments: Vec<String>, repository: &str) -> Result<Vec<u8>, PullFailure> {
         let mut command = (self.start)("pull");
         if !repository.starts_with("http://") {
             command.envs(["HTTP_PROXY", "http_proxy"].map(|name| (name, NO_PLAIN_HTTP)));
         }
-        // helm 4 keeps each pulled archive in its cache. The caller deletes the folder `home`, and with it the cache.
+        // helm 4 keeps each pulled archive in its cache. So put the cache into `home`, which the caller deletes.
         for folder in ["HELM_CACHE_HOME", "HELM_DATA_HOME"] {
             command.env(folder, home.join(folder));
         }

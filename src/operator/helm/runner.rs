@@ -1,8 +1,8 @@
-//! The Runner starts helm processes: at most one per release, and a limited number at a time.
+//! Starts helm processes: at most one for each release, and at most one for each of a fixed number of slots.
 //!
-//! The Runner has no queue: if no slot is free, it refuses a job. When a process ends, the Runner notifies the watchers
-//! of [`Runner::changes`], which triggers a pass. The plan of that pass decides which jobs are the most urgent *then*.
-//! A queue would run jobs with outdated values.
+//! The Runner has no queue, because a queued job could start late, with outdated values. If no slot is free for a job,
+//! the Runner refuses the job. When a helm process ends, the Runner notifies the receivers of [`Runner::changes`]. The
+//! notification triggers a pass, whose plan chooses the jobs that are the most urgent at that time.
 
 #![allow(clippy::disallowed_methods, reason = "measures when a process started and how long it ran")]
 
@@ -60,7 +60,7 @@ struct Entry {
 }
 
 impl Runner {
-    /// Creates a Runner that starts this helm program; `instance` is the identity of this operator process.
+    /// Creates a Runner that starts the helm program `program`. `instance` is the identity of this operator process.
     ///
     /// The caller must run in a tokio runtime.
     ///
@@ -82,15 +82,16 @@ impl Runner {
         &self.0.program
     }
 
-    /// Returns the identity of this operator process, which each of its attempts contains.
+    /// Returns the identity of this operator process. Each [`Attempt`] of the process contains the identity.
     pub fn instance(&self) -> &Instance {
         &self.0.instance
     }
 
-    /// Starts a helm process for `job` and returns immediately. Callers start the most urgent job first.
+    /// Starts a helm process for `job` and returns immediately. The slots are limited, so callers start the most urgent
+    /// job first.
     ///
     /// # Errors
-    /// The error says why the job was not started. The Runner does not keep the job for later.
+    /// The error says why the Runner refused the job. The Runner does not start a refused job later.
     pub fn start(&self, job: Job) -> Result<Attempt, JobRejection> {
         // Serialise the values before taking the lock, because serialising a large value tree takes long and would
         // block other callers.
@@ -115,7 +116,7 @@ impl Runner {
         Ok(attempt)
     }
 
-    /// Stops the helm process of a release; returns `false` if no helm process runs for it.
+    /// Stops the helm process of a release. Returns `false` if the release has no helm process.
     ///
     /// The process group gets SIGTERM, and SIGKILL after the grace period.
     pub fn stop(&self, release: &ReleaseKey, why: StopReason) -> bool {
@@ -140,7 +141,7 @@ impl Runner {
         self.0.config.slots.saturating_sub(self.0.state().running.len())
     }
 
-    /// Returns the number of processors. More helm processes at the same time do not render charts faster.
+    /// Returns the number of processors. A larger number of helm processes at the same time renders charts no faster.
     pub fn cores(&self) -> usize {
         self.0.config.cores
     }
@@ -162,12 +163,13 @@ impl Runner {
         self.0.state().counters.clone()
     }
 
-    /// Refuses new jobs, stops all helm processes, and returns when the last one has ended, at the latest shortly after
-    /// the grace period.
+    /// Refuses new jobs, stops all helm processes, and waits until the last process has ended.
     ///
-    /// A stopped install or upgrade leaves a failed record, which needs no recovery. A stopped uninstall leaves an
-    /// `uninstalling` record, because helm has no signal handler during an uninstall. The next operator process
-    /// uninstalls the release again.
+    /// The wait is hardly longer than the grace period, because SIGKILL ends the processes that run after this period.
+    ///
+    /// An install or upgrade that ends after SIGTERM leaves a failed record, which needs no recovery. A stopped
+    /// uninstall leaves an `uninstalling` record, because helm has no signal handler during an uninstall. The next
+    /// operator process repeats the uninstall.
     pub async fn shutdown(&self) {
         let mut changes = self.changes();
         let running: Vec<ReleaseKey> = {
@@ -222,7 +224,7 @@ impl Inner {
         let clock = Instant::now();
         let Job { release, operation, scrubber, deadline, .. } = job;
         let (verb, command) = (operation.verb(), self.command(&release, &operation, &started_job));
-        // Free the value tree while helm runs, because helm gets the values as the serialised input.
+        // Free the value tree before helm starts: helm gets the serialised values, not the tree.
         drop(operation);
         let run = Run { command, input: started_job.input.take(), deadline, grace: self.config.grace };
         let stopping = |why| self.mark_stopping(&release, why);
@@ -276,8 +278,8 @@ impl State {
 }
 
 impl Entry {
-    /// Requests that the process stops. Returns whether this is the first request; later requests do not change the
-    /// reason.
+    /// Requests that the process stops, for the reason `why`. Returns whether this is the first request. A later
+    /// request does not change the reason.
     fn request_stop(&self, why: StopReason) -> bool {
         self.stop.send_if_modified(|stop| {
             let first = stop.is_none();

@@ -1,8 +1,8 @@
-//! Starts helm processes from a thread of their own, which lives as long as the Runner.
+//! Starts all helm processes from one dedicated thread, which lives as long as the Runner.
 //!
 //! A helm process gets a signal from the kernel when its parent ends (see [`exec`](super::exec)). For the kernel, the
-//! parent is the *thread* that forked the process. The async runtime may end a worker thread at any time. If a worker
-//! thread had forked helm, the end of the thread would end helm.
+//! parent is the *thread* that forked the process. So the worker threads of the async runtime must not fork helm: the
+//! runtime may end a worker thread at any time, which would end the helm process, too.
 
 use std::io;
 use std::sync::mpsc;
@@ -21,16 +21,16 @@ struct Request {
 pub(super) struct Spawner(mpsc::Sender<Request>);
 
 impl Spawner {
-    /// Starts the thread. The caller must run in a tokio runtime, which waits for the end of the processes that the
-    /// thread starts.
+    /// Starts the thread. The caller must run in a tokio runtime, because the runtime waits for the end of the
+    /// processes that the thread starts.
     pub(super) fn start() -> io::Result<Self> {
         let runtime = tokio::runtime::Handle::current();
         let (sender, requests) = mpsc::channel::<Request>();
         std::thread::Builder::new().name("helm-spawner".to_owned()).spawn(move || {
             let _entered = runtime.enter();
             for Request { mut command, reply } in requests {
-                // Ignore an error: sending fails only if the runtime has ended. This thread then ends, too, which ends
-                // the helm process.
+                // Ignore an error: sending fails only if the runtime has ended. Then this thread ends, too, and the
+                // kernel ends the helm process.
                 drop(reply.send(command.spawn()));
             }
         })?;

@@ -18,7 +18,7 @@ const DEADLINE: Duration = Duration::from_mins(2);
 /// What templates can query about a cluster (`.Capabilities`): its Kubernetes version and its API groups.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Capabilities {
-    /// The version of Kubernetes, such as `v1.36.2`; helm's default if unset.
+    /// The version of Kubernetes, such as `v1.36.2`. With `None`, helm uses its default version.
     pub kubernetes: Option<String>,
     /// The API groups and versions that the cluster has in addition to helm's defaults, such as
     /// `monitoring.coreos.com/v1`.
@@ -42,7 +42,8 @@ pub struct Template<'a> {
 
 impl Template<'_> {
     fn arguments(&self) -> Vec<String> {
-        // Leave out test hooks, because an upgrade does not run them, and CRDs, because osdpl applies them separately.
+        // Leave out test hooks, because helm does not run them during an upgrade. Leave out CRDs, because osdpl applies
+        // CRDs separately.
         let mut arguments = vec!["template", "--skip-tests", "--skip-crds", "--values", "-"];
         arguments.extend(self.is_upgrade.then_some("--is-upgrade"));
         let Capabilities { kubernetes, versions } = self.capabilities;
@@ -70,8 +71,8 @@ impl Template<'_> {
         let stdin = child.stdin.take();
         let feed = async move {
             if let Some(mut stdin) = stdin {
-                // Ignore a failed write. A write fails if helm ends before it has read all values; then helm's error
-                // message gives the reason.
+                // Ignore a failed write: it means that helm ended before it read all values, and helm's error message
+                // says why.
                 drop(stdin.write_all(&input).await);
                 drop(stdin.shutdown().await);
             }

@@ -10,9 +10,9 @@ use super::Leadership;
 
 /// The operator's clients for the API server.
 pub struct Clients {
-    /// The client for the Lease. It does not share its connection pool with other clients: an attempt after a lost
-    /// connection must not get another dead connection from the pool. The client does not retry, because
-    /// [`Elector`](super::Elector) decides after each failure whether to try again.
+    /// The client for the Lease. It has its own connection pool: after a lost connection, the next request for the
+    /// Lease must not get another dead connection from a shared pool. The client does not retry, because
+    /// [`Elector`](super::Elector) decides after each failure whether to send the request again.
     pub lease: Client,
     /// The client for reads.
     pub reads: Client,
@@ -84,7 +84,8 @@ mod tests {
         leadership.activate(Instant::now() + Duration::from_mins(1));
         api.create(&PostParams::default(), &namespace).await.unwrap();
         assert_eq!(requests.load(Ordering::Relaxed), 2);
-        // The time until which the operator may write has passed. Writes must fail even before a task notices this.
+        // The time until which the operator may write has passed. Writes must fail from now on, even if no task has
+        // noticed that the time has passed.
         leadership.activate(Instant::now());
         api.delete("a", &DeleteParams::default()).await.unwrap_err();
         assert_eq!(requests.load(Ordering::Relaxed), 2);

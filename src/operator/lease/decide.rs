@@ -9,9 +9,9 @@ use crate::helm::ProcessState;
 
 /// How long a process that takes an expired Lease waits before it starts to work.
 ///
-/// Before the Lease expires, the previous holder's guard kills the holder's helm processes. [`DURATION`] and this wait
-/// make the new holder start at least 4 s after the guard's kill. These 4 s are a reserve for slow machines and for
-/// clocks of different speeds.
+/// The guard of the previous holder kills the holder's helm processes 2 s before the Lease expires. With this wait, the
+/// new holder starts to work at least 4 s after the kill. These 4 s are a reserve for slow machines and for clocks of
+/// different speeds.
 pub(super) const TAKEOVER_GRACE: Duration = Duration::from_secs(2);
 
 /// The Lease as this process last saw it.
@@ -33,10 +33,11 @@ pub(super) enum Step {
 }
 
 impl Seen {
-    /// Returns what this process knows about the Lease after a read; `lease` is `None` if the Lease does not exist.
+    /// Returns what this process knows about the Lease after reading `lease`, which is `None` if the Lease does not
+    /// exist.
     ///
-    /// If someone has deleted the Lease, the function returns `before`: the holder stays active until it notices the
-    /// deletion.
+    /// `before` is what the process knew before the read. If someone has deleted the Lease, the function returns
+    /// `before`, because the holder stays active until it notices the deletion.
     pub(super) fn after_read(before: Option<Self>, lease: Option<&Lease>, now: Instant) -> Option<Self> {
         let Some(lease) = lease else { return before };
         let content = lease.spec.clone().unwrap_or_default();
@@ -61,15 +62,15 @@ impl Seen {
     }
 }
 
-/// Returns the next step of the process with the identity `own`, which waits for the Lease. `holder` is the state of
-/// the process that holds the Lease.
+/// Returns the next step of a process that waits for the Lease. `own` is the identity of this process, and `holder` is
+/// the state of the process that holds the Lease.
 pub(super) fn next_step(seen: Option<&Seen>, own: &str, holder: ProcessState, now: Instant) -> Step {
     let Some((seen, name)) = seen.and_then(|seen| Some((seen, seen.holder()?))) else {
         return Step::Take(Duration::ZERO);
     };
     if name == own {
-        // An earlier attempt of this process took the Lease, but the response was lost. Wait before the first write,
-        // because helm processes of the previous holder may still run.
+        // An earlier request of this process took the Lease, but the process did not get the response. Wait before the
+        // first write, because helm processes of the previous holder may still run.
         return Step::Take(TAKEOVER_GRACE);
     }
     let remaining = seen.remaining(now);
@@ -112,7 +113,7 @@ mod tests {
     #[test]
     fn waits_for_the_duration_after_the_last_observed_renewal() {
         let start = Instant::now();
-        // The time in the Lease is far in the past or future of this machine's clock, and must have no effect.
+        // The time in the Lease must have no effect, even if it is far in the past or in the future.
         for renewed in [0, 32_503_680_000] {
             let first = Seen::after_read(None, Some(&lease("a", renewed)), start);
             let same = Seen::after_read(first, Some(&lease("a", renewed)), start + seconds(14));

@@ -1,5 +1,5 @@
-//! Finds an active operator in another namespace. That operator holds another Lease, so the election does not prevent
-//! that two operators are active.
+//! Finds an active operator in another namespace. That operator holds the Lease of its own namespace, so the election
+//! in this namespace does not prevent that both operators are active.
 
 use std::collections::BTreeMap;
 
@@ -20,10 +20,10 @@ pub(super) async fn held(client: &Client) -> Result<BTreeMap<String, LeaseSpec>,
 
 /// Returns a text that names an active operator in a namespace other than `own`; `None` if the function finds none.
 ///
-/// An operator is active if it renews its Lease while this function waits. The existence of a Lease proves nothing,
-/// because the Lease of a killed operator stays. The function waits as long as a standby waits before it takes the
-/// Lease of a killed operator. The function ignores the times in Leases, because they come from the clocks of other
-/// machines.
+/// An operator is active if it renews its Lease while this function waits. The Lease alone does not prove that its
+/// holder is active, because the Lease of a killed operator remains. The function waits as long as a standby waits
+/// before it takes the Lease of a killed operator. The function ignores the times in Leases, because they come from the
+/// clocks of other machines.
 ///
 /// The result is also `None` if the API server does not respond, or if the operator lacks the permission to list Leases
 /// in all namespaces. The operator's chart does not grant this permission; a person who starts an operator by hand

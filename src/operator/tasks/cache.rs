@@ -10,7 +10,8 @@ use super::watch::Update;
 /// An object's namespace and name.
 pub(super) type Name = (String, String);
 
-/// The values of one watch. While the watch lists its objects again, the cache returns the previous values.
+/// The cached values of the objects of one watch. While the watch lists the objects again, the cache returns the values
+/// that it had before.
 #[derive(Debug)]
 pub(super) struct WatchCache<V> {
     current: BTreeMap<Name, V>,

@@ -1,11 +1,12 @@
-//! Watches the objects of releases for changes that others made since helm's last operation.
+//! Watches the objects of releases for drift: changes that someone other than helm made after helm's last operation.
 //!
-//! The task watches the metadata of all kinds that manifests contain, but only of objects with helm's label. It keeps a
-//! [`osdpl_core::drift::WriterTrace`] of each object.
+//! The task watches the metadata of the objects that have helm's label, for each kind in the releases' manifests. It
+//! keeps a [`osdpl_core::drift::WriterTrace`] of each object.
 //!
-//! The watch on an object may report helm's change before the watch on helm's records reports the operation. So if an
-//! object looks changed, the task reads the object from the API server, and then checks whether helm has worked on the
-//! release meanwhile. If it has, the task does not report the object until the watch on records has reported the
+//! A change that helm has just made may look like drift, because the watch on the object may report the change before
+//! the watch on helm's records reports the operation. So the task checks each object that looks changed: it reads the
+//! object from the API server, and then checks whether helm's records contain a newer operation than the watch on
+//! records has reported. If they do, the task does not report the object until that watch has reported the newer
 //! operation.
 
 mod check;
@@ -76,7 +77,7 @@ impl Shared {
     }
 }
 
-/// Starts the drift task; returns a receiver of the drift.
+/// Starts the drift task; returns a receiver of the drift that the task finds.
 ///
 /// The receiver's value is `None` until the first checks have ended. The checks start when every watch has completed
 /// its first list or has failed.
@@ -175,7 +176,8 @@ impl DriftTask {
     }
 }
 
-/// Whether the task watches a release for drift: the release is selected, and this operator made its newest revision.
+/// Whether the task watches a release for drift: the release is selected, and this operator made the newest revision of
+/// the release.
 fn is_included(key: &ReleaseKey, release: &ObservedRelease, selected: Option<&BTreeSet<ReleaseKey>>) -> bool {
     let made_by_operator = release.attempt.as_ref().is_some_and(|attempt| attempt.revision == release.revision);
     made_by_operator && selected.is_none_or(|selected| selected.contains(key))

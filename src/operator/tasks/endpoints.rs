@@ -1,4 +1,4 @@
-//! Probes the APIs of services: a new or changed API immediately, then periodically.
+//! Probes the APIs of services: each API periodically, and a new or changed API immediately.
 //!
 //! Each pass sets the APIs to probe ([`crate::tasks::Tasks::set_probe_targets`]) and never waits for a response. If no
 //! connection to an API is possible, the task reports nothing about that API.
@@ -49,7 +49,8 @@ pub struct Probing {
 /// requests of users.
 pub const PROBE_PERIOD: Duration = Duration::from_secs(45);
 
-/// The default timeout of a probe. The readiness probes of OpenStack-Helm's charts allow 15 s or less.
+/// The default timeout of a probe. For comparison: the timeouts of the readiness probes in OpenStack-Helm's charts are
+/// at most 15 s.
 pub const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The APIs to probe, by release. Each pass sets them.

@@ -58,7 +58,7 @@ impl Shared {
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the chain of causes that keeps a pod from being ready.
+    /// Returns the chain of causes that explains why a pod is not ready.
     pub(super) fn explain_pod(&self, namespace: &str, name: &str) -> Option<Chain> {
         let mut store = self.store();
         store.now = now();

@@ -26,9 +26,9 @@ const FIRST_PAUSE: Duration = Duration::from_secs(5);
 /// The longest pause between two queries while Nova's computes do not match the nodes: Nova lacks a compute whose pod
 /// is ready, or has a compute without a node.
 ///
-/// nova-compute reports every 10 s (`report_interval`), and Nova regards it as down after 60 s without a report
-/// (`service_down_time`). So a difference that lasts longer than this pause is deliberate, for example because computes
-/// run outside of the cluster. The task then stops repeating the query.
+/// After this pause, the task stops repeating the query, because a difference that lasts longer is deliberate: some
+/// computes may run outside of the cluster. Any other difference ends earlier: nova-compute reports every 10 s
+/// (`report_interval`), and Nova regards it as down after 60 s without a report (`service_down_time`).
 const SETTLING_PAUSE: Duration = Duration::from_secs(80);
 
 /// The longest pause between two queries while Nova cannot be queried, or while the task has failed to delete a host

@@ -17,7 +17,7 @@ use osdpl_core::openstack::{HostObservation, InstanceObservation};
 pub struct Observation {
     /// The state of each release, from helm's release records.
     pub releases: Arc<BTreeMap<ReleaseKey, ObservedRelease>>,
-    /// How long each pending record has not changed, by the monotonic clock of this process.
+    /// For how long each pending release record has been unchanged, by the monotonic clock of this process.
     pub unchanged: BTreeMap<ReleaseKey, Duration>,
     /// The drift of each release. Contains only releases that the drift task watches and whose newest revision is
     /// deployed.

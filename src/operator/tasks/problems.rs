@@ -37,13 +37,14 @@ struct Problem {
     message: String,
     first: Instant,
     last: Instant,
-    /// Whether the list contains the problem at once, because it is a single event that may never recur. Other problems
-    /// enter the list only after [`GRACE`].
+    /// Whether the problem enters the list at once. A single event does so, because it may never recur; a repeated
+    /// failure enters the list only after [`GRACE`].
     at_once: bool,
 }
 
 impl Problems {
-    /// Reports that `activity` on `object` has failed. The caller must retry, and must report every further failure.
+    /// Reports that `activity` on `object` has failed. The caller must retry, and must report every further failure,
+    /// because otherwise the problem expires.
     pub(super) fn report_failure(&self, activity: &'static str, object: &str, message: String) {
         self.record((activity, object.to_owned()), message, false, Instant::now());
     }
@@ -113,7 +114,7 @@ impl Problems {
         }
     }
 
-    /// Locks the problems, even if a task panicked while it held the lock, because the panic leaves the map consistent.
+    /// Locks the problems, even if a task panicked while it held the lock: the problems are consistent even then.
     fn problems(&self) -> MutexGuard<'_, BTreeMap<ActivityKey, Problem>> {
         self.problems.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,9 +1,9 @@
 //! Observes helm's release records.
 //!
-//! The task watches the metadata of the records of all releases. It fetches the bodies of records only for releases
-//! that have osdpl's labels and are in a namespace of the cloud, because anyone who may write Secrets in another
-//! namespace can set the labels. During an operation, helm changes the record at each hook, and the task
-//! fetches the body after each change.
+//! The task watches the metadata of the records of all releases. It fetches the body of a record only if the record has
+//! osdpl's labels and is in a namespace of the cloud. The labels alone prove nothing, because anyone who may write
+//! Secrets in some other namespace can set the labels there. During an operation, helm changes the record at each hook,
+//! and the task fetches the body after each change.
 
 mod bodies;
 mod body;
@@ -79,7 +79,7 @@ impl PendingRecords {
         *known = pending;
     }
 
-    /// Returns how long each pending record has not changed.
+    /// Returns for how long each pending record has been unchanged.
     pub(super) fn unchanged(&self) -> BTreeMap<ReleaseKey, Duration> {
         let now = now();
         self.records()
@@ -183,9 +183,9 @@ impl ReleaseTask {
     }
 }
 
-/// Whether the newest record of the release is locked, and another operator process may still work on it.
+/// Whether the newest record of the release is locked, and another operator process may still work on the release.
 ///
-/// No watch reports when that process ends, so the task must check again.
+/// No watch reports when the other process ends, so the task must repeat the check.
 fn may_live_elsewhere(release: &ObservedRelease) -> bool {
     let locked = release.status.is_pending() || release.status == Status::Uninstalling;
     locked

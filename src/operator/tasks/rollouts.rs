@@ -31,7 +31,8 @@ const DEBOUNCE: Duration = Duration::from_millis(15);
 /// The components whose `DaemonSets` the task watches. Each pass sets them.
 pub(super) type Wanted = BTreeSet<DaemonSetGroup>;
 
-/// The pods and the pod template revisions of each watched component, after the watches have listed both.
+/// The pods and the pod template revisions of each watched component. Leaves out a component until its watches have
+/// listed both.
 pub(super) type Found = BTreeMap<DaemonSetGroup, RolloutPods>;
 
 /// A revision of a `DaemonSet`'s pod template, which Kubernetes stores as a `ControllerRevision`.

@@ -1,4 +1,4 @@
-//! Listens for the webhook's TLS connections, and reads the webhook's certificate again when its files change.
+//! Accepts the webhook's TLS connections, and reloads the webhook's certificate when the certificate's files change.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -21,7 +21,7 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The maximum number of connections that have completed their TLS handshake and wait for the webhook to serve them.
 const MAX_WAITING: usize = 16;
 /// The maximum number of TLS handshakes at the same time. Further clients wait in the listener's queue, so that many
-/// handshakes can't take the processor time that the passes and the Lease need.
+/// handshakes can't take the CPU time that reconcile passes and the renewal of the Lease need.
 const MAX_HANDSHAKES: usize = 16;
 
 /// Accepts connections and completes their TLS handshakes concurrently, so that a hanging client blocks no other
@@ -56,8 +56,8 @@ impl axum::serve::Listener for TlsListener {
     async fn accept(&mut self) -> (Self::Io, Self::Addr) {
         match self.ready.recv().await {
             Some(connection) => connection,
-            // This never happens: the task that accepts connections lives as long as this listener, and keeps the
-            // channel open.
+            // `recv` never returns `None`: the task that accepts connections keeps the channel open as long as this
+            // listener exists.
             None => std::future::pending().await,
         }
     }
@@ -98,7 +98,7 @@ async fn accept(
     }
 }
 
-/// The webhook's certificate and key, from the last time that the webhook read their files.
+/// The webhook's certificate and key, from the last time that the webhook read valid files.
 struct Certificate {
     files: CertificateFiles,
     /// The digest of the contents of the certificate's file and the key's file.
@@ -116,7 +116,8 @@ impl Certificate {
     ///
     /// The webhook calls this function for each connection. The function compares the contents of the files, because
     /// the modification times of files in a mounted Secret may stay the same. The webhook keeps the old certificate
-    /// while the new files are invalid, for example because only one of the two files is new yet.
+    /// while the new files are invalid. For example, the certificate's file may be new while the key's file is still
+    /// the old one.
     fn refresh(&mut self) {
         let Ok(texts) = read_files(&self.files) else { return };
         let digest = digest(&texts);
@@ -195,7 +196,7 @@ mod tests {
         let listener = TlsListener::new(listener, files.clone()).unwrap();
         assert!(connects(listener.address, &first).await);
         std::fs::write(&files.key, "half a k").unwrap();
-        assert!(connects(listener.address, &first).await, "the listener keeps its certificate while a file is invalid");
+        assert!(connects(listener.address, &first).await, "the old certificate must stay while a file is invalid");
         let second = certify(&files);
         assert!(connects(listener.address, &second).await);
         assert!(!connects(listener.address, &first).await);
@@ -213,9 +214,9 @@ mod tests {
             silent.push(TcpStream::connect(listener.address).await.unwrap());
         }
         let mut next = std::pin::pin!(connects(listener.address, &trusted));
-        // Without the limit, the handshake of the next client would end during these polls.
+        // Without the limit, the listener would complete the handshake of this client during these polls.
         for _ in 0..100 {
-            assert!(futures::poll!(&mut next).is_pending(), "the listener accepts more handshakes than its limit");
+            assert!(futures::poll!(&mut next).is_pending(), "the listener must not exceed its limit of handshakes");
             tokio::task::yield_now().await;
         }
         drop(silent.pop());

@@ -1,7 +1,7 @@
-//! Runs validations on a thread of their own, one at a time.
+//! Runs the webhook's validations one at a time, on a separate thread.
 //!
-//! A validation takes CPU time. On the operator's main thread, it would delay reconcile passes and probes. On the
-//! runtime's only blocking thread, it would delay reads of charts and release records.
+//! A validation takes CPU time. On the operator's main thread, a validation would delay reconcile passes and probes. On
+//! the runtime's only blocking thread, it would delay reads of charts and release records.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -19,12 +19,13 @@ impl Worker {
     /// Starts the thread. At most `waiting` jobs can wait for the thread.
     ///
     /// # Errors
-    /// Returns an error if the operating system refuses to start a thread.
+    /// Returns an error if the operating system refuses to start the thread.
     pub(super) fn start(waiting: usize) -> anyhow::Result<Self> {
         let (jobs, mut queue) = mpsc::channel::<Job>(waiting);
         let run = move || {
             while let Some(job) = queue.blocking_recv() {
-                // Ignore a panic: Rust has already printed its message, and the thread must survive it.
+                // Ignore a panic of the job: Rust has already printed the message of the panic, and the thread must
+                // go on with the next job.
                 let _ = catch_unwind(AssertUnwindSafe(job));
             }
         };
@@ -32,7 +33,7 @@ impl Worker {
         Ok(Self { jobs })
     }
 
-    /// Runs `work` on the thread, and returns its result; `None` if `work` panicked.
+    /// Runs `work` on the thread, and returns the result of `work`; `None` if `work` panicked.
     ///
     /// If the caller no longer waits for the result, the thread skips `work`.
     pub(super) async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {

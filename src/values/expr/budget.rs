@@ -10,9 +10,10 @@ use super::failure::Failure;
 /// An amount of work: steps of the evaluation, and bytes of the values that it creates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
-    /// The number of steps: one for each evaluated part of an expression, and one for 32 bytes that a function reads.
+    /// The number of steps: one for each evaluated part of an expression, and one for every 32 bytes that a function
+    /// reads.
     pub steps: usize,
-    /// The size of all values that the evaluation creates or copies, including values that it drops at once.
+    /// The total size of the values that the evaluation creates or copies, including values that it drops at once.
     pub bytes: usize,
 }
 
@@ -28,7 +29,8 @@ impl Work {
     }
 }
 
-/// Counts the work of all evaluations that share a scope, and remembers the largest work of a single evaluation.
+/// Counts the work of all evaluations that share a scope, and stores the largest number of steps and the largest number
+/// of bytes of a single evaluation.
 #[derive(Debug, Default)]
 pub(super) struct Total {
     steps: AtomicUsize,
@@ -42,13 +44,14 @@ impl Total {
         Work { steps: self.steps.load(Ordering::Relaxed), bytes: self.bytes.load(Ordering::Relaxed) }
     }
 
-    /// Sets the counted work back to an earlier amount.
+    /// Sets the counted work back to `used`, an earlier result of [`Total::used`].
     pub fn reset(&self, used: Work) {
         self.steps.store(used.steps, Ordering::Relaxed);
         self.bytes.store(used.bytes, Ordering::Relaxed);
     }
 
-    /// Returns the most steps, and the most bytes, of a single evaluation. The two may be of different evaluations.
+    /// Returns the largest number of steps and the largest number of bytes that a single evaluation needed. The two
+    /// numbers may come from different evaluations.
     pub fn largest(&self) -> Work {
         Work { steps: self.most_steps.load(Ordering::Relaxed), bytes: self.most_bytes.load(Ordering::Relaxed) }
     }
@@ -61,7 +64,7 @@ impl Total {
     }
 }
 
-/// Counts the work of one evaluation, and adds it to the total when the budget is dropped.
+/// Counts the work of one evaluation. When the budget is dropped, it adds this work to the [`Total`].
 pub(super) struct Budget<'a> {
     used: Work,
     before: Work,
@@ -73,13 +76,13 @@ impl<'a> Budget<'a> {
         Self { used: Work::default(), before: total.used(), total }
     }
 
-    /// Counts `steps` steps, and fails if the work exceeds a limit.
+    /// Counts `steps` steps, and fails if the work exceeds [`Work::OF_ONE`] or [`Work::OF_ALL`].
     pub fn step(&mut self, steps: usize) -> Result<(), Failure> {
         self.used.steps = self.used.steps.saturating_add(steps);
         self.check()
     }
 
-    /// Counts the steps of reading a text.
+    /// Counts the steps that it takes to read a text of `bytes` bytes.
     pub fn read(&mut self, bytes: usize) -> Result<(), Failure> {
         self.step(bytes / 32)
     }

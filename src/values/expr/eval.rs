@@ -1,8 +1,9 @@
 //! Evaluates the syntax tree of an expression on JSON values.
 //!
 //! osdpl does not use the interpreter of the crate cel, because that interpreter has no limit of work, and copies the
-//! result of a `map` or `filter` for each item. The evaluation in this module borrows the variables, and counts each
-//! step and each byte that it creates (`budget.rs`). The tests in `same.rs` compare the results of both.
+//! whole result of a `map` or `filter` again for each item. The evaluation in this module borrows the variables. It
+//! counts its steps, and the bytes of the values that it creates (`budget.rs`). The tests in `same.rs` compare the
+//! results of this evaluation with the results of cel's interpreter.
 
 use std::borrow::Cow;
 
@@ -204,7 +205,8 @@ impl<'a> Evaluation<'a> {
     }
 
     /// Evaluates `||` (`decisive` is true) or `&&` (`decisive` is false). If one operand equals `decisive`, the result
-    /// is `decisive`, even if the other operand fails, unless the other operand exceeds the limit of work.
+    /// is `decisive`, even if the other operand fails. But an operand that exceeds the limit of work always makes the
+    /// evaluation fail.
     fn logical<'v>(
         &mut self,
         one: &'v IdedExpr,
@@ -288,7 +290,7 @@ impl<'a> Evaluation<'a> {
     }
 
     /// Evaluates `all`, `exists`, `exists_one`, `map` or `filter`. cel's parser expands each of these calls to a fold
-    /// of a list.
+    /// over the items of a list or the keys of a map.
     fn comprehension<'v>(&mut self, fold: &'v ComprehensionExpr, locals: Option<&'v Local<'v>>) -> Result<Value>
     where
         'a: 'v,
@@ -385,7 +387,8 @@ fn key_of(key: &Value) -> Option<Cow<'_, str>> {
     }
 }
 
-/// Returns an item of a list, or a field of a map; moves it out of an owned value.
+/// Returns an item of a list, or a field of a map. Moves the item or field if the list or map is owned; otherwise
+/// borrows it.
 fn take(of: Cow<Value>, at: impl serde_json::value::Index) -> Option<Cow<Value>> {
     match of {
         Cow::Borrowed(of) => of.get(at).map(Cow::Borrowed),

@@ -1,8 +1,8 @@
-//! Defines why an evaluation fails.
+//! Defines the reasons for which an evaluation can fail.
 
 use super::budget::Work;
 
-/// Why an evaluation fails. The messages contain no values of variables, because values may be secrets.
+/// Why an evaluation failed. The messages contain no values of variables, because values may be secrets.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Failure {
     #[error("there is no key `{0}`")]
@@ -24,7 +24,8 @@ pub(super) enum Failure {
     /// A text that the expression reads from a Secret is not available.
     #[error("key {key:?} of Secret {name} is not available")]
     Secret { name: String, key: String },
-    /// The evaluation, or all evaluations of the resource, need more work than the limit.
+    /// One evaluation needs more work than [`Work::OF_ONE`], or all evaluations of one resource together need more work
+    /// than [`Work::OF_ALL`].
     #[error(
         "{of} may take at most {} steps and create at most {} MiB of values; use shorter lists and texts, or nest \
          fewer `all`, `exists`, `map` and `filter`",

@@ -3,19 +3,19 @@
 //! | call | result |
 //! |---|---|
 //! | `keyed(list, 'name')` | a map of the list's items by their field `name`, each item without that field |
-//! | `merge([a, b])` | helm's merge of `b` over `a`: combines nested maps, else takes the value of `b`; keeps nulls |
+//! | `merge([a, b])` | helm's merge of `b` over `a`: combines maps, replaces all other values; keeps nulls |
 //! | `list.join(',')` | the strings and integers of the list joined into one string |
-//! | `text.split(',')` | the list of parts, trimmed; empty parts are dropped |
-//! | `list.toMap()` | the map of a list of pairs, `[['a', 1], ['b', 2]]` |
+//! | `text.split(',')` | the list of the parts between commas, each trimmed, without empty parts |
+//! | `list.toMap()` | a map made of a list of pairs such as `[['a', 1], ['b', 2]]` |
 //! | `text.replace('a', 'b')` | the text with each `a` replaced by `b`, as in CEL's string extension |
 //! | `text.isAddress()` | whether the text is an IP address |
-//! | `text.isOutside(network)` | whether the address is not in a network like `10.0.0.0/24`; false if one is invalid |
-//! | `text.isAfter(address)` | whether the address `text` is higher than `address`; false if one is invalid |
+//! | `text.isOutside(network)` | whether the address `text` is outside of a network; false if either is invalid |
+//! | `text.isAfter(address)` | whether the address `text` is higher than `address`; false if either is invalid |
 //! | `text.isJson()` | whether the text is one JSON document |
 //! | `text.isNumbers()` | whether the text is a non-empty list of numbers below 8192, such as `4-31,^8` |
-//! | `text.meets(other)` | whether two lists such as `4-31,^8` have a number in common; false if one is invalid |
-//! | `sshKey(secret)` | an Ed25519 key pair in OpenSSH's format, made from the text: a map of `private` and `public` |
-//! | `secret(ref)` | the text of key `ref.key` in Secret `ref.name`; the feature's schema marks `ref` as a reference |
+//! | `text.meets(other)` | whether two lists such as `4-31,^8` have a number in common; false if either is invalid |
+//! | `sshKey(secret)` | an Ed25519 key pair in OpenSSH's format, derived from a text: a map of `private` and `public` |
+//! | `secret(ref)` | the text of key `ref.key` in Secret `ref.name`; a feature's schema must mark `ref` as reference |
 //!
 //! Each function counts the work of its call ([`super::budget`]) before it does the work.
 
@@ -100,7 +100,7 @@ const NAMES: [&str; 24] = [
     "sshKey",
 ];
 
-/// Calls a function whose arguments are all texts; `None` if no such function has this name.
+/// Calls a function whose arguments are all texts; `None` if no function with such arguments has this name.
 fn of_texts(evaluation: &mut Evaluation, name: &str, text: &str, rest: &[&str]) -> Result<Option<Value>> {
     for text in rest {
         evaluation.budget.read(text.len())?;

@@ -16,14 +16,14 @@ pub(super) fn is_number_list(text: &str) -> bool {
     parse(text).is_some_and(|numbers| numbers.contains(&true))
 }
 
-/// Returns how many steps of the limit of an expression the parsing of the list in `text` takes.
+/// Returns the steps to count for parsing the list in `text`.
 pub(super) fn steps(text: &str) -> usize {
     64 + 8 * text.matches(',').count()
 }
 
 /// Parses a list of numbers and ranges, without the numbers that `^` excludes; `None` if the list is invalid.
 ///
-/// The result has one flag for each number below the limit.
+/// The result has one flag for each number below [`LIMIT`]: whether the list contains the number.
 fn parse(text: &str) -> Option<Vec<bool>> {
     let mut included = vec![false; LIMIT.into()];
     let mut excluded = included.clone();

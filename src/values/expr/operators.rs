@@ -21,7 +21,7 @@ impl Numeric {
         whole.unwrap_or_else(|| Self::Double(number.as_f64().unwrap_or(f64::MAX)))
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "CEL compares whole numbers with others like this")]
+    #[expect(clippy::cast_precision_loss, reason = "CEL converts whole numbers to floats with the same loss")]
     pub fn double(self) -> f64 {
         match self {
             Self::Int(number) => number as f64,

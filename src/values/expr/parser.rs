@@ -21,8 +21,10 @@ const MAX_DEPTH: usize = 32;
 /// The maximum number of nested double signs (`--(a)`, `!!(a)`).
 ///
 /// The crate cel parses the operand of a double sign twice (cel 0.13.0, `visit_Negate` and `visit_LogicalNot`; fixed in
-/// cel 0.14.4), so that each nested double sign doubles the time and the number of errors. Strings such as `'--name '`
-/// look like double signs, too: an expression of the catalogue has at most 2.
+/// cel 0.14.4). So each nested double sign doubles the time of the parser and the number of errors that it reports.
+///
+/// The limit leaves room for strings such as `'--name '`, which count as double signs, too. An expression of the
+/// catalogue has at most 2.
 const MAX_DOUBLE_SIGNS: usize = 6;
 
 /// Parses an expression.
@@ -67,11 +69,13 @@ fn depth(source: &str) -> usize {
     depths.max().unwrap_or_default() + source.matches('?').count()
 }
 
-/// Counts the double signs that may be nested: those between two opening brackets count as one.
+/// Counts the double signs (`--` or `!!`) that may be nested.
 ///
-/// Two equal signs are a double sign if no letter and no digit is between them, because the parser skips blanks and
-/// comments, and in an invalid expression also other characters. The function counts signs in strings, too, because the
-/// parser continues inside of an invalid string.
+/// Double signs without an opening bracket between them count as one.
+///
+/// Two minus signs, or two exclamation marks, are a double sign if no letter and no digit is between them, because the
+/// parser skips blanks and comments, and in an invalid expression also other characters. The function counts signs in
+/// strings, too, because the parser continues inside of an invalid string.
 fn count_double_signs(source: &str) -> usize {
     let (mut count, mut has_double, mut in_comment) = (0, false, false);
     let (mut last, mut before) = (None, ' ');

@@ -10,18 +10,21 @@ use super::budget::Work;
 /// of the text. A pattern belongs to the smallest class that it fits into.
 ///
 /// The time of a search is in proportion to the size of the compiled pattern, multiplied by the length of the text.
-/// Even a short pattern can be large when compiled: `[ab]*a[ab]{2000}`. All patterns of the catalogue but one fit into
-/// 8 KiB. Patterns with Unicode character classes, such as `\d` and `\w`, are larger. Above 32 KiB, the steps grow
-/// faster than the size, because large patterns do not fit into the processor's caches.
+/// Even a short pattern can be large when compiled: `[ab]*a[ab]{2000}`. In the catalogue, only one pattern needs more
+/// than 8 KiB. Unicode character classes, such as `\d` and `\w`, make a compiled pattern large. Above 32 KiB, the steps
+/// grow faster than the size, because large patterns do not fit into the processor's caches.
 const SIZES: [(usize, usize); 5] = [(2 << 10, 4), (8 << 10, 16), (32 << 10, 64), (64 << 10, 256), (256 << 10, 2048)];
 
-/// The part of the compile cost that depends on the compiled size. A search counts it like this many bytes of text.
+/// The number of additional bytes of text for which each search counts steps.
+///
+/// These steps account for the compile time that depends on the size of the compiled pattern. Before the compilation,
+/// this size is unknown.
 const COMPILED_AS: usize = 16;
 
 /// The maximum length of a pattern in bytes.
 const LONGEST: usize = 1000;
 
-/// The steps to count for compiling the shortest pattern.
+/// The steps to count for compiling any pattern, in addition to the steps for its length and its character classes.
 const COMPILE: usize = 2000;
 
 /// The steps to count for compiling a Unicode character class. Such a class, for example `\w`, has hundreds of ranges.
@@ -69,7 +72,7 @@ impl Pattern {
     }
 }
 
-/// Compiled regular expressions, with the steps that remain for compiling and searching with all of them.
+/// A cache of compiled regular expressions, with one limit of steps for all compilations and searches together.
 pub struct Patterns<'a> {
     compiled: BTreeMap<&'a str, Option<Pattern>>,
     left: usize,
@@ -83,7 +86,7 @@ impl Default for Patterns<'_> {
 
 impl<'a> Patterns<'a> {
     /// Whether `text` matches the regular expression `pattern`. Returns false if the pattern is invalid, and `None` if
-    /// the search needs more steps than remain.
+    /// the compilation or the search needs more steps than remain.
     pub fn matches(&mut self, text: &str, pattern: &'a str) -> Option<bool> {
         if !self.compiled.contains_key(pattern) {
             self.count(Pattern::compile_steps(pattern))?;

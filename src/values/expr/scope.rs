@@ -60,13 +60,16 @@ impl Scope<'_> {
         self.total.used()
     }
 
-    /// Sets the counted work back to `used`, an earlier result of [`Scope::used`]. If a pass reuses the scope of an
-    /// earlier pass, the work of the earlier pass then does not count.
+    /// Sets the counted work back to `used`, an earlier result of [`Scope::used`].
+    ///
+    /// A reconcile pass that reuses the scope of an earlier pass calls this function, so that the work of the earlier
+    /// pass does not count.
     pub fn reset_used(&self, used: Work) {
         self.total.reset(used);
     }
 
-    /// Returns the most steps, and the most bytes, of a single evaluation. The two may be of different evaluations.
+    /// Returns the largest number of steps and the largest number of bytes that a single evaluation needed. The two
+    /// numbers may come from different evaluations.
     pub fn largest(&self) -> Work {
         self.total.largest()
     }

@@ -16,10 +16,11 @@ const LINE: usize = 70;
 /// this size.
 const BLOCK: usize = 8;
 
-/// Returns the private key for a secret text as the text of a file, and the public key as a line for `authorized_keys`.
+/// Derives a key pair from `secret`: returns the text of the private key's file, and the public key as a line for
+/// `authorized_keys`.
 ///
-/// The seed of the key is the SHA-256 of the text, so that the key is as hard to guess as the text. The result is never
-/// `None`, because the library accepts every seed of 32 bytes.
+/// The seed of the key pair is the SHA-256 digest of `secret`, so that the private key is as hard to guess as `secret`.
+/// The result is never `None`, because the library accepts every seed of 32 bytes.
 pub(super) fn key_pair(secret: &str) -> Option<(String, String)> {
     let seed: [u8; 32] = Sha256::digest(secret).into();
     let pair = Ed25519KeyPair::from_seed_unchecked(&seed).ok()?;

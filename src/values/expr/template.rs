@@ -71,7 +71,8 @@ impl Template {
         Ok((values, evaluation.secret))
     }
 
-    /// Returns every scalar that is only an expression, with its path; does not compile the expressions.
+    /// Returns the expression in each scalar that consists only of `${expression}`, with the scalar's path. Does not
+    /// compile the expressions.
     pub fn whole_scalar_expressions(values: &Values) -> Vec<(Path, String)> {
         let expression = |(path, value): (Path, &Value)| {
             let rest = value.as_str()?.strip_prefix("${")?;
@@ -81,7 +82,7 @@ impl Template {
         leaves(values).into_iter().filter_map(expression).collect()
     }
 
-    /// Returns every expression, including expressions within texts and lists; does not compile the expressions.
+    /// Returns every expression, including expressions within texts and lists. Does not compile the expressions.
     pub fn expressions(values: &Values) -> Vec<String> {
         fn walk(value: &Value, found: &mut Vec<String>) {
             match value {
@@ -100,7 +101,7 @@ impl Template {
     }
 }
 
-/// A result whose error contains the path of the value.
+/// A result whose error contains the path of the value that caused the error.
 type Located<T> = Result<T, (Path, Error)>;
 
 fn compile_map(values: Values, above: Option<&Location>) -> Located<MapTemplate> {

@@ -159,7 +159,7 @@ fn joins_splits_and_replaces() {
 fn derives_openssh_key_pairs() {
     let (values, _) =
         evaluated(json!({"private": "${sshKey('secret').private}", "public": "${sshKey('secret').public}"}));
-    // The expected public key is the output of `ssh-keygen -y` for this file.
+    // The expected public key is the output of `ssh-keygen -y` for the expected private key.
     let public = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIF0DaoWM6J+ERJF2LrieK/vVCkoKDaZY5LJiiyWxF64J\n";
     let private = [
         "-----BEGIN OPENSSH PRIVATE KEY-----",

@@ -33,7 +33,8 @@ impl LocatedNode {
         keys.into_iter().try_fold(self, |node, key| node.child(key))
     }
 
-    /// Returns the node at the path `keys` below this node; if a key is missing, the last node that exists on the path.
+    /// Returns the node at the path `keys` below this node. If a key is missing, returns the last node that exists on
+    /// the path.
     pub fn nearest<'a>(&self, keys: impl IntoIterator<Item = &'a str>) -> &Self {
         let mut node = self;
         for key in keys {
@@ -71,8 +72,8 @@ impl LocatedNode {
     /// the compiled program needs only one deserializer for the type.
     ///
     /// # Errors
-    /// Returns an error if the node does not have the shape of `T`. The error has the line and column of the key or
-    /// item, or of the map that lacks a key.
+    /// Returns an error if the node does not have the shape of `T`. The error has the line and column of the wrong key
+    /// or item, or of the map that lacks a key.
     pub fn deserialize<T: DeserializeOwned>(&self, file: &str) -> Result<T, Error> {
         let mut json = String::new();
         let mut locations = vec![self.location];

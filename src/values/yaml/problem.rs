@@ -10,8 +10,8 @@ pub(super) const DEPTH: usize = 64;
 ///
 /// These messages replace those of the YAML library, which tell programmers how to raise the limit.
 const TOO_LARGE: &str =
-    "it is too large: a document may have 250000 keys and values, including those of aliases; split it";
-const TOO_DEEP: &str = "it is nested too deeply: a document may have 64 levels";
+    "it is too large: a document may have at most 250000 keys and values, including those of aliases; split it";
+const TOO_DEEP: &str = "it is nested too deeply: a document may have at most 64 levels";
 /// The beginnings of messages of the YAML library, each with the message for users that replaces it.
 const TRANSLATIONS: [(&str, &str); 10] = [
     ("budget breached: Depth", TOO_DEEP),
@@ -28,7 +28,7 @@ const TRANSLATIONS: [(&str, &str); 10] = [
 /// The advice to programmers that the YAML library appends to its messages.
 const ADVICE: [&str; 1] = [", set DuplicateKeyPolicy in Options if acceptable"];
 
-/// The ends of messages about a missing pair of quotes: YAML reads a string such as `y` or `1.10` as another type.
+/// The ends of messages about a string without quotes. YAML reads an unquoted `y` or `1.10` as another type.
 const UNQUOTED: [&str; 3] = [
     "invalid type: boolean, expected a string",
     "invalid type: integer, expected a string",
@@ -62,8 +62,8 @@ pub fn redact_literals(message: &str) -> String {
             continue;
         };
         let after = &message[start + kind.len() + quote.len()..];
-        // In serde's messages, `, expected ` or `, there are no ` follows the quoted value. The value may contain the
-        // same text, so the value ends at the last occurrence.
+        // In serde's messages, `, expected ` or `, there are no ` follows the quoted value. The value may contain these
+        // words itself, so the value ends where they occur last.
         let end =
             [", expected ", ", there are no "].iter().filter_map(|end| after.rfind(&format!("{quote}{end}"))).max();
         let rest = end.map_or("", |end| &after[end + quote.len()..]);

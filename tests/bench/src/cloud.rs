@@ -1,5 +1,5 @@
-//! Prepares a cloud in a new namespace for one run of the benchmark. All methods install the charts with the same
-//! values and dependencies, which the operator's code computes.
+//! Prepares a cloud in a new namespace for one installation. Plain helm and the operator install the same charts, with
+//! the same values and dependencies, which the operator's code computes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ const CLUSTER_SCOPED: [(&str, &str, &str); 3] = [
     ("apiextensions.k8s.io", "v1", "CustomResourceDefinition"),
 ];
 
-/// The environment that all runs share.
+/// The environment that all installations share.
 pub struct World {
     /// An API client with all rights.
     pub client: Client,
@@ -117,7 +117,7 @@ impl World {
         Ok(())
     }
 
-    /// Returns a command that runs helm with all rights, still without arguments.
+    /// Returns a command that runs helm with all rights. The caller adds the arguments.
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.helm);
         let home = |part: &str| self.scratch.path().join(part);
@@ -152,7 +152,7 @@ pub struct Release {
     pub needs: BTreeSet<String>,
 }
 
-/// A cloud that the benchmark installs with one of the methods.
+/// A cloud that the benchmark installs with plain helm or with the operator.
 pub struct Cloud<'a> {
     /// The shared environment.
     pub world: &'a World,
@@ -162,7 +162,7 @@ pub struct Cloud<'a> {
     pub releases: BTreeMap<String, Release>,
     /// The resource from which the operator installs the cloud.
     pub deployment: OpenStackDeployment,
-    /// Watches whether all objects are up.
+    /// Watches whether all objects of the cloud are up.
     pub readiness: ReadinessWatch,
 }
 
@@ -203,7 +203,7 @@ impl<'a> Cloud<'a> {
         Api::namespaced(self.world.client.clone(), &self.namespace)
     }
 
-    /// Returns the releases in the order of their dependencies.
+    /// Returns the names of the releases, each after the releases that it depends on.
     pub fn in_order(&self) -> Vec<&str> {
         let mut order: Vec<&str> = Vec::new();
         while order.len() < self.releases.len() {
@@ -218,8 +218,8 @@ impl<'a> Cloud<'a> {
         order
     }
 
-    /// Removes the namespace and the cluster-scoped objects of its charts. Does not use helm, so that the next run need
-    /// not wait for hooks.
+    /// Deletes the cloud's namespace, and the cluster-scoped objects of the cloud's charts. Does not use helm, so that
+    /// the next installation need not wait for hooks.
     pub async fn remove(self) -> anyhow::Result<()> {
         let client = &self.world.client;
         for resource in self.api().list(&ListParams::default()).await?.items {

@@ -6,7 +6,8 @@
 //!
 //! An installation ends when everything is up: each helm process has exited, each workload is available, and each Job
 //! is complete. If the operator installs the cloud, the resource must also be Ready. The simulated pods wait for each
-//! other like upstream's pods; otherwise the order of the releases would make no difference.
+//! other as the pods of OpenStack-Helm's charts do. If they did not wait, the order of the releases would make no
+//! difference.
 
 mod cloud;
 mod cpu;

@@ -40,15 +40,15 @@ impl Operator {
         if let Some(catalog) = &world.catalog {
             command.arg("--catalog").arg(catalog);
         }
-        // Set the same variables as the Deployment of the operator's chart, because they affect the memory.
+        // Set the same variables as the Deployment of the operator's chart, because they affect the operator's memory.
         command.env("MALLOC_ARENA_MAX", "2").env("MALLOC_TRIM_THRESHOLD_", "65536");
         command.env("GLIBC_TUNABLES", "glibc.malloc.tcache_count=0");
         command.env("KUBECONFIG", &world.operator_kubeconfig).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         let mut child = command.kill_on_drop(true).spawn()?;
         let pid = child.id().context("the operator has ended already")?;
         let operator = |child| Self { _child: child, address, pid };
-        // Poll the readiness probe as a kubelet does: the operator signals readiness in no other way. The benchmark
-        // measures nothing before the operator is ready.
+        // Poll the readiness probe as a kubelet does: only this probe shows when the operator is ready. The benchmark
+        // measures nothing before that time.
         for _ in 0..300 {
             if get(address, "/readyz").await.is_ok() {
                 return Ok(operator(child));
@@ -87,8 +87,9 @@ pub async fn apply(cloud: &Cloud<'_>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Waits until the resource is Ready for its newest generation, and all objects are up. An installation
-/// with plain helm also ends only when all objects are up.
+/// Waits until the resource is Ready for its newest generation, and all objects are up.
+///
+/// An installation with plain helm ends only when all objects are up, too.
 pub async fn until_ready(cloud: &Cloud<'_>) -> anyhow::Result<()> {
     let name = cloud.deployment.name_any();
     let ready = await_condition(cloud.api(), &name, |resource: Option<&OpenStackDeployment>| {

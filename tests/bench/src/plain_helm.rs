@@ -23,7 +23,7 @@ pub async fn sequential(cloud: &Cloud<'_>) -> anyhow::Result<Cost> {
     .await
 }
 
-/// Installs all releases at once, whatever they depend on.
+/// Installs all releases at once, without waiting for their dependencies.
 pub async fn at_once(cloud: &Cloud<'_>) -> anyhow::Result<Cost> {
     measured(cloud, async {
         try_join_all(cloud.releases.keys().map(|name| helm(cloud, name))).await?;

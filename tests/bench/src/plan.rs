@@ -1,5 +1,5 @@
 //! Measures how long the computation of a reconcile pass takes: loading the catalogue, and selecting, resolving and
-//! planning a spec. It measures the specs of a cloud with 60 releases, a cloud with 1 000 releases, and the sample.
+//! planning a spec. Measures three clouds: one with 60 releases, one with 1 000 releases, and the sample.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -94,8 +94,8 @@ pub fn median(mut durations: Vec<Duration>) -> Duration {
     durations.get(durations.len() / 2).copied().unwrap_or_default()
 }
 
-/// Computes one pass and measures its steps. Resolves the spec once before the measurement, because the first run also
-/// initializes data that later runs reuse.
+/// Computes one pass and measures its steps. Resolves the spec once before the measurement, because the first
+/// resolution of a spec also initializes data that later resolutions reuse.
 fn pass(files: &Files, spec: &OpenStackDeploymentSpec) -> anyhow::Result<Times> {
     let (catalog, load) = timed(|| Catalog::load(files));
     let catalog = catalog?;

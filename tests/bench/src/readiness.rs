@@ -35,7 +35,7 @@ pub struct ReadinessWatch {
 }
 
 impl ReadinessWatch {
-    /// Starts watching `namespace`.
+    /// Starts to watch the workloads and Jobs in `namespace`.
     pub fn watch(client: &Client, namespace: &str) -> Self {
         let (sender, changed) = watch::channel(0);
         let observed =

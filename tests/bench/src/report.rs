@@ -42,11 +42,11 @@ impl fmt::Display for Method {
 /// The time and the CPU time that one installation took.
 #[derive(Clone, Copy, Debug)]
 pub struct Cost {
-    /// The time from the first command until all objects were up.
+    /// The time from the first command until the end of the installation (see `main.rs`).
     pub wall: Duration,
-    /// CPU time of helm's processes.
+    /// The CPU time of helm's processes.
     pub helm: Duration,
-    /// CPU time of the operator itself.
+    /// The CPU time of the operator itself, without its helm processes.
     pub operator: Duration,
 }
 
@@ -77,9 +77,9 @@ mod goals {
 #[derive(Default)]
 pub struct Report {
     costs: BTreeMap<Method, Vec<Cost>>,
-    /// The measurements on the installed cloud, after the installations.
+    /// The measurements of the operator on an installed cloud; `None` if they were skipped.
     pub steady: Option<Steady>,
-    /// The measurements on a large cloud, if the user requested them.
+    /// The measurements of the operator on a large cloud; `None` if the user did not request them.
     pub scale: Option<Scale>,
 }
 
@@ -129,7 +129,7 @@ impl Report {
         lines
     }
 
-    /// Returns the exit code: 2 if a goal is missed.
+    /// Returns the exit code: 2 if the operator misses a goal, otherwise 0.
     pub fn code(&self) -> ExitCode {
         if self.lines().iter().all(|line| line.is_met) { ExitCode::SUCCESS } else { ExitCode::from(2) }
     }

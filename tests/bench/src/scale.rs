@@ -38,7 +38,7 @@ const PODS_OF_THE_SAMPLE: usize = 7 * NODES + 30;
 /// The number of the sample's releases.
 const RELEASES_OF_THE_SAMPLE: usize = 13;
 
-/// How many times the benchmark makes a pod unready.
+/// The number of pods that the benchmark makes unready, one after the other.
 const EVENTS: usize = 5;
 
 /// The measurements of the operator on a large cloud.
@@ -93,7 +93,7 @@ pub async fn measure(osdpl: &Path, charts: &Path, sample: &Path) -> anyhow::Resu
     Ok(Scale { releases, pods, resident, peak, idle, delays })
 }
 
-/// Writes a copy of the shipped catalogue with an additional service for each name.
+/// Writes a copy of the shipped catalogue, with an additional service for each of `names`.
 fn catalog(folder: &Path, names: &[String]) -> anyhow::Result<std::path::PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let catalog = folder.join("catalog");
@@ -111,7 +111,7 @@ fn catalog(folder: &Path, names: &[String]) -> anyhow::Result<std::path::PathBuf
     Ok(catalog)
 }
 
-/// Writes a copy of the charts, with a renamed copy of memcached for each name.
+/// Writes a copy of the charts, with an additional renamed copy of memcached for each of `names`.
 fn charts(from: &Path, folder: &Path, names: &[String]) -> anyhow::Result<std::path::PathBuf> {
     let charts = folder.join("charts");
     copy(from, &charts)?;
@@ -153,7 +153,7 @@ async fn cloud<'a>(world: &'a World, names: &[String]) -> anyhow::Result<Cloud<'
     Ok(Cloud { world, namespace: namespace.into(), releases: BTreeMap::new(), deployment, readiness })
 }
 
-/// Makes a pod of a release unready, and returns how much later the resource's status reports it.
+/// Makes a pod of a release unready, and returns the time until the resource's status reports that the pod is unready.
 async fn delay(cloud: &Cloud<'_>, cluster: &Cluster, name: &str) -> anyhow::Result<Duration> {
     let pod = format!("{name}-memcached-0");
     let pods: Api<Pod> = Api::namespaced(cloud.world.client.clone(), &cloud.namespace);
@@ -178,7 +178,8 @@ async fn delay(cloud: &Cloud<'_>, cluster: &Cluster, name: &str) -> anyhow::Resu
         anyhow::Ok(Instant::now())
     };
     let rule = async {
-        // Make the pod unready only after both watches have delivered a first event, so that both see the change.
+        // Make the pod unready only after the watch of the pod and the watch of the resource have delivered a first
+        // event, so that neither watch misses the change.
         tokio::join!(pod_watched.notified(), resource_watched.notified());
         anyhow::Ok(cluster.behaviour("down", &down).await?)
     };

@@ -78,14 +78,15 @@ async fn change(cloud: &Cloud<'_>, operator: &Operator, number: u32) -> anyhow::
             // other processes, and a wrapper around helm would slow down the operator.
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        bail!("no helm within a minute of a change of one key")
+        bail!("the operator started no helm process within a minute")
     };
     let ((), delay) = tokio::try_join!(sent, started).context("changing one key")?;
     Ok(delay)
 }
 
-/// Returns the number of API writes so far by the operator's service account, which the operator and its helm processes
-/// use.
+/// Returns the number of API writes by the operator and its helm processes so far, except for writes of the Lease.
+///
+/// The operator and its helm processes use one service account, by which the function finds their writes.
 fn writes(cluster: &Cluster) -> anyhow::Result<u64> {
     let (namespace, account) = SYSTEM;
     let user = format!("system:serviceaccount:{namespace}:{account}");

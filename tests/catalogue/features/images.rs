@@ -79,9 +79,10 @@ fn several_stores_have_their_mounts() {
     ]);
 }
 
-/// Glance's chart creates and mounts a PVC only if the value `storage` is `pvc`. If Cinder is a second backend,
-/// `storage` is `cinder`, so the catalogue's values mount the PVC. The chart's setting for the folder of images then
-/// names an unused folder; an additional configuration file sets the mounted folder.
+/// Glance's chart creates and mounts a PVC only if its value `storage` is `pvc`. If Cinder is a second backend,
+/// `storage` is `cinder`, so the catalogue creates and mounts the PVC. The chart mounts an empty folder at the path in
+/// the chart's setting `filesystem_store_datadir`. So the catalogue writes an unused path there, and writes the path of
+/// the PVC into an additional configuration file.
 #[test]
 fn claim_next_to_cinder_is_mounted_at_its_path() {
     let ceph = json!({"backend": "ceph"});
@@ -134,8 +135,8 @@ fn claim_next_to_cinder_is_mounted_at_its_path() {
     );
 }
 
-/// If images and volumes share a Ceph user, there is one keyring, because Kubernetes refuses a volume with two files of
-/// the same name.
+/// If images and volumes share a Ceph user, Glance's volume must contain the user's keyring only once: Kubernetes
+/// refuses a volume with two files of the same name.
 #[test]
 fn one_ceph_user_for_images_and_volumes_has_one_file() {
     let mut one = ceph::example();

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use super::{reports, sets};
 use crate::clouds::{at, base_spec, catalogue, refusals, resolved, resolved_with};
 
-/// Returns the values of the release `manila` in a cloud with these features and nodes, as a function from a path to
-/// the value.
+/// Returns a function that looks up a path in the values of the release `manila`, in a cloud with these features and
+/// nodes.
 fn manila(features: &Value, nodes: &Value) -> impl Fn(&str) -> Value + use<> {
     let spec = json!({"services": {"manila": {"enabled": true}}, "features": features, "nodes": nodes});
     let desired = resolved(&catalogue(), &base_spec(&spec));
@@ -86,8 +86,8 @@ fn driver_passwords_are_not_in_values() {
         let connection = declarative.then(|| json!({"secret": {"name": "cinder-db-conn"}}));
         let expected: Vec<Value> = connection.into_iter().chain([file("array.conf")]).collect();
         assert_eq!(sources("cinder", "cinder_volume"), json!(expected));
-        // Manila never reads the connection to its database from a Secret, because Manila's chart does not support
-        // this. So the feature `database` does not declare Manila's database.
+        // Manila's list has no Secret with the database connection, even if `declarative` is set: Manila's chart cannot
+        // read the connection from a Secret, so `declarative` does not apply to Manila's database.
         assert_eq!(sources("manila", "manila_share"), json!([file("filer.conf")]));
     }
     let spec =

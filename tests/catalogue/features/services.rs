@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{Set, reports};
 use crate::clouds::{at, base_spec, catalogue, refusals, resolved};
 
-/// Checks that osdpl sets the expected values in a cloud with the features of each case, and refuses no case. `service`
+/// Checks each case: osdpl must accept a cloud with the case's features, and set the expected values. `service`
 /// contains the names of the cloud's services, separated by spaces.
 fn sets_with(service: &str, cases: &[(Value, &[Set])]) {
     let catalog = catalogue();

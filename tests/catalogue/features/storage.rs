@@ -139,8 +139,8 @@ fn refuses_invalid_volume_settings() {
     ]);
 }
 
-/// If the chart installs the gateways of the object store, users get a URL with the host name from the spec. The
-/// endpoint in Keystone and the route must have this host name.
+/// If the chart ceph-rgw installs the gateways of the object store, users get a URL with the host name from the spec.
+/// The endpoint in Keystone and the route must have this host name.
 #[test]
 fn gateways_of_the_chart_are_public() {
     let key = b"AQABAgMEBQYHCBAApqampqampqampqampqamgQ==".to_vec();

@@ -94,7 +94,8 @@ struct Raw {
     stage_timestamp: Timestamp,
 }
 
-/// The name is missing if the API server has not authenticated the request, for example because the client disconnected.
+/// The user who sent a request. The name is missing if the API server has not authenticated the request, for example
+/// because the client disconnected.
 #[derive(Deserialize)]
 struct RawUser {
     #[serde(default)]

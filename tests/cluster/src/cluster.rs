@@ -24,8 +24,8 @@ pub struct Cluster {
     programs: Programs,
     client: Client,
     is_owned: bool,
-    /// When the cluster is dropped, this value stops the supervisor. For an existing cluster, it only removes the
-    /// temporary folder.
+    /// Stops the supervisor when the cluster is dropped. With [`Options::existing`], there is no supervisor, so this
+    /// value only removes the temporary folder.
     _guard: Option<Guard>,
 }
 
@@ -33,8 +33,8 @@ type Guard = Box<dyn Send + Sync>;
 
 impl Cluster {
     /// Starts a control plane that runs until the returned value is dropped or this process exits. If the options name
-    /// an existing cluster, uses that cluster instead. First builds missing programs, which takes minutes; the cache
-    /// keeps them for later starts.
+    /// an existing cluster, uses that cluster instead. If programs are missing, builds them first, which takes minutes.
+    /// Later starts take these programs from the cache.
     ///
     /// # Errors
     /// Returns an error if a program is missing and cannot be built, or a component does not start.
@@ -145,7 +145,7 @@ impl Cluster {
         Ok(Self { folder, kubeconfig, programs, client, is_owned, _guard: guard })
     }
 
-    /// Returns a client of the API server that has all rights.
+    /// Returns a client that has all rights on the API server.
     pub fn client(&self) -> Client {
         self.client.clone()
     }
@@ -167,7 +167,7 @@ impl Cluster {
     /// kubeconfig refers to a file with the token.
     ///
     /// # Errors
-    /// Returns an error if the API server refuses the token, or a file cannot be written.
+    /// Returns an error if the API server refuses to create the token, or a file cannot be written.
     pub async fn kubeconfig_for(&self, namespace: &str, service_account: &str) -> Result<PathBuf, Error> {
         let token = self.token(namespace, service_account).await?;
         let file = |ending: &str| self.folder.identities().join(format!("{namespace}.{service_account}.{ending}"));

@@ -10,8 +10,8 @@ use crate::ports::Ports;
 use crate::spec::Spec;
 use crate::{Error, Program};
 
-/// A program of the control plane that runs as long as the cluster runs. kubectl and helm do not, so they are no
-/// components.
+/// A program of the control plane that runs as long as the cluster runs. kubectl and helm are no components, because
+/// they exit after each command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Component {
@@ -58,8 +58,8 @@ impl Component {
     }
 }
 
-/// Returns the arguments of etcd. etcd never calls fsync, because a cluster's data need not survive a crash, and tests
-/// would wait for slow disks.
+/// Returns the arguments of etcd. They disable fsync, so that tests need not wait for slow disks. A cluster's data need
+/// not survive a crash.
 fn etcd(folder: &Folder, ports: Ports) -> Vec<String> {
     let client = format!("http://127.0.0.1:{}", ports.etcd);
     let peer = format!("http://127.0.0.1:{}", ports.etcd_peer);

@@ -2,7 +2,7 @@
 
 use sha2::{Digest, Sha256};
 
-/// Returns a digest of a list of strings, which has sixteen hexadecimal digits. The digest also covers the length of
+/// Returns a digest of a list of strings, as sixteen hexadecimal digits. The digest covers the text and the length of
 /// each string, so the list `ab`, `c` and the list `a`, `bc` have different digests.
 pub(crate) fn short<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
     let mut hash = Sha256::new();

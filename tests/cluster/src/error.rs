@@ -1,4 +1,4 @@
-//! The errors of a local control plane. If a user can fix an error, its message says how.
+//! The errors of a local control plane. If a user can fix an error, the error's message says how.
 
 use std::path::{Path, PathBuf};
 
@@ -64,20 +64,20 @@ pub enum Error {
         /// The last lines of the program's log; empty if it has none.
         tail: String,
     },
-    /// All ports that clusters may use are taken.
+    /// All ports in the range for clusters are in use.
     #[error(
         "no free ports for another cluster on 127.0.0.1 between {first} and {last}: stop a cluster with `cluster down DIR`"
     )]
     Ports {
-        /// The first port of the range in which every port is taken.
+        /// The first port of the range for clusters.
         first: u16,
-        /// The last port of the range in which every port is taken.
+        /// The last port of the range for clusters.
         last: u16,
     },
     /// The folder for a new cluster contains files that belong to no cluster.
     #[error("{} is neither empty nor the folder of a cluster, so it was not changed: name another folder", path.display())]
     Foreign {
-        /// The path of the folder with the other files.
+        /// The path of the folder that contains these files.
         path: PathBuf,
     },
     /// No cluster is running in the folder.
@@ -93,7 +93,7 @@ pub enum Error {
         reason: String,
     },
     /// The operation is refused, because this crate did not start the cluster.
-    #[error("{what} is not possible on a cluster that `cluster` did not start: run without KUBECONFIG")]
+    #[error("{what} is not possible on a cluster that `cluster` did not start: unset KUBECONFIG to start one")]
     NotOwned {
         /// The operation, such as `reading the audit log`.
         what: &'static str,
@@ -138,7 +138,8 @@ impl Error {
     }
 }
 
-/// Returns the message of the API server if it sent one, without the debug output that the text of `kube::Error` adds.
+/// Returns the message of the API server, or if it sent none, the text of the error. (If the API server sent a message,
+/// the text of `kube::Error` adds debug output to it.)
 pub(crate) fn api_message(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) => status.message.clone(),

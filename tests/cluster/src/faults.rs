@@ -1,4 +1,4 @@
-//! Writes fault rules into their ConfigMap, and waits until the supervisor applies them to new pods.
+//! Writes fault rules into the ConfigMap `kwok-faults`, and waits until the supervisor applies these rules to new pods.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Patch, PatchParams};
@@ -31,7 +31,7 @@ pub(crate) async fn set(client: &Client, name: &str, rule: Option<&Rule>) -> Res
     acknowledged.map(drop).map_err(|error| failed(error.to_string()))
 }
 
-/// Returns the condition for [`await_condition`] that the supervisor has read the current rules in the ConfigMap.
+/// Returns a condition for [`await_condition`]: the supervisor has read the current rules in the ConfigMap.
 fn are_in_effect() -> impl Condition<ConfigMap> {
     |map: Option<&ConfigMap>| {
         let map = map.filter(|map| map.annotations().get(&format!("{PREFIX}{IN_FORCE}")) == Some(&digest(map)));

@@ -12,7 +12,7 @@ impl Folder {
     /// Returns the cluster folder with this path. Creates no files.
     ///
     /// # Errors
-    /// Returns an error if the working directory is unknown.
+    /// Returns an error if `path` is empty, or if it is relative and the working directory is unknown.
     pub fn new(path: &Path) -> Result<Self, Error> {
         std::path::absolute(path).map(Self).map_err(Error::file("resolve", path))
     }
@@ -22,8 +22,8 @@ impl Folder {
         &self.0
     }
 
-    /// Returns the path of the file with the cluster's settings. The file is written before any program starts, so
-    /// every folder of a cluster contains it.
+    /// Returns the path of the file with the cluster's settings. The file is written before any program starts. So a
+    /// folder without this file belongs to no cluster.
     pub fn spec(&self) -> PathBuf {
         self.0.join("cluster.json")
     }
@@ -33,8 +33,9 @@ impl Folder {
         self.0.join("state.json")
     }
 
-    /// Returns the path of the supervisor's socket. The path of a socket may have at most 107 bytes. So clients do not
-    /// use this path, but connect through `/proc/PID/cwd`.
+    /// Returns the path of the supervisor's socket. Clients do not connect to this path, because it may be longer than
+    /// 107 bytes, the maximum for a socket. They find the socket in `/proc/PID/cwd`, where PID is the supervisor's
+    /// process ID.
     pub fn socket(&self) -> PathBuf {
         self.0.join(SOCKET)
     }
@@ -69,7 +70,7 @@ impl Folder {
         self.0.join("audit-policy.yaml")
     }
 
-    /// Returns the path of kwok's configuration, which contains all stages.
+    /// Returns the path of kwok's configuration: the Stages that define how simulated pods and nodes behave.
     pub fn stages(&self) -> PathBuf {
         self.0.join("stages.yaml")
     }
@@ -79,7 +80,7 @@ impl Folder {
         self.0.join("etcd")
     }
 
-    /// Returns the folder with links to kubectl and helm, which users add to PATH.
+    /// Returns the folder with links to kubectl and helm. Users add this folder to PATH.
     pub fn bin(&self) -> PathBuf {
         self.0.join("bin")
     }
@@ -90,7 +91,7 @@ impl Folder {
     }
 
     /// Creates the folder and its subfolders, and removes the files of an earlier cluster. Refuses a folder that
-    /// contains other files.
+    /// contains files but no `cluster.json`, because these files belong to no cluster.
     pub(crate) fn create(&self) -> Result<(), Error> {
         if self.0.exists() && !self.spec().exists() && !is_empty(&self.0)? {
             return Err(Error::Foreign { path: self.0.clone() });
@@ -107,7 +108,8 @@ impl Folder {
         Ok(())
     }
 
-    /// Removes all files of a cluster, including its logs. Changes nothing in a folder that belongs to no cluster.
+    /// Removes all files of a cluster, including its logs. A folder without `cluster.json` belongs to no cluster and
+    /// stays unchanged.
     pub(crate) fn wipe(&self) -> Result<(), Error> {
         if !self.spec().exists() {
             return Ok(());
@@ -143,7 +145,8 @@ pub(crate) fn write_private(path: &Path, contents: impl AsRef<[u8]>) -> Result<(
     file.and_then(|mut file| file.write_all(contents.as_ref())).map_err(Error::file("write", path))
 }
 
-/// Returns the last `lines` lines of a file for error messages. The result is empty if the file cannot be read.
+/// Returns the last `lines` lines of a file, for use in an error message. Returns an empty text if the file cannot be
+/// read.
 pub(crate) fn tail(path: &Path, lines: usize) -> String {
     let text = std::fs::read(path).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);

@@ -5,12 +5,12 @@ use std::process::{Command, Output};
 
 /// Runs a program with `input` as its standard input, waits until it exits, and returns its exit status and output.
 ///
-/// The input is in a temporary file. With a pipe, this function would fail if the program exits without reading its
-/// input.
+/// The program reads the input from a temporary file instead of a pipe. The write to a pipe would fail if the program
+/// exits without reading its input.
 ///
 /// # Errors
 ///
-/// The file can't be written, or the program can't be started.
+/// Returns an error if the temporary file can't be written, or the program can't be started.
 pub fn output_with_input(command: &mut Command, input: &str) -> std::io::Result<Output> {
     let mut file = tempfile::tempfile()?;
     file.write_all(input.as_bytes())?;

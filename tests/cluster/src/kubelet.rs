@@ -2,8 +2,8 @@
 //! the logs of the pods on all nodes.
 //!
 //! The log of a container is the value of the pod's annotation `kwok.osdpl.dev/log`, or a default line if the pod has
-//! no such annotation. The log of the container `init` of a waiting pod lists the pod's pending dependencies, as
-//! kubernetes-entrypoint prints them.
+//! no such annotation. There is one exception: while a pod waits for dependencies, the log of its container `init`
+//! lists these dependencies in the format of kubernetes-entrypoint.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -179,6 +179,7 @@ mod tests {
     fn limits_by_lines_and_then_by_bytes() {
         let options = LogOptions { tail_lines: Some(2), limit_bytes: Some(5), previous: false };
         assert_eq!(cut("one\ntwo\nthree\n", &options), "two\nt");
+        // A character of which only some bytes are within the limit is removed completely.
         assert_eq!(cut("é", &LogOptions { limit_bytes: Some(1), ..all() }), "");
     }
 }

@@ -13,7 +13,7 @@ use crate::folder::{Folder, tail};
 use crate::spec::{Spec, State};
 use crate::supervisor::Report;
 
-/// The time that [`end`] waits for the supervisor to exit, and then for each program.
+/// The maximum time that [`end`] waits for one process to exit: first for the supervisor, and then for each program.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A supervisor that stops when this value is dropped.
@@ -21,7 +21,7 @@ pub(crate) struct Attached(pub Child);
 
 impl Drop for Attached {
     fn drop(&mut self) {
-        // Closing the pipe stops the supervisor, which exits only after all of its programs.
+        // When the pipe closes, the supervisor stops all programs and then exits.
         drop(self.0.stdin.take());
         let _ = self.0.wait();
     }
@@ -40,7 +40,7 @@ pub(crate) fn start(folder: &Folder, spec: &Spec) -> Result<Child, Error> {
     let mut child = command.stdout(Stdio::piped()).stderr(log).spawn().map_err(|error| failed(error.to_string()))?;
     let mut line = String::new();
     if let Some(output) = child.stdout.take() {
-        // Ignore an error: `line` is then not valid JSON, and the match below returns an error for invalid JSON.
+        // Ignore a read error: `line` is then not valid JSON, and the match below returns an error for invalid JSON.
         let _ = BufReader::new(output).read_line(&mut line);
     }
     match serde_json::from_str(&line) {
@@ -57,8 +57,8 @@ pub(crate) fn start(folder: &Folder, spec: &Spec) -> Result<Child, Error> {
     }
 }
 
-/// Stops the cluster of a folder, if it is running, and removes the folder's files. Returns whether the cluster was
-/// running.
+/// Stops the cluster of a folder if the cluster is running, and removes the folder's files. Returns whether the cluster
+/// was running.
 pub(crate) fn end(folder: &Folder) -> Result<bool, Error> {
     let state = match State::read(folder) {
         Err(Error::NotRunning { .. }) => None,
@@ -70,7 +70,7 @@ pub(crate) fn end(folder: &Folder) -> Result<bool, Error> {
         if !state.supervisor.wait_until_gone(TIMEOUT) {
             state.supervisor.signal(Signal::KILL);
         }
-        // Make sure that every program has exited, even if the supervisor had to be killed.
+        // Make sure that every program exits: a supervisor that was killed has not stopped its programs.
         for process in state.components.values() {
             process.signal_group(Signal::KILL);
             process.wait_until_gone(TIMEOUT);
@@ -80,12 +80,13 @@ pub(crate) fn end(folder: &Folder) -> Result<bool, Error> {
     Ok(ran)
 }
 
-/// Returns the path of the program `cluster`. If this process does not run `cluster` itself, for example in a test,
-/// builds the program into cargo's target folder first.
+/// Returns the path of the program `cluster`. If this process runs another program, such as a test, the function first
+/// builds `cluster` into cargo's target folder.
 ///
-/// Cargo does not build the programs of a dependency. So this function runs `cargo build` once per process. The build
-/// also ensures that the supervisor has the same version as this library. If the program is up to date, `cargo build`
-/// takes a fraction of a second.
+/// Cargo builds only the library of a dependency, not its programs. So if a test depends on this crate, `cargo test`
+/// does not build `cluster`. This function runs `cargo build` once per process. The build also ensures that the
+/// supervisor has the same version as this library. If `cluster` is up to date, `cargo build` takes a fraction of a
+/// second.
 fn program() -> Result<PathBuf, Error> {
     static PROGRAM: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     let found = PROGRAM.get_or_init(|| {
@@ -99,9 +100,9 @@ fn program() -> Result<PathBuf, Error> {
     })
 }
 
-/// Builds `cluster` into the folder of the running program `me`, such as `target/debug`. The command of cargo also
-/// names the operator's package. So the dependencies get the same features as in `make test`, and cargo need not build
-/// the dependencies again.
+/// Builds `cluster` into the folder of the running program `me`, such as `target/debug`. The features with which cargo
+/// builds a dependency depend on the selected packages. So the function selects the operator's package in addition to
+/// `cluster`. Then the dependencies have the same features as in `make test`, and cargo need not build them again.
 fn build(me: &std::path::Path) -> Result<PathBuf, String> {
     let profile = me
         .ancestors()
@@ -110,8 +111,8 @@ fn build(me: &std::path::Path) -> Result<PathBuf, String> {
     let target = profile.parent().ok_or("this program is not in cargo's target folder")?;
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
-    // Remove the variables that cargo sets for tests. Because of these variables, cargo would run build scripts again,
-    // now and in later tests.
+    // Remove the variables that cargo sets for tests. With these variables, cargo would run build scripts again, both
+    // in this build and before later tests.
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
         if text.starts_with("CARGO_") && !matches!(text.as_ref(), "CARGO_HOME" | "CARGO_TARGET_DIR") {

@@ -18,26 +18,28 @@
 //! # }
 //! ```
 //!
-//! One supervisor process starts and stops all programs of a cluster. It has a pipe from its caller, and stops all
-//! programs when the pipe is closed. The kernel closes the pipe even if the caller is killed. If the supervisor is
-//! killed, the kernel kills the programs. The supervisor of [`Cluster::up`] (`cluster up`) has no such pipe, so its
-//! cluster keeps running when the caller exits.
+//! One supervisor process starts and stops all programs of a cluster. Its standard input is a pipe from its caller.
+//! When the pipe closes, the supervisor stops all programs. The kernel closes the pipe even if the caller is killed. If
+//! the supervisor is killed, the kernel kills the programs. The supervisor that [`Cluster::up`] (`cluster up`) starts
+//! has no such pipe, so its cluster keeps running when the caller exits.
 //!
 //! # Waits
 //!
-//! The supervisor blocks a scheduled pod until the objects are available for which a real kubelet and OpenStack-Helm's
-//! `kubernetes-entrypoint` wait. These objects are, in this order: the Secrets and ConfigMaps of the pod's volumes,
-//! every `DEPENDENCY_*` entry of its init containers, and the Secrets and ConfigMaps of its environment variables.
+//! Before a pod starts, a real kubelet and OpenStack-Helm's `kubernetes-entrypoint` wait for objects that the pod
+//! needs. The supervisor blocks a scheduled pod until the same objects are available. The supervisor checks the objects
+//! in this order: the Secrets and ConfigMaps of the pod's volumes, the dependencies in the `DEPENDENCY_*` variables of
+//! the pod's init containers, and the Secrets and ConfigMaps of the pod's environment variables.
 //!
 //! A blocked pod has the same status as a real waiting pod, and two annotations: `kwok.osdpl.dev/waits-in` (`volumes`,
 //! `init` or `config`) and `kwok.osdpl.dev/waits-for` (such as `service openstack/mariadb; job
-//! openstack/keystone-db-sync`). A released pod has the annotation `kwok.osdpl.dev/released=true`.
+//! openstack/keystone-db-sync`). When all objects are available, the supervisor releases the pod: it sets the
+//! annotation `kwok.osdpl.dev/released=true`.
 //!
 //! # Controlling pods
 //!
-//! Settings control the behaviour of a pod. A setting is an annotation or label `kwok.osdpl.dev/SETTING`, in a pod
-//! template or on a running pod, at any time. An annotation takes precedence over a label. Durations are in Go's format
-//! (`1.5s`).
+//! Settings control the behaviour of a pod. A setting is an annotation or label `kwok.osdpl.dev/SETTING`. A pod
+//! template can contain settings, and a test can change the settings of a running pod at any time. An annotation takes
+//! precedence over a label. Durations are in Go's format (`1.5s`).
 //!
 //! | setting | value | effect |
 //! |---|---|---|
@@ -49,8 +51,8 @@
 //! | | `fail-once` | a container fails once and works after its restart; with restart policy Never, the Job's next pod works |
 //! | `delay` | duration | the pod runs this long before it is Ready or completes |
 //! | `ready` | `false` | the pod runs, but is not Ready. When the setting is removed, the pod is Ready again |
-//! | `restart-delay` | duration | time between restarts; the default is 2 s |
-//! | `termination-delay` | duration | time between deletion and end; the default is none |
+//! | `restart-delay` | duration | time from failure to restart; the default is 2 s, or 0.5 s if the next run works |
+//! | `termination-delay` | duration | time between the deletion request and the end of the pod; the default is 0 s |
 //! | `exit-code` | number | exit code of a failing container; the default is 1 |
 //! | `message` | text (annotation) | termination message of a failing container |
 //! | `log` | text (annotation) | log of every container of the pod |

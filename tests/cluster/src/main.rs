@@ -33,18 +33,18 @@ enum Command {
         /// The cluster's folder.
         folder: PathBuf,
     },
-    /// Print shell commands for `eval` that set KUBECONFIG, and add kubectl and helm to PATH.
+    /// Print shell commands that set KUBECONFIG and add kubectl and helm to PATH. Run them with `eval`.
     Env {
         /// The cluster's folder.
         folder: PathBuf,
     },
-    /// Write a kubeconfig for a service account, and print the path of the kubeconfig or only a token.
+    /// Write a kubeconfig for a service account, and print the kubeconfig's path. With `--bare`, print a token instead.
     Token {
         /// The cluster's folder.
         folder: PathBuf,
         /// `NAMESPACE/NAME` of the service account.
         account: String,
-        /// Print only a token of the service account, and write no kubeconfig.
+        /// Print a token of the service account, and write no kubeconfig.
         #[arg(long)]
         bare: bool,
     },
@@ -53,8 +53,8 @@ enum Command {
         /// The programs to find or build; by default the programs of the control plane and kubectl.
         names: Vec<Program>,
     },
-    /// Find or create the Python environment in which tests run the catalogue's programs, and print the path of its
-    /// interpreter.
+    /// Find or create the Python environment in which tests run the catalogue's Python programs. Print the path of the
+    /// environment's interpreter.
     Python,
     /// Kill, freeze, continue or restart a program of the control plane.
     Fault {
@@ -62,7 +62,7 @@ enum Command {
         folder: PathBuf,
         /// Whether to kill, freeze, continue or restart the program.
         action: Action,
-        /// The program of the control plane.
+        /// The program to kill, freeze, continue or restart.
         component: Component,
     },
     /// Run the supervisor of a cluster until the caller closes standard input or a signal arrives.
@@ -92,10 +92,11 @@ struct Up {
     /// Write an audit log of every mutating request.
     #[arg(long)]
     audit: bool,
-    /// Also record reads of Secrets in the audit log.
+    /// Record reads of Secrets in the audit log, in addition to mutating requests.
     #[arg(long, requires = "audit")]
     audit_secret_reads: bool,
-    /// Use the existing cluster of this kubeconfig and start none. `cluster down` does not change the existing cluster.
+    /// Use the existing cluster of this kubeconfig instead of starting one. `cluster down` does not change the existing
+    /// cluster.
     #[arg(long, value_name = "PATH")]
     kubeconfig: Option<PathBuf>,
     /// The Kubernetes minor version that the control plane emulates, such as 1.34.
@@ -115,8 +116,8 @@ enum Action {
     Start,
 }
 
-// The supervisor starts programs on this single thread. The kernel kills a program when the thread that started it
-// exits.
+// The kernel kills a program of the supervisor when the thread that started the program exits. So the runtime uses only
+// the main thread, which lives as long as the supervisor.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     match run(Arguments::parse().command).await {

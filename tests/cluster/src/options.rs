@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::Program;
 
-/// The keys of the node labels that OpenStack-Helm's charts select (`labels.*.node_selector_key` in their values). The
-/// value of each label is `enabled`.
+/// The keys of the labels by which OpenStack-Helm's charts select nodes (`labels.*.node_selector_key` in the charts'
+/// values). The value of each label is `enabled`.
 pub const OPENSTACK_LABELS: [&str; 5] =
     ["openstack-control-plane", "openstack-compute-node", "openvswitch", "openstack-network-node", "l3-agent"];
 
@@ -17,7 +17,7 @@ pub const OPENSTACK_LABELS: [&str; 5] =
 pub struct Node {
     /// The name of the node.
     pub name: String,
-    /// The labels of the node, in addition to those that every kubelet sets (host name, architecture, operating
+    /// The labels of the node, except for the labels that every kubelet sets (host name, architecture, operating
     /// system).
     pub labels: BTreeMap<String, String>,
 }
@@ -29,7 +29,7 @@ impl Node {
         Self { name: name.into(), labels }
     }
 
-    /// Returns `count` nodes `node-1` …, each with every role of an OpenStack cloud.
+    /// Returns `count` nodes with the names `node-1`, `node-2` …, each with the labels of all OpenStack roles.
     pub fn all_in_one(count: usize) -> Vec<Self> {
         (1..=count).map(|number| Self::new(format!("node-{number}"), &OPENSTACK_LABELS)).collect()
     }
@@ -56,8 +56,7 @@ pub struct Options {
     /// The Kubernetes minor version that the control plane emulates, such as `1.34`; `None` means the version of its
     /// programs.
     pub emulated_version: Option<String>,
-    /// The kubeconfig of an existing cluster. If it is set, the caller uses this cluster, and no control plane is
-    /// started.
+    /// The kubeconfig of an existing cluster to use instead of starting a control plane; `None` starts a control plane.
     pub existing: Option<PathBuf>,
 }
 
@@ -75,7 +74,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Makes the cluster provide these programs, too, such as [`Program::Helm4`].
+    /// Makes the cluster provide these programs in addition to those of the control plane, such as [`Program::Helm4`].
     #[must_use]
     pub fn with_programs(mut self, programs: &[Program]) -> Self {
         self.programs.extend_from_slice(programs);
@@ -89,8 +88,9 @@ impl Options {
         self
     }
 
-    /// If the environment variable `KUBECONFIG` is set, uses the cluster of this kubeconfig and starts none. Callers
-    /// must request this explicitly, because the variable may name an important cluster.
+    /// If the environment variable `KUBECONFIG` is set, selects the existing cluster of this kubeconfig instead of a
+    /// new cluster. Without a call of this method, the variable has no effect, because it may name an important
+    /// cluster.
     #[must_use]
     pub fn or_existing(mut self) -> Self {
         let path = std::env::var_os("KUBECONFIG").filter(|path| !path.is_empty());

@@ -19,8 +19,8 @@ const API_SERVER_NAMES: [&str; 7] = [
     "kubernetes.default.svc.cluster.local",
 ];
 
-/// The client certificates: file name, user and group of each. kwok has all rights, because it writes objects of many
-/// kinds, like kubelets and controllers.
+/// The file name, user name and group of each client certificate. The group of kwok gives it all rights, because kwok
+/// writes objects of many kinds, as kubelets and controllers do.
 const CLIENTS: [(&str, &str, Option<&str>); 6] = [
     ("admin", "admin", Some("system:masters")),
     ("kube-controller-manager", "system:kube-controller-manager", None),

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::Error;
 
 /// The first port of the range in which clusters get their ports. The range is below Linux' ephemeral ports (32768 …).
-/// So no outgoing connection can take a port after [`claim`] has found the port free and before a component listens on
-/// it.
+/// Otherwise an outgoing connection could take a port after [`claim`] has checked that the port is free, and before a
+/// component listens on it.
 const FIRST: u16 = 20_000;
 /// The number of blocks of ports. Each cluster uses one block.
 const BLOCKS: u16 = 1_000;
@@ -21,8 +21,8 @@ const PORTS: u16 = 4;
 pub struct Ports {
     /// The port of etcd to which the API server connects.
     pub etcd: u16,
-    /// The port on which etcd listens for other members. etcd always opens this port, although the cluster has only one
-    /// member.
+    /// The port on which etcd listens for other members of an etcd cluster. etcd always opens this port, although this
+    /// etcd cluster has only one member.
     pub etcd_peer: u16,
     /// The HTTPS port of the API server.
     pub apiserver: u16,
@@ -56,9 +56,9 @@ fn is_free(port: u16) -> bool {
     TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
 }
 
-/// Locks the block that begins with this port. Returns an error if another cluster has locked the block. Returns `None`
-/// if it cannot create the lock file, because the folder of the lock files belongs to another user. Then the caller
-/// only checks whether the ports are free.
+/// Locks the block of ports that begins with `first`. Returns an error if another cluster has locked the block. Returns
+/// `None` if the lock file cannot be created, for example in a folder that belongs to another user. Then the caller
+/// uses the block without a lock if all ports of the block are free.
 fn lock(first: u16) -> Result<Option<File>, std::fs::TryLockError> {
     let folder = std::env::temp_dir().join("local-control-plane-ports");
     if std::fs::create_dir_all(&folder).is_err() {

@@ -8,8 +8,8 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, kill_process_group, pidfd_open};
 use serde::{Deserialize, Serialize};
 
-/// A process, identified by its ID and start time. Two processes never have the same ID and the same start time until
-/// the machine restarts.
+/// A process, identified by its ID and start time. Until the machine restarts, no other process has the same ID and the
+/// same start time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Process {
     /// The process ID. It is also the ID of the process group, because every program is the leader of its own group.
@@ -25,7 +25,7 @@ impl Process {
         Some(Self { pid, started: started(pid)? })
     }
 
-    /// Whether this process is still running. The result for a zombie is `false`.
+    /// Whether this process is still running. A zombie is not running.
     pub fn is_alive(&self) -> bool {
         started(self.pid) == Some(self.started)
     }
@@ -33,7 +33,7 @@ impl Process {
     /// Sends a signal to the process and its group, unless the process has exited.
     pub fn signal_group(&self, signal: Signal) {
         if let (true, Some(pid)) = (self.is_alive(), Pid::from_raw(self.pid)) {
-            // An error means that all processes of the group have exited in the meantime.
+            // Ignore an error: it means that all processes of the group have exited in the meantime.
             let _ = kill_process_group(pid, signal);
         }
     }
@@ -49,8 +49,8 @@ impl Process {
     /// not be a child of the caller.
     pub fn wait_until_gone(&self, timeout: Duration) -> bool {
         let Some(pid) = Pid::from_raw(self.pid) else { return true };
-        // Open the handle before the check of the start time. If the check then finds the process alive, the handle
-        // cannot refer to a later process with the same ID.
+        // Open `handle` before `is_alive` checks the start time. If `is_alive` then returns `true`, `handle` refers to
+        // this process, and not to a later process with the same ID.
         let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { return !self.is_alive() };
         if !self.is_alive() {
             return true;
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn waits_for_a_process_that_is_not_reaped() {
-        // `cat` exits when the test closes its standard input, so the test can end this process at any moment.
+        // `cat` runs until the test closes its standard input. Then it is a zombie until `child.wait()` reaps it.
         let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
         let process = Process::find(child.id()).unwrap();
         assert!(!process.wait_until_gone(Duration::ZERO));
@@ -119,7 +119,7 @@ mod tests {
         let other = Process { started: process.started + 1, ..Process::find(std::process::id()).unwrap() };
         assert!(
             other.wait_until_gone(Duration::ZERO),
-            "is_alive must be false if the process with this ID has another start time"
+            "a process must count as gone if the process with its ID has another start time"
         );
     }
 }

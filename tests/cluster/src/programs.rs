@@ -2,9 +2,9 @@
 //! from their published Go modules.
 //!
 //! The cache is a folder outside of the repository: `$OSDPL_CACHE`, else `$XDG_CACHE_HOME/osdpl`, else
-//! `~/.cache/osdpl`. It contains one folder for each program. The name of this folder contains a digest of `go.mod`,
-//! `go.sum`, the build flags and Go's version. The folder gets its name only when the build is complete, so that no
-//! process uses the result of an interrupted build.
+//! `~/.cache/osdpl`. Its subfolder `programs` contains one folder for each built program. The name of a program's
+//! folder contains a digest of `go.mod`, `go.sum`, the build flags and Go's version. A folder gets this name only when
+//! the build is complete, so that no process uses the result of an interrupted build.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ mod recipe;
 pub use build::Progress;
 pub(crate) use recipe::Recipe;
 
-/// A program of the control plane, or one of its clients.
+/// A program of the control plane, or a client of its API server (kubectl, helm).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Program {
@@ -90,7 +90,7 @@ impl std::fmt::Display for Program {
     }
 }
 
-/// The paths of the programs that the caller requested.
+/// The path of each program that the caller of [`ensure`] requested.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Programs(BTreeMap<Program, PathBuf>);
 
@@ -111,8 +111,8 @@ impl Programs {
 }
 
 impl Programs {
-    /// Creates links to kubectl and helm in the folder's `bin`. The link `helm` leads to helm 4 if the caller requested
-    /// both versions.
+    /// Creates links to kubectl and helm in the subfolder `bin`. The link `helm` leads to helm 4 if the caller
+    /// requested both helm 3 and helm 4.
     pub(crate) fn link(&self, folder: &Folder) -> Result<(), Error> {
         let has_helm4 = self.0.contains_key(&Program::Helm4);
         for (program, path) in self.iter() {
@@ -134,15 +134,17 @@ impl Programs {
     }
 }
 
-/// Finds or builds the programs `wanted`, and calls `report` with the progress of each build. Builds block the thread
-/// for minutes. If another process builds the same program, waits for the result of that build.
+/// Finds the programs `wanted`, and builds each program that it does not find. Calls `report` with the progress of each
+/// build. A build blocks the thread for minutes. If another process is already building the program, this function
+/// waits for the result of that build.
 ///
-/// A program in the cache takes precedence, because it has exactly the tested version. A program in PATH must have the
-/// same minor version (etcd: 3.5.13 or newer, because older versions report no watch progress). Go is only needed for a
-/// build.
+/// A program in the cache takes precedence over one in PATH, because the cached program has exactly the tested version.
+/// A program in PATH must have the same minor version as the tested one (etcd: 3.5.13 or newer, because older versions
+/// report no watch progress). Go is needed for a build, and also to find a program in the cache, because the folder
+/// names in the cache depend on Go's version.
 ///
 /// # Errors
-/// Returns an error if Go is missing or too old for a necessary build, or a build fails.
+/// Returns an error if a program must be built and Go is missing or too old, or if a build fails.
 pub fn ensure(wanted: &[Program], report: &mut dyn FnMut(&Progress)) -> Result<Programs, Error> {
     let go = build::Go::find();
     let mut found = BTreeMap::new();

@@ -25,8 +25,8 @@ pub(crate) struct Spec {
     pub attached: bool,
     /// Whether the supervisor removes the folder when it stops.
     pub temporary: bool,
-    /// The kubeconfig of an existing cluster to use instead of starting one. Then the folder has no `state.json`,
-    /// because no supervisor runs.
+    /// The kubeconfig of an existing cluster to use instead of starting one. With an existing cluster, no supervisor
+    /// runs, so the folder has no `state.json`.
     pub existing: Option<PathBuf>,
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct Spec {
 pub(crate) struct State {
     pub supervisor: Process,
     pub ports: Ports,
-    /// Whether the start is complete: nodes are Ready and pods can be created.
+    /// Whether the cluster has started completely: its nodes are Ready and pods can be created.
     pub ready: bool,
     pub components: BTreeMap<Component, Process>,
 }

@@ -1,8 +1,8 @@
-//! Writes kwok's configuration, which defines how simulated kubelets behave, from the files in `stages/`.
+//! Writes kwok's configuration, which defines how simulated kubelets behave. The files in `stages/` are its templates.
 //!
 //! kwok's configuration is a list of Stages. A Stage cannot refer to text of another Stage. So text that several Stages
-//! need is in separate files, such as `pod.jq` and `pod-status.tpl`. This module replaces placeholders in `pod.yaml`,
-//! such as `$POD_STATUS`, by the content of these files.
+//! need is in separate files, such as `pod.jq` and `pod-status.tpl`. The files with the Stages, such as `pod.yaml`,
+//! contain placeholders for this text, such as `$POD_STATUS`. This module replaces each placeholder by the text.
 
 use crate::Error;
 use crate::folder::Folder;

@@ -40,8 +40,7 @@ pub(crate) enum Report {
 /// Runs the cluster of a folder until a signal or the caller's exit stops it. Returns the exit code of the supervisor.
 pub async fn run(folder: &Folder) -> u8 {
     // Leave the caller's session, so that Ctrl-C in the caller's terminal does not stop the supervisor. Ignore an
-    // error: it means that this process already leads its own process group, and Ctrl-C does not reach this group
-    // either.
+    // error: it means that this process already leads its own process group, which Ctrl-C does not reach.
     let _ = rustix::process::setsid();
     match supervise(folder).await {
         Ok(()) => 0,
@@ -125,18 +124,18 @@ impl StopSignal {
     }
 }
 
-/// Asks the kernel to kill this process when the supervisor exits, and replaces this process by the program. Every
-/// program is started through this function, which returns only if it fails.
+/// Asks the kernel to kill this process when the supervisor exits, and then replaces this process by the program.
+/// Returns only if one of these steps fails. The supervisor starts every program through this function.
 ///
-/// The kernel kills the process when the *thread* that started it exits. The supervisor starts all processes on its
-/// main thread, which lives as long as the supervisor.
+/// The kernel does not wait for the exit of the whole supervisor: it kills the process when the *thread* that started
+/// the process exits. So the supervisor starts all processes on its main thread, which lives as long as the supervisor.
 pub fn exec(parent: i32, program: &Path, arguments: &[String]) -> std::io::Error {
     use std::os::unix::process::CommandExt;
     if let Err(error) = set_parent_process_death_signal(Some(Signal::KILL)) {
         return error.into();
     }
-    // Check that the supervisor still runs: if it exited before the request above, the kernel will never kill this
-    // process.
+    // Check that the supervisor is still running. If it exited before the call of `set_parent_process_death_signal`,
+    // the kernel will never kill this process.
     if rustix::process::getppid().map(rustix::process::Pid::as_raw_nonzero).map(i32::from) != Some(parent) {
         return std::io::Error::other("the supervisor has exited");
     }

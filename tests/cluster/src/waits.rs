@@ -6,8 +6,8 @@
 //! for which a scheduled pod waits are available, the module releases the pod: it sets an annotation, without which
 //! kwok's stages do not start the pod. Before the release, the module applies fault rules to the pod.
 //!
-//! `needs`, `facts`, `table`, `world`, `rules` and `evaluate` are plain data and functions. Only this file, `watch` and
-//! `events` send requests to the API server.
+//! The submodules `needs`, `facts`, `table`, `world`, `rules` and `evaluate` contain only data and pure functions. Only
+//! this file and the submodules `watch` and `events` send requests to the API server.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -34,8 +34,8 @@ use world::{Touched, World};
 
 /// The prefix of every annotation and label that controls simulated pods and nodes.
 pub(crate) const PREFIX: &str = "kwok.osdpl.dev/";
-/// The maximum number of concurrent patches of pods. The limit protects the API server when the supervisor releases
-/// many pods at once.
+/// The maximum number of patches that the supervisor sends concurrently. The limit protects the API server when the
+/// supervisor releases many pods at once.
 const PATCHES: usize = 32;
 /// The delay between a failed patch and the next evaluation. A patch usually fails because the API server is
 /// unavailable or busy. No event reports when the API server recovers, so the supervisor must retry.
@@ -70,24 +70,26 @@ pub(crate) async fn run(client: Client) {
     }
 }
 
-/// Writes the control annotations that [`evaluate`] computes into pods. Does not send the same patch twice.
+/// Patches pods and the ConfigMap of the fault rules. Each pod gets the control annotations that [`evaluate`] returns.
+/// The ConfigMap gets the digest of the rules that are in effect. Does not send the same patch twice.
 struct ResultWriter {
     client: Client,
     permits: Arc<Semaphore>,
-    /// Receives the uid of the object after each patch, and whether the patch succeeded.
+    /// Tells [`run`] that a patch is complete: the uid of the patched object, and whether the patch succeeded.
     sender: mpsc::UnboundedSender<(String, bool)>,
     /// The last patch of each object, by the object's uid.
     sent: HashMap<String, SentPatch>,
 }
 
-/// A patch that the supervisor has sent. Until the watch reports the patched object, evaluations return the same patch
-/// again. The supervisor compares them with this patch, so that it does not send the patch twice.
+/// A patch that the supervisor has sent. Until the watch reports the patched object, each evaluation of the object
+/// returns the same patch. The supervisor compares each returned patch with this one, so that it does not send the same
+/// patch twice.
 struct SentPatch {
     patch: Value,
-    /// Whether the API server has not responded yet. Until it responds, the supervisor sends no other patch of the
+    /// Whether the supervisor is waiting for the API server's response. While it waits, it sends no other patch of the
     /// object, because the API server could execute the later patch first.
     is_pending: bool,
-    /// Whether an evaluation has returned another patch in the meantime.
+    /// Whether an evaluation has returned a different patch while the supervisor was waiting for the response.
     is_outdated: bool,
 }
 
@@ -130,8 +132,8 @@ impl ResultWriter {
         }
     }
 
-    /// Records that the API server has responded to a patch. Returns whether another evaluation of the object is
-    /// necessary, because the patch failed or an evaluation has returned another patch in the meantime.
+    /// Records that the API server has responded to a patch. Returns whether the object must be evaluated again,
+    /// because the patch failed or is outdated.
     fn finish(&mut self, uid: &str, succeeded: bool) -> bool {
         let Some(sent) = self.sent.get_mut(uid) else { return true };
         sent.is_pending = false;
@@ -160,7 +162,7 @@ impl ResultWriter {
                 }
                 tokio::time::sleep(RETRY_DELAY).await;
             }
-            // Ignore the result: the receiver exists until the process exits, so this can't fail.
+            // Ignore the result: sending can't fail, because the receiver exists until the process exits.
             let _ = sender.send((uid, succeeded));
         });
     }
@@ -179,16 +181,16 @@ mod tests {
         let annotations = |digest: &str| [(IN_FORCE.to_string(), Some(digest.to_string()))].into();
         assert!(writer.new_patch("a", annotations("old")).is_some());
         assert_eq!(writer.new_patch("a", annotations("old")), None, "the same patch must not be sent twice");
-        assert_eq!(writer.new_patch("a", annotations("new")), None, "a second patch must wait for the first response");
+        assert_eq!(writer.new_patch("a", annotations("new")), None, "only one patch per object may be in flight");
         assert!(writer.new_patch("b", annotations("old")).is_some());
-        assert!(writer.finish("a", true), "after the response, the newer patch must be sent");
+        assert!(writer.finish("a", true), "after the response to the old patch, the new patch must be sent");
         assert!(writer.new_patch("a", annotations("new")).is_some());
-        assert!(!writer.finish("a", true), "after the newest patch, no further patch must be sent");
+        assert!(!writer.finish("a", true), "after the response to the newest patch, no patch must be sent");
         assert!(!writer.finish("b", true));
         assert_eq!(
             writer.new_patch("b", annotations("old")),
             None,
-            "it must not be sent again before the watch reports it"
+            "a successful patch must not be sent again before the watch reports it"
         );
         assert!(writer.finish("b", false), "a failed patch must be sent again");
     }

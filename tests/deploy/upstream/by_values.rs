@@ -1,5 +1,6 @@
-//! Renders upstream's charts with two features that the charts do not offer: certificates that the user provides, and a
-//! PVC for images while Cinder stores images, too. For these features, the catalogue's values add volumes and objects.
+//! Renders upstream's charts with two features that the charts do not offer: certificates that the user provides, and
+//! images that are partly on a PVC and partly in Cinder. For these features, the catalogue's values add volumes and
+//! objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -50,7 +51,7 @@ fn provided_certificates_are_mounted_not_issued() {
 }
 
 /// Glance stores images on a PVC. If Cinder is a second backend, Glance's chart does not render this PVC, so the
-/// catalogue adds it to the values. The PVC must not change when the user adds Cinder, because it contains images.
+/// catalogue adds the PVC to the values. The PVC must not change when the user adds Cinder, because it contains images.
 #[test]
 #[ignore = "needs OpenStack-Helm's charts: CHARTS=DIR cargo test --test deploy upstream -- --include-ignored"]
 fn image_claim_is_unchanged_when_cinder_is_added() {
@@ -87,6 +88,6 @@ fn image_claim_is_unchanged_when_cinder_is_added() {
     };
     let (alone, with_cinder) = (pod(&alone), pod(&with_cinder));
     assert_eq!(at(&alone), json!({"claimName": "glance-images"}));
-    assert_eq!(at(&with_cinder), at(&alone), "glance must mount the same claim at the same path, to find the images");
+    assert_eq!(at(&with_cinder), at(&alone), "with Cinder, glance must mount the claim at the same path as before");
     assert_eq!((&alone["hostIPC"], &with_cinder["hostIPC"]), (&Value::Null, &json!(true)));
 }

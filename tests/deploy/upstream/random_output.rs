@@ -1,4 +1,4 @@
-//! Masks the random output of two charts, so that the test can compare two renders of the same values.
+//! Masks the random output of two charts, so that `rendered.rs` can compare two renders of the same values.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -78,7 +78,7 @@ fn masks_only_random_names() {
     let role = |end: &str, verb: &str| format!("kind: Role\nmetadata:\n  {}{end}\nverbs: [{verb}]", DRAWN[1]);
     let settle = |manifest: &str| mask("ceph-adapter-rook", manifest);
     assert_eq!(settle(&role("ek30r", "get")), settle(&role("kawmu", "get")));
-    assert_ne!(settle(&role("ek30r", "get")), settle(&role("kawmu", "list")), "a changed verb must stay visible");
+    assert_ne!(settle(&role("ek30r", "get")), settle(&role("kawmu", "list")), "masking must not hide a changed verb");
     assert!(settle(&role("same", "get")).is_err_and(|error| error.contains("no longer renders anything random")));
 
     let pod = |files: [&str; 2], hash: &str, order: &str| {
@@ -94,7 +94,7 @@ fn masks_only_random_names() {
     };
     let known = mask("nagios", &pod(["x", "y"], "1", "c"));
     assert_eq!(mask("nagios", &pod(["y", "x"], "2", "c")), known);
-    assert_ne!(mask("nagios", &pod(["x", "z"], "1", "c")), known, "another file must stay visible");
-    assert_ne!(mask("nagios", &pod(["x", "y"], "1", "d")), known, "another change of nagios.cfg must stay visible");
+    assert_ne!(mask("nagios", &pod(["x", "z"], "1", "c")), known, "masking must not hide a different file");
+    assert_ne!(mask("nagios", &pod(["x", "y"], "1", "d")), known, "masking must not hide a different setting");
     assert_eq!(mask("nova", "name: a").as_deref(), Ok("name: a"), "the manifests of other charts must not change");
 }

@@ -53,11 +53,11 @@ pub(super) fn clouds(catalog: &Catalog) -> Vec<(&str, &'static str, Desired)> {
     clouds
 }
 
-/// Returns the releases to render: each release whose chart is available, once for each set of values that it has in
-/// the clouds.
+/// Returns a [`Piece`] for each release to render: each release whose chart is available, once for each set of values
+/// that the release has in the clouds.
 ///
-/// The test renders a piece twice to find random output. Random output does not depend on the values, so the test
-/// renders only one piece of each helm release and OpenStack release twice.
+/// To find random output, the test renders the same piece twice. Random output does not depend on the values, so the
+/// test does this with only one piece for each pair of OpenStack release and helm release.
 fn pieces(catalog: &Catalog) -> Vec<Piece> {
     let (mut rendered, mut names) = (BTreeSet::new(), BTreeSet::new());
     let mut pieces = Vec::new();
@@ -77,7 +77,8 @@ fn pieces(catalog: &Catalog) -> Vec<Piece> {
 /// publicly known secrets, and folders of the node that the pods require but do not create.
 fn faults(piece: &Piece) -> Vec<String> {
     let chart = found(&piece.chart).unwrap();
-    // Some charts of other projects refuse some versions of Kubernetes. No chart refuses 1.34.
+    // Render for Kubernetes 1.34, which all charts accept. Some charts of projects other than OpenStack-Helm refuse
+    // different versions.
     let arguments = ["template", &piece.name, chart.to_str().unwrap(), "--namespace", "openstack"];
     let arguments = [&arguments[..], &["--kube-version", "1.34.0", "--values", "-"]].concat();
     let subject = format!("{} ({})", piece.name, piece.cloud);

@@ -32,7 +32,7 @@ pub fn run(input: &[u8]) {
     }
 }
 
-/// Returns the spec of a cloud with all services and presets, and also all features if `features` is true.
+/// Returns the spec of a cloud with all services and presets. If `features` is true, the cloud also has all features.
 fn spec(catalog: &Catalog, features: bool) -> Value {
     let services: Map<String, Value> =
         catalog.services.keys().map(|name| (name.clone(), json!({"enabled": true}))).collect();
@@ -47,7 +47,7 @@ fn base() -> Files {
     osdpl_core::testing::files(&[])
 }
 
-/// Returns the files of the built-in catalogue that an addition could contain, by path.
+/// Returns the YAML files of the built-in catalogue, by path. A user's `ConfigMap` could contain such files, too.
 pub fn built_in() -> Vec<(String, String)> {
     let paths = osdpl_core::files::built_in().into_keys();
     paths.filter(|path| is_yaml(path)).map(|path| (path.clone(), crate::read(&path))).collect()

@@ -54,7 +54,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
     found.into_iter().map(String::into_bytes).collect()
 }
 
-/// Collects the conditions of fragments and checks.
+/// Adds to `found` the `when` conditions of all fragments and checks in `value`.
 fn collect_conditions(value: &Value, found: &mut BTreeSet<String>) {
     match value {
         Value::Object(map) => {

@@ -49,7 +49,7 @@ fn use_chart(chart: &Chart) {
     }
 }
 
-/// Returns the archive with these entries.
+/// Packs parts into an archive, up to a part with the name `end`. `depth` limits how deep dependencies are nested.
 fn pack<'a>(parts: &mut impl Iterator<Item = (&'a [u8], &'a [u8])>, depth: usize) -> Vec<u8> {
     let mut tar = Vec::new();
     while let Some((name, content)) = parts.next() {
@@ -125,8 +125,8 @@ fn nested() -> [(&'static str, &'static str); 9] {
     ]
 }
 
-/// Adds a part for each file below a folder. `entry` is the type and path of the folder's entry. Replaces Chart.yaml,
-/// so that the chart has the name and version that the target requests.
+/// Adds a part for each file below a folder. `entry` is the type and path of the folder in the archive, such as
+/// `0 chart`. Replaces the chart's Chart.yaml, so that the chart has the name and version that the target requests.
 fn collect(folder: &Path, entry: &str, parts: &mut Vec<(String, Vec<u8>)>) {
     let mut entries: Vec<_> = std::fs::read_dir(folder).expect("the folder exists").flatten().collect();
     entries.sort_by_key(std::fs::DirEntry::file_name);

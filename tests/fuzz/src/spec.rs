@@ -45,8 +45,8 @@ pub fn run(input: &[u8]) {
     }
 }
 
-/// Runs the operator's decisions for the first passes of a new cloud. After each pass, the charts and objects that the
-/// pass requested are available.
+/// Decides what the operator does in the first passes of a new cloud. After each pass, the charts and objects that the
+/// pass requested become available.
 fn install(mut deployment: OpenStackDeployment) {
     deployment.metadata.name.get_or_insert_with(|| "cloud".to_owned());
     deployment.metadata.namespace.get_or_insert_with(|| "openstack".to_owned());
@@ -87,7 +87,7 @@ fn snapshot(deployment: OpenStackDeployment) -> Snapshot {
     }
 }
 
-/// Adds the objects that a plan requests to the snapshot, and stores the plan's credentials.
+/// Adds to the snapshot what a plan requests (responses, objects and charts), and the credentials that the plan stores.
 fn respond(snapshot: &mut Snapshot, plan: Plan) {
     for read in &plan.requests.reads {
         let response = match read {

@@ -2,7 +2,7 @@
 
 use fuzz::{TARGETS, measure};
 
-// A single test, because `measure` counts the memory of the whole process.
+// Keep a single test in this file: tests run in parallel, and `measure` counts the memory of the whole process.
 #[test]
 fn all_targets_accept_their_seeds() {
     for target in &TARGETS {

@@ -1,5 +1,5 @@
-//! Checks the adopted credentials, and compares the charts' Secrets and `ConfigMap`s before and after an adoption or
-//! upgrade. An adoption must change none of these objects.
+//! Checks which credentials osdpl adopted. Finds the lines that changed in the charts' Secrets and `ConfigMap`s during
+//! an adoption or an upgrade. An adoption must change no line.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +11,8 @@ use super::manual_install::ManualRelease;
 use crate::cloud::NAME;
 use crate::world::World;
 
-/// The texts in Secrets and `ConfigMap`s. A key of this map is `NAMESPACE/NAME KEY`: the object, and the key in its
-/// data.
+/// The texts in Secrets and `ConfigMap`s. Each key of the map has the form `NAMESPACE/NAME KEY`: the namespace and name
+/// of the object, and the text's key in the object's data.
 pub type Texts = BTreeMap<String, String>;
 
 impl World {

@@ -1,5 +1,5 @@
-//! Runs `osdpl detach` for one release, and then for all. After that, a user can upgrade each detached release with
-//! plain helm.
+//! Runs `osdpl detach` for one release, and later for all. After each run, a user can upgrade the detached releases
+//! with plain helm.
 
 use osdpl_core::api::OpenStackDeployment;
 use osdpl_values::{Path, get};
@@ -25,7 +25,7 @@ impl World {
         let is_observed = |cloud: &OpenStackDeployment| {
             (cloud.child("memcached").revision == Some(2) && cloud.is_ready()).then_some(())
         };
-        self.until("the operator reports memcached's manual revision 2 and is Ready", is_observed).await;
+        self.until("the cloud is Ready, and its status contains memcached's manual revision 2", is_observed).await;
 
         self.detach_all(options, cloud, operator).await;
         let mut before = self.merged_values(keystone);

@@ -35,7 +35,7 @@ fn skips_flux_and_argo_releases_and_asks_approval_for_changes() {
         assert_eq!(
             cloud.annotations().get(ADOPT),
             None,
-            "a refused command must not set the annotation, because the operator would adopt the release later"
+            "a refused `osdpl adopt` must not set the annotation that makes the operator adopt the release later"
         );
         world.annotate(ADOPT, json!("memcached")).await;
         let refused = until_message("is labelled for HelmRelease caches/caches").await;

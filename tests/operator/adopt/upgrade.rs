@@ -13,8 +13,8 @@ use crate::cloud::{NAME, StatusAccess};
 use crate::world::{World, run_test};
 
 impl World {
-    /// Returns the path of a changed copy of the chart memcached. In the copy, the pods have another termination grace
-    /// period, and there is an additional `ConfigMap`, notes.
+    /// Returns the path of a changed copy of the chart memcached. In the copy, the pods' termination grace period
+    /// differs from the original, and there is an additional `ConfigMap` with the name `notes`.
     fn changed_memcached(&self) -> PathBuf {
         let folder = self.folder.path().join("changed/memcached");
         std::fs::create_dir(self.folder.path().join("changed")).unwrap();

@@ -55,8 +55,8 @@ impl World {
         }
     }
 
-    /// Creates the given Secrets instead of mariadb-operator's certificate controller, which does not run because
-    /// simulated pods run no programs.
+    /// Creates Secrets that mariadb-operator's certificate controller creates in a real cluster. This controller does
+    /// not run here, because simulated pods run no programs.
     async fn create_certificates(&self, (namespace, names): (&str, [&str; 2])) {
         let api: Api<Secret> = Api::namespaced(self.client.clone(), namespace);
         for name in names {
@@ -65,8 +65,9 @@ impl World {
         }
     }
 
-    /// Grants the operator the rights that these services need: upgrades the operator's chart with the value
-    /// `rbac.services`. If `everywhere` is true, the chart also grants the operator its other rights in all namespaces.
+    /// Grants the operator the rights that `services` need: upgrades the operator's chart with the value
+    /// `rbac.services`. If `everywhere` is true, also sets `rbac.clusterWide`, which gives the operator rights in all
+    /// namespaces.
     pub(super) fn grant_rights(&self, services: &[&str], everywhere: bool) {
         let settings = [format!("rbac.services={}", json!(services)), format!("rbac.clusterWide={everywhere}")];
         self.plane().grant_more(&settings);

@@ -64,7 +64,8 @@ fn every_service_is_included_or_excluded_with_a_reason() {
         let count = usize::from(is_desired) + usize::from(is_foreign_project) + usize::from(is_listed);
         assert_eq!(
             count, 1,
-            "{service}: one must be true: in a cloud {is_desired}, foreign {is_foreign_project}, excluded {is_listed}"
+            "{service}: exactly one must be true: in a test cloud {is_desired}, \
+             of another project {is_foreign_project}, in EXCLUDED {is_listed}"
         );
         assert_eq!(
             is_foreign_project,

@@ -1,6 +1,6 @@
-//! Collects the secrets of a test while it runs. So the check at the end of the test also knows the secrets that the
-//! test has rotated or deleted. Also collects every version of each status, because no overwritten status may contain a
-//! secret.
+//! Collects the secrets of a test while the test runs. So the check at the end of the test knows even the secrets that
+//! the test has rotated or deleted. Also collects every version of each status, because even an overwritten status must
+//! contain no secret.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -30,8 +30,8 @@ pub const TOKEN: &str = "gaaaa-token-of-the-fake-keystone";
 /// The default password in OpenStack-Helm's charts. The search ignores it, because many key names contain this word.
 const DEFAULT: &str = "password";
 
-/// The keys in Secrets whose values are public. Values are also public if their key ends with one of [`OPEN_ENDS`], or
-/// if it begins with `OS_` and is not `OS_PASSWORD`.
+/// The keys of public values in Secrets. A value is also public if its key ends with one of [`OPEN_ENDS`], or if its
+/// key begins with `OS_` and is not `OS_PASSWORD`.
 const OPEN: [&str; 13] = [
     "tls.crt",
     "ca.crt",
@@ -157,7 +157,7 @@ fn ceph_keys(text: &str) -> impl Iterator<Item = String> {
     words.filter(|word| word.len() == 40 && word.starts_with("AQ") && word.ends_with("==")).map(str::to_owned)
 }
 
-/// Collects the texts in a tree of values.
+/// Collects all strings in a JSON value.
 fn collect_leaves(value: &Value, texts: &mut BTreeSet<String>) {
     match value {
         Value::String(text) => drop(texts.insert(text.clone())),

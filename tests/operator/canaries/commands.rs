@@ -1,6 +1,6 @@
-//! Runs every command of `osdpl` on a Ready cloud with secrets of each kind. The check at the end of each test then
-//! searches the outputs. The list of commands and of output formats comes from the help, so a new command fails this
-//! test until somebody adds it here.
+//! Runs every command of `osdpl` on a Ready cloud with secrets of each kind. The check at the end of the test then
+//! searches the outputs for these secrets. The list of commands and of output formats comes from the help, so a new
+//! command fails this test until somebody adds it to `calls`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::PermissionsExt;
@@ -24,7 +24,7 @@ const MANUAL: &str = "secret-of-a-manual-release";
 /// the search reads anyway.
 const OPERATOR: &str = "operator";
 
-/// A command with the arguments of each run, and its exit code.
+/// A command, the arguments of each of its runs, and the exit code that every run must have.
 type Calls = (&'static str, Vec<Vec<String>>, i32);
 
 /// Creates the Secrets to which the cloud refers, and returns the spec of the cloud.
@@ -53,7 +53,7 @@ async fn spec(world: &World) -> Value {
     spec
 }
 
-/// Installs a release with helm, which `osdpl adopt` then describes.
+/// Installs a release with plain helm, so that `osdpl adopt` finds a release that it can describe.
 fn install_manually(world: &World) {
     let chart = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/charts/horizon");
     let password = format!("endpoints.oslo_db.auth.horizon.password={MANUAL}");

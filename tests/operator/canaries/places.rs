@@ -13,8 +13,8 @@ use super::search::{Found, Search};
 use crate::pool::SYSTEM;
 use crate::world::World;
 
-/// The kinds whose objects the search always reads as a whole. Of other objects, the search reads the metadata. It also
-/// reads the content if osdpl wrote the object, except for Secrets.
+/// The kinds whose objects are always searched as a whole. If osdpl wrote a namespaced object of another kind, it is
+/// searched as a whole, too, unless it is a Secret. Of all remaining objects, only the metadata is searched.
 const COMPLETE: [&str; 3] = ["Event", "OpenStackDeployment", "NodeMaintenance"];
 
 /// The annotations with which tests set the log and the termination message of a pod. Tests put secrets into these
@@ -97,9 +97,9 @@ impl World {
         namespace.is_none_or(|name| [SYSTEM.0, "default"].contains(&name) || self.owns(name))
     }
 
-    /// Returns the secrets that are visible in files of the test's folder: logs, command lines, environments, metrics,
-    /// outputs of commands, caches and temporary files. Of other files, skips those that only their owner can read:
-    /// they may contain secrets.
+    /// Returns the secrets that are visible in files of the test's folder. Searches all files in [`OF_OPERATOR`]: logs,
+    /// command lines, environments, metrics, outputs of commands, caches and temporary files. Of the remaining files,
+    /// skips those that only their owner can read: they may contain secrets.
     pub fn leaks_in_files(&self, searches: &Searches) -> Vec<Leak> {
         let (root, mut leaks) = (self.folder.path(), Vec::new());
         visit(root, &mut |path| {
@@ -115,8 +115,8 @@ impl World {
     }
 }
 
-/// Whether the error says that a test has just deleted the CRD of the kind. Checks only the HTTP status code, because
-/// the response of the API server is then not always a `Status`.
+/// Whether a request failed because a test has just deleted the CRD of the kind. Checks only the HTTP status code,
+/// because the body of this response is not always a `Status`.
 pub fn is_kind_gone(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 404)
 }

@@ -9,7 +9,8 @@ use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 /// The minimum length of a secret. The search ignores shorter secrets, because ordinary words can contain them.
 const SHORTEST: usize = 6;
 
-/// The minimum length of a single line of a secret for which the search looks. Shorter lines may be ordinary words.
+/// The minimum length of a line of a secret. The search looks for each line of a secret separately, but ignores shorter
+/// lines, because they may be ordinary words.
 const SHORTEST_LINE: usize = 24;
 
 /// The number of bytes at the beginning of an encoded secret that serve as its key in the index of [`Search`].
@@ -20,8 +21,8 @@ pub struct Search {
     /// The encoded secrets, each with the name of its encoding. The key is the [`number`] of their first [`PREFIX`]
     /// bytes.
     forms: BTreeMap<usize, Vec<(Vec<u8>, &'static str)>>,
-    /// For each number, whether it is a key of `forms`. This lookup is fast, and most parts of a text are not the
-    /// beginning of an encoded secret.
+    /// For each number, whether it is a key of `forms`. The search looks here first, because this lookup is fast, and
+    /// most parts of a text are not the beginning of an encoded secret.
     begins: Vec<bool>,
 }
 

@@ -24,7 +24,7 @@ use crate::world::{is_of, with_timeout};
 /// The newest resource version of each object. The key is the object's namespace and name.
 type Versions = BTreeMap<(Option<String>, String), Option<String>>;
 
-/// Watches the resources with a status until this value is dropped.
+/// Watches the OpenStackDeployments and NodeMaintenances of a test until this value is dropped.
 pub struct Statuses {
     namespace: String,
     kinds: Vec<(Api<DynamicObject>, Arc<Mutex<Versions>>)>,

@@ -1,5 +1,5 @@
-//! osdpl uses Ceph objects that someone else created, if they have the desired content. Such objects exist in adopted
-//! clouds.
+//! Someone else created Secrets and `ConfigMap`s for Ceph's clients, as in adopted clouds. osdpl uses each of these
+//! objects that has the desired content.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::ResourceExt;

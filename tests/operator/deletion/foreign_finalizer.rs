@@ -19,8 +19,8 @@ use crate::world::{World, now, run_test, with_timeout};
 /// A finalizer of another controller, which does not exist here. The test itself removes the finalizer at the end.
 const FOREIGN_FINALIZER: &str = "example.org/accounts";
 
-/// Returns the events in the test's namespace: for the name of each event, the text `REASON: MESSAGE` and the number of
-/// repetitions.
+/// Returns the events in the test's namespace: a map from the name of each event to the text `REASON: MESSAGE` and the
+/// number of repetitions.
 async fn events(world: &World) -> BTreeMap<String, (String, Option<i32>)> {
     let events = world.api::<Event>().list(&ListParams::default()).await.unwrap();
     let texts = events.items.into_iter().map(|event| {
@@ -38,7 +38,7 @@ fn passes(operator: &Operator) -> u64 {
     operator.metric("osdpl_reconcile_duration_seconds_count", "")
 }
 
-/// Triggers two passes one after the other by changes of the resource.
+/// Triggers two reconcile passes, one after the other: changes a label of the resource, and then an annotation.
 async fn trigger_passes(world: &World, operator: &Operator, round: u32) {
     let until_next_pass = async |before: u64| {
         let counted = async {

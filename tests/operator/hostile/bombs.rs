@@ -20,7 +20,7 @@ use crate::proxy::connector;
 use crate::webhook::Webhook;
 use crate::world::{World, run_test, with_timeout};
 
-/// The name of the addition's ConfigMap and of its preset.
+/// The name of the ConfigMap that contains the addition, and of the preset in this addition.
 const BOMB: &str = "bomb";
 
 /// Returns an addition with a preset that has one value and one condition.
@@ -60,7 +60,7 @@ fn bombs() -> [String; 4] {
     [nested, swallowed, doubled, format!("{lists} == []")]
 }
 
-/// Waits until the status refuses the spec with this text, and returns the message.
+/// Waits until the cloud is not Ready, and the message of its Ready condition contains this text. Returns the message.
 async fn until_refused(world: &World, text: &str) -> String {
     let find = |cloud: &OpenStackDeployment| {
         let message = cloud.condition("Ready")?.message;
@@ -69,7 +69,8 @@ async fn until_refused(world: &World, text: &str) -> String {
     world.until(&format!("the status contains {text:?}"), find).await
 }
 
-/// Checks that the operator still reacts to another resource, and deletes this resource.
+/// Checks that the operator still reacts to other resources: creates another OpenStackDeployment, waits until the
+/// operator has written its status, and deletes it.
 async fn check_other_resource(world: &World) {
     let other = "cumulus";
     world.apply_as(other, &services(&["mariadb"])).await;
@@ -78,12 +79,13 @@ async fn check_other_resource(world: &World) {
     world.delete_named(other).await;
 }
 
-/// The maximum number of reconcile passes from the write of an addition until the status refuses it. One pass refuses
-/// the addition, but the writes of the addition and of the status start further passes.
+/// The maximum number of reconcile passes between the write of an addition and the refusal in the status. One pass
+/// refuses the addition, but the writes of the addition and of the status start further passes.
 const PASSES: u64 = 10;
 
 impl Webhook {
-    /// Sends a request to create this object, as the API server does. Returns the status and the body of the response.
+    /// Asks the webhook to review the creation of this object, as the API server does. Returns the status and the body
+    /// of the response.
     async fn review(&self, object: &Value) -> (StatusCode, String) {
         let stream = TcpStream::connect(self.address).await.unwrap();
         let name = ServerName::IpAddress(self.address.ip().into());
@@ -107,8 +109,8 @@ impl Webhook {
         (status, String::from_utf8(body.to_vec()).unwrap())
     }
 
-    /// Waits until the webhook has reviewed a resource with this spec, and returns its response. On a slow machine, the
-    /// webhook may ask the API server to try again.
+    /// Sends a resource with this spec to the webhook until the webhook has reviewed it. Returns the response. On a
+    /// slow machine, the webhook may first respond that the client should try again.
     async fn reviewed(&self, world: &World, spec: &Value) -> String {
         let object = json!({
             "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment",
@@ -128,7 +130,7 @@ impl Webhook {
     }
 }
 
-/// Starts an operator with a cloud whose spec names the addition.
+/// Starts an operator with a cloud whose spec names the addition. At first, the addition has the content `harmless`.
 async fn start(world: &World, webhook: &Webhook, harmless: &Value) -> (Operator, Value) {
     webhook.write_certificate();
     write(world, harmless).await;

@@ -1,5 +1,5 @@
 //! A backup tool clones the namespace of a cloud: the OpenStackDeployment with its finalizer, the Secrets, the release
-//! records and other objects. Neither the clone nor the deletion of the clone changes the cloud.
+//! records and other objects. Neither the clone nor the deletion of the clone may change the original cloud.
 
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::StatefulSet;
@@ -19,8 +19,8 @@ use crate::world::{World, run_test, with_timeout};
 
 const SMALL: [&str; 3] = ["mariadb", "memcached", "rabbitmq"];
 
-/// Copies all objects of a kind to another namespace, unless the name already exists there. Returns the number of
-/// copies.
+/// Copies the objects of a kind to another namespace. Skips objects whose names already exist there. Returns the number
+/// of copies.
 async fn copy<K>(world: &World, to: &str) -> usize
 where
     K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
@@ -103,8 +103,8 @@ fn cloned_namespace_and_its_deletion_change_nothing() {
         assert!(world.helm_runs().iter().all(|run| run.verb() == "upgrade"), "{:?}", world.helm_runs());
         assert_eq!((world.all_credentials().await, cluster_objects(world).await), (credentials, shared));
 
-        // The clone's OpenStackDeployment is deleted, but its other objects are left. The deletion of the real cloud
-        // must not delete them.
+        // The clone's OpenStackDeployment is deleted, but other objects of the clone still exist. The deletion of the
+        // original cloud must not delete these objects.
         spec["deletionPolicy"] = json!("Purge");
         world.apply(&spec).await;
         world.until_ready().await;

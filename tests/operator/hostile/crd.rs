@@ -1,5 +1,5 @@
 //! While the operator runs, somebody removes the CRD of `OpenStackDeployment`, or replaces it by the CRD of another
-//! version of osdpl. ("Definition" is short for this CRD.)
+//! version of osdpl. The code calls this CRD the definition.
 
 use std::time::Duration;
 
@@ -162,9 +162,9 @@ fn older(spec: &mut Value) {
     }
 }
 
-/// The maximum number of writes with an older CRD: a constant, and a number of writes for each renewal of the Lease.
-/// The operator renews the Lease every two seconds, so the renewals measure the time. A pass tries one write and fails,
-/// and the next pass follows after three seconds.
+/// The maximum number of writes with an older CRD: a constant, and an additional number for each renewal of the Lease.
+/// The operator renews the Lease every two seconds, so the number of renewals measures the time. A pass tries one write
+/// and fails, and the next pass follows after three seconds.
 const WRITES: (usize, usize) = (8, 2);
 
 /// Checks that the operator does not repeat writes in a loop: waits until it has renewed the Lease three times, and
@@ -226,8 +226,8 @@ fn deletion_with_an_older_definition_forgets_no_release() {
         let (operator, _) = start(world).await;
         definition.replace_by_older(world).await;
         let since = now();
-        // The request for the deletion makes the API server write the resource. At this write, the API server removes
-        // from the status the fields that the older CRD does not have.
+        // When somebody requests the deletion, the API server writes the resource. In this write, it removes from the
+        // status the fields that the older CRD does not have.
         world.delete().await;
         until_deletion_waits(world).await;
         check_no_loop(world, since).await;

@@ -1,5 +1,6 @@
-//! Tests the operator's memory with hundreds of large objects that have osdpl's label, and with release records that
-//! unpack to more than 128 MiB. The test creates these objects first in another namespace, and then in the cloud's.
+//! Tests that the operator's memory stays small when a tenant creates hundreds of large objects with osdpl's label, or
+//! release records that unpack to more than 128 MiB. The test creates them first in the tenant's namespace, and then in
+//! the namespace of the cloud.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -20,18 +21,20 @@ use super::memory::{Baseline, peak};
 use crate::cloud::{NAME, StatusAccess, services, with_values};
 use crate::world::{World, run_test};
 
-/// The number of large Secrets, and also of large ConfigMaps. Together, these objects have 128 MiB.
+/// The test creates this number of large Secrets and this number of large ConfigMaps in each namespace. Together, their
+/// data has 125 MiB.
 const OBJECTS: usize = 250;
+/// The size of each object in bytes.
 const SIZE: usize = 256 << 10;
 
-/// The label by which the test deletes its objects.
+/// The label of all objects that the test creates, by which [`drain`] finds and deletes them.
 const FLOOD: &str = "test-flood";
 
-/// The maximum number of concurrent requests of the test.
+/// The maximum number of large objects that the test creates at the same time.
 const CONCURRENT: usize = 16;
 
-/// Creates large objects with osdpl's label. Half of their names sort before the names of osdpl's objects, and half
-/// after them.
+/// Creates [`OBJECTS`] large objects with osdpl's label. Half of their names sort before the names of osdpl's objects,
+/// and the other half after them.
 async fn flood<K>(world: &World, namespace: &str, data: &Value)
 where
     K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
@@ -52,7 +55,8 @@ where
     futures::stream::iter(0..OBJECTS).map(create).buffer_unordered(CONCURRENT).collect::<Vec<()>>().await;
 }
 
-/// Deletes the objects, so that the checks at the end of the test need not search for their content.
+/// Deletes the objects with the label [`FLOOD`], so that the check at the end of the test need not search these large
+/// objects for leaked secrets.
 async fn drain(world: &World, namespace: &str) {
     let flood = ListParams::default().labels(FLOOD);
     let secrets: Api<Secret> = Api::namespaced(world.client.clone(), namespace);
@@ -61,8 +65,8 @@ async fn drain(world: &World, namespace: &str) {
     drop(maps.delete_collection(&DeleteParams::default(), &flood).await.unwrap());
 }
 
-/// Compresses a text with gzip: `begin`, then `blanks` filler letters, then `end`. Writes the letters in pieces,
-/// because a test should not hold all of them in memory.
+/// Compresses a text with gzip: `begin`, then `blanks` filler letters, then `end`. Writes the letters in pieces, so
+/// that the test never holds all of them in memory.
 fn gzip(begin: &str, blanks: usize, end: &str) -> Vec<u8> {
     let mut gzip = Command::new("gzip").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut input = gzip.stdin.take().unwrap();
@@ -79,8 +83,9 @@ fn gzip(begin: &str, blanks: usize, end: &str) -> Vec<u8> {
     output.stdout
 }
 
-/// Creates a small record of the release horizon that unpacks to 128 MiB of values, manifest or hooks. `attempt` is the
-/// value of its label `osdpl.dev/attempt`; see [`attempt`].
+/// Creates a small release record of horizon that unpacks to 128 MiB. `field` says which part of the record is so
+/// large: the values (`config`), the `manifest` or the `hooks`. `attempt` is the value of the record's label
+/// `osdpl.dev/attempt`; see [`attempt`].
 async fn create_bomb(world: &World, namespace: &str, field: &str, attempt: &str) {
     let info = json!({"first_deployed": "2026-01-01T00:00:00Z", "last_deployed": "2026-01-01T00:00:00Z", "status": "deployed"});
     let head = json!({"name": "horizon", "namespace": namespace, "version": 1, "info": info}).to_string();
@@ -104,15 +109,17 @@ async fn create_bomb(world: &World, namespace: &str, field: &str, attempt: &str)
     drop(secrets.create(&PostParams::default(), &serde_json::from_value(record).unwrap()).await.unwrap());
 }
 
-/// Returns the label `osdpl.dev/attempt` of memcached's first release record, so that a test can forge a record.
+/// Returns a valid value of the label `osdpl.dev/attempt` for a forged record: the value that memcached's first release
+/// record has.
 ///
-/// Call this function before the test upgrades memcached: helm keeps only the newest records, and deletes this one.
+/// Call this function before the test upgrades memcached: helm keeps only the newest records, and deletes the first
+/// one.
 async fn attempt(world: &World) -> String {
     let genuine = world.api::<Secret>().get("sh.helm.release.v1.memcached.v1").await.unwrap();
     genuine.metadata.labels.unwrap()["osdpl.dev/attempt"].clone()
 }
 
-/// Changes the cloud, and waits until the operator has done it.
+/// Changes memcached's memory in the spec, and waits until the operator has upgraded memcached.
 async fn check_still_works(world: &World, memory: u32) {
     let values = json!({"conf": {"memcached": {"memory": memory}}});
     world.apply(&with_values(services(&["mariadb", "memcached"]), "memcached", values)).await;
@@ -162,17 +169,17 @@ fn floods_and_record_bombs_use_bounded_memory() {
             drop(secrets.delete("sh.helm.release.v1.horizon.v1", &DeleteParams::default()).await.unwrap());
         }
 
-        // A new operator must not need more memory than the first one, although it lists all these objects at its
-        // start.
+        // A second operator lists all large objects when it starts. Even so, its peak memory must not be much higher
+        // than that of the first operator.
         let first = peak(&operator);
         operator.kill();
         let operator = world.operator().start().await;
         check_still_works(world, 307).await;
         let second = peak(&operator);
-        println!("the first operator had a peak of {first} KiB, the second one of {second} KiB");
+        println!("peak memory: {first} KiB of the first operator, {second} KiB of the second operator");
         assert!(
             second < first + (32 << 10),
-            "the second operator must not need much more memory: {second} KiB, the first {first} KiB"
+            "the second operator must not need much more memory than the first: {second} KiB instead of {first} KiB"
         );
         assert_eq!(world.credentials("mariadb").await, credentials);
         drain(world, &world.namespace).await;

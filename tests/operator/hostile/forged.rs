@@ -17,13 +17,14 @@ use crate::world::{World, now, run_test};
 
 const SMALL: [&str; 2] = ["mariadb", "memcached"];
 
-/// The record of the tenant's release, which has the name of a release in the catalogue.
+/// The name of the forged release record. The forged release has the same name as the release horizon in osdpl's
+/// catalogue.
 const RECORD: &str = "sh.helm.release.v1.horizon.v1";
 
-/// The name of the hook's Job.
+/// The name of the Job that the pre-delete hook would create.
 const INTRUDER: &str = "intruder";
 
-/// A tenant's chart, which contains the hook and the ClusterRole.
+/// The tenant's chart, with the pre-delete hook and the ClusterRole.
 struct Chart<'a> {
     world: &'a World,
     folder: PathBuf,
@@ -55,7 +56,8 @@ impl<'a> Chart<'a> {
         format!("{}-{namespace}", self.world.namespace)
     }
 
-    /// Installs the chart with plain helm, and sets osdpl's labels on the record. Returns the Secrets of the namespace.
+    /// Installs the chart with plain helm, and adds osdpl's labels to the release record. Returns the API of the
+    /// namespace's Secrets.
     async fn forge(&self, namespace: &str) -> Api<Secret> {
         let output = self.world.run_helm_in(namespace, &["install", "horizon", self.folder.to_str().unwrap()]);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -69,8 +71,8 @@ impl<'a> Chart<'a> {
         secrets
     }
 
-    /// Checks that the hook has never run, and that the ClusterRole of the forged release in each of these namespaces
-    /// exists.
+    /// Checks that the hook has never run, and that nobody has deleted the ClusterRoles of the forged releases in
+    /// `namespaces`.
     async fn check(&self, namespaces: &[&str]) {
         let created = self.world.cluster().audit(self.since).unwrap();
         let created = created.iter().filter(|entry| entry.resource == "jobs" && entry.name == INTRUDER);
@@ -82,7 +84,7 @@ impl<'a> Chart<'a> {
     }
 }
 
-/// Changes memcached's memory, and waits until the operator has upgraded memcached to this revision.
+/// Changes memcached's memory in the spec, and waits until the operator has upgraded memcached to `revision`.
 async fn until_upgraded(world: &World, spec: &Value, revision: i64) {
     let memory = json!({"conf": {"memcached": {"memory": 300 + revision}}});
     world.apply(&with_values(spec.clone(), "memcached", memory)).await;
@@ -93,7 +95,7 @@ async fn until_upgraded(world: &World, spec: &Value, revision: i64) {
 #[test]
 fn hook_of_a_forged_record_never_runs() {
     run_test("hook-forged", async |world| {
-        // Grant rights in all namespaces, because otherwise the operator could not read the tenant's namespace.
+        // Grant the operator rights in all namespaces, so that it can read the forged record in the tenant's namespace.
         world.permit_all();
         let tenant = format!("{}-tenant", world.namespace);
         let object = json!({"metadata": {"name": tenant, "labels": {TEST_LABEL: "true"}}});
@@ -112,8 +114,8 @@ fn hook_of_a_forged_record_never_runs() {
         assert_eq!(world.until_ready().await.status().children.keys().collect::<Vec<_>>(), SMALL);
         chart.check(&[&tenant]).await;
 
-        // With a forged record in the namespace of the cloud, the uninstall must wait for approval, although the spec
-        // has `approval: Automatic`.
+        // When the forged record is in the cloud's namespace, the operator must wait for approval before it uninstalls
+        // horizon, although the spec has `approval: Automatic`.
         let forged = chart.forge(&world.namespace).await;
         let waiting = world.until_reason(reason::APPROVAL).await;
         assert!(waiting.status().message.starts_with("horizon would be uninstalled"), "{:?}", waiting.status());
@@ -121,8 +123,8 @@ fn hook_of_a_forged_record_never_runs() {
         world.until_reason(reason::APPROVAL).await;
         chart.check(&[&tenant, &world.namespace]).await;
 
-        // A person approves the uninstall of mariadb. The forged record appears after the person has read the plan, so
-        // the approval must not cover it.
+        // A person reads a plan that uninstalls only mariadb. Then the forged record appears, and then the person
+        // approves the plan. This approval must not cover the uninstall of horizon.
         let record = forged.get(RECORD).await.unwrap();
         forged.delete(RECORD, &DeleteParams::default()).await.unwrap();
         spec["approval"] = json!("Manual");
@@ -144,7 +146,8 @@ fn hook_of_a_forged_record_never_runs() {
         assert!(world.helm_runs().iter().all(|run| run.verb() == "upgrade"), "{:?}", world.helm_runs());
         chart.check(&[&tenant, &world.namespace]).await;
 
-        // The deletion of the cloud must uninstall all other releases, and wait for a decision about the forged record.
+        // When the cloud is deleted, the operator must uninstall all genuine releases. Before it uninstalls the forged
+        // one, it must wait for approval.
         world.delete().await;
         let waits = |cloud: &OpenStackDeployment| {
             let status = cloud.status();
@@ -159,7 +162,7 @@ fn hook_of_a_forged_record_never_runs() {
     });
 }
 
-/// Returns the name and the labels of a Secret, as the metadata of a new Secret.
+/// Returns metadata with only the name and the labels of a Secret, for a copy of this Secret.
 fn bare(secret: &Secret) -> kube::core::ObjectMeta {
     let (name, labels) = (secret.metadata.name.clone(), secret.metadata.labels.clone());
     kube::core::ObjectMeta { name, labels, ..kube::core::ObjectMeta::default() }

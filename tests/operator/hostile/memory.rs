@@ -2,31 +2,36 @@
 
 use crate::operator::Operator;
 
-/// The most that a test's objects may add to the resident memory of an operator, in KiB.
+/// The maximum growth of an operator's resident memory during a test, in KiB.
 ///
-/// The objects of the tests have at least four times this size. An idle operator varies by 2 MiB, and a pass with a
-/// helm run by 6 MiB.
+/// The objects of each test are at least four times as large as this maximum. Without such objects, the memory of an
+/// idle operator varies by 2 MiB, and by 6 MiB during a pass with a helm run.
 const ALLOWED: u64 = 32 << 10;
 
-/// The resident memory of an operator at the start of an attack.
+/// The resident memory of an operator before a test attacks it with large objects or expressions.
 pub struct Baseline<'a> {
     operator: &'a Operator,
     resident: u64,
 }
 
 impl<'a> Baseline<'a> {
-    /// Notes the present memory, and resets the kernel's peak.
+    /// Reads the resident memory of the operator, and resets the peak that the kernel records.
     pub fn of(operator: &'a Operator) -> Self {
-        // The value 5 resets the peak to the present size (`proc_pid_clear_refs(5)`).
+        // The value 5 resets the recorded peak (`VmHWM`) to the present resident memory; see `proc_pid_clear_refs(5)`.
         std::fs::write(format!("/proc/{}/clear_refs", operator.pid()), "5").unwrap();
         Self { operator, resident: field(operator, "VmRSS") }
     }
 
-    /// Checks that the memory has not even for a moment grown by more than [`ALLOWED`] since the start of the attack.
+    /// Checks that the peak of the operator's memory since the call of [`Self::of`] is less than [`ALLOWED`] above the
+    /// baseline, and that the operator is live.
     pub fn check(&self, what: &str) {
         let grown = peak(self.operator).saturating_sub(self.resident);
         println!("{what}: the operator had {} KiB, and needed up to {grown} KiB more", self.resident);
-        assert!(grown < ALLOWED, "{what}: the operator needed {grown} KiB more than {} KiB", self.resident);
+        assert!(
+            grown < ALLOWED,
+            "{what}: the operator must not need {grown} KiB more than the {} KiB at the start",
+            self.resident
+        );
         assert!(self.operator.is_live(), "{what}: the liveness probe must succeed");
     }
 }

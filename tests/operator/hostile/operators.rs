@@ -1,6 +1,7 @@
-//! Three operators during a hook that hangs: the active one is killed, or frozen while its pod object is deleted, or
-//! its node is paused. One of the two standbys takes over, and helm never runs twice for the release
-//! ([`Recorder::check_no_overlap`]).
+//! Three operators, of which the active one fails while its helm process waits for a hook. In one test, the active
+//! operator is killed. In another, it is frozen while its pod object is deleted. In the third, its whole node is
+//! paused. One of the two standbys must take over, and two helm processes must never work on the release at the same
+//! time ([`Recorder::check_no_overlap`]).
 
 use std::time::Duration;
 
@@ -21,18 +22,19 @@ use crate::pool::SYSTEM;
 use crate::sweep::kill::children;
 use crate::world::{World, now, run_test, with_timeout};
 
-/// The maximum number of writes of the status from the failure of the active operator until the cloud is Ready. Each
-/// step (takeover, unlock, upgrade, hook, health of the only release) needs a few writes. A loop would write hundreds.
+/// The maximum number of status writes after the active operator has failed, until the cloud is Ready. Each step
+/// (takeover, unlock, upgrade, hook, health of the only release) needs a few writes. A loop would write hundreds.
 const STATUS_WRITES: usize = 15;
 
-/// The pods of a test's operators.
+/// The pod objects of a test's three operators.
 struct Pods {
     api: Api<Pod>,
     pods: Vec<Pod>,
 }
 
 impl Pods {
-    /// Creates the pods `first`, `second` and `third`. The processes of the operators run outside of them.
+    /// Creates the pod objects `first`, `second` and `third`. They run nothing: the test starts each operator as a
+    /// process of its own.
     async fn create(world: &World) -> Self {
         let api: Api<Pod> = Api::namespaced(world.client.clone(), SYSTEM.0);
         let mut pods = Vec::new();
@@ -56,8 +58,8 @@ impl Pods {
     }
 }
 
-/// Starts an operator whose helm process waits for a hook, and two standbys. As on other nodes, the standbys do not see
-/// the processes of the active operator.
+/// Starts an active operator, whose helm process waits for a hook, and two standbys. Each standby runs in its own PID
+/// namespace: as on another node, it does not see the processes of the active operator.
 async fn start_three(world: &World, pods: &Pods) -> [Operator; 3] {
     hang_job(world, HOOK).await;
     let first = world.operator().in_pod(&pods.pods[0]).start().await;
@@ -75,35 +77,35 @@ struct Failure {
     failed: Timestamp,
 }
 
-/// Waits until a standby has taken the Lease and started helm. Checks that nobody wrote anything between the failure
-/// and the end of the standby's grace period ([`World::check_takeover`]). helm itself may have written its record when
-/// it was stopped.
+/// Waits until a standby has taken the Lease and started helm. Checks that no operator wrote anything from the failure
+/// until the end of the standby's grace period ([`World::check_takeover`]). The helm process of the failed operator is
+/// an exception: when it is stopped, it may write its release record.
 async fn until_takeover(world: &World, pods: &Pods, failure: &Failure) {
     world.until("a standby starts helm", |cloud| (cloud.child("rabbitmq").revision == Some(2)).then_some(())).await;
     let taken = world.check_takeover(pods.name(0), failure.began);
     let mut writes = world.writes_since(failure.failed);
     writes.retain(|entry| entry.received < taken && !entry.user_agent.starts_with("Helm"));
-    assert_eq!(writes, [], "nobody must write before a standby has taken the Lease");
+    assert_eq!(writes, [], "no operator must write before a standby has taken the Lease");
 }
 
-/// Waits until a standby holds the Lease, and returns its identity.
+/// Waits until one of the two standbys holds the Lease, and returns the identity of this standby.
 async fn until_heir(world: &World, pods: &Pods) -> String {
     let is_heir = |holder: &str| (1..3).any(|index| holder.starts_with(pods.name(index)));
     let taken = |lease: &LeaseSpec| lease.holder_identity.as_deref().is_some_and(is_heir);
     world.until_lease("a standby takes the Lease", taken).await.holder_identity.unwrap()
 }
 
-/// Lets the hook end, and checks the number of writes of the status.
+/// Lets the hook end, waits until the cloud is Ready, and checks the number of status writes since the failure.
 async fn until_finished(world: &World, failure: &Failure) {
     until_hook(world, "rabbitmq", HOOK).await;
     finish(world).await;
     let writes = world.writes_since(failure.failed);
     let written = writes.iter().filter(|entry| entry.subresource == "status").count();
     println!("the operators wrote the status {written} times");
-    assert!(written <= STATUS_WRITES, "the operators wrote the status {written} times");
+    assert!(written <= STATUS_WRITES, "the operators must not write the status as often as {written} times");
 }
 
-/// Checks that the frozen operator in the first pod has ended and written nothing since it continued.
+/// Checks that the frozen operator in the first pod has ended, and that it has written nothing since it was frozen.
 async fn check_ended(world: &World, pods: &Pods, first: Operator, failure: &Failure) {
     assert!(!first.ended().await.success());
     assert_eq!(
@@ -116,7 +118,7 @@ async fn check_ended(world: &World, pods: &Pods, first: Operator, failure: &Fail
 }
 
 #[test]
-#[ignore = "takes 40 s: waits for the end of the Lease: make faults"]
+#[ignore = "takes 40 s: waits until the Lease expires: make faults"]
 fn one_of_two_standbys_takes_over_from_a_killed_operator() {
     run_test("heirs", async |world| {
         let (began, pods) = (now(), Pods::create(world).await);
@@ -137,7 +139,7 @@ fn one_of_two_standbys_takes_over_from_a_killed_operator() {
 }
 
 #[test]
-#[ignore = "takes 45 s: waits for the end of the Lease: make faults"]
+#[ignore = "takes 45 s: waits until the Lease expires: make faults"]
 fn frozen_operator_without_a_pod_changes_nothing_when_it_continues() {
     run_test("ghost", async |world| {
         let (began, pods) = (now(), Pods::create(world).await);
@@ -160,12 +162,12 @@ fn frozen_operator_without_a_pod_changes_nothing_when_it_continues() {
 }
 
 #[test]
-#[ignore = "takes 45 s: waits for the end of the Lease: make faults"]
+#[ignore = "takes 45 s: waits until the Lease expires: make faults"]
 fn paused_node_changes_nothing_when_it_continues() {
     run_test("paused", async |world| {
         let (began, pods) = (now(), Pods::create(world).await);
         let [first, _second, _third] = start_three(world, &pods).await;
-        // A pause of the node stops the operator, its guard process and helm at the same time.
+        // Simulate a pause of the whole node: stop the operator, its guard process and helm.
         first.freeze();
         let children = children(first.pid());
         let signal = |signal| {
@@ -182,10 +184,11 @@ fn paused_node_changes_nothing_when_it_continues() {
         let failure = Failure { began, failed: now() };
         let heir = until_heir(world, &pods).await;
         until_takeover(world, &pods, &failure).await;
-        // The paused helm process still holds the lock of the test's recorder, but does nothing. So the recorder
-        // reports an overlap when the new operator starts helm. When the node continues, the guard kills the paused
-        // helm process. It may send one last request before (`src/operator/lease.rs`: "What the Lease can't prevent").
-        assert!(is_running(helm), "helm must still exist: nothing can kill a process of a paused node");
+        // When the new operator starts helm, the test's recorder reports an overlap: the paused helm process still
+        // holds the recorder's lock, although it can do nothing. When the node continues, the guard kills the paused
+        // helm process. Before that, this process may send one last request (`src/operator/lease.rs`: "What the Lease
+        // can't prevent").
+        assert!(is_running(helm), "the paused helm process must exist: nothing can kill a process on a paused node");
         let second = world.helm_runs()[1].pid;
         let overlaps = Recorder::existing(world.folder.path()).take_overlaps();
         assert_eq!(overlaps, [format!("{second} {}/rabbitmq", world.namespace)]);

@@ -1,5 +1,5 @@
-//! Mistakes in `spec.nodes.roles`: no node loses a label because a role or its nodes disappeared from the spec, unless a
-//! person approved exactly this.
+//! Mistakes in `spec.nodes.roles`. When a role disappears from the spec or no longer selects a node, the node keeps the
+//! role's labels until a person approves exactly this removal.
 
 use cluster::AuditEntry;
 use osdpl_core::api::OpenStackDeployment;
@@ -9,15 +9,16 @@ use crate::cloud::StatusAccess;
 use crate::nodes::{COMPUTE, Nodes, SWITCH, until_labels_wait, with_rollout};
 use crate::world::{World, now, run_test};
 
-/// Returns a spec with the role `compute` for these nodes and with `approval: Automatic`. So only the removal of labels
-/// can need an approval, depending on `rollout`.
+/// Returns a spec with the role `compute` for `nodes`. The spec has `approval: Automatic`, so the operator can wait for
+/// approval only before it removes labels. Whether it waits then depends on `rollout`.
 fn compute(nodes: &Value, rollout: &Value) -> Value {
     let mut spec = with_rollout(json!({"compute": nodes}), rollout.clone());
     spec["approval"] = json!("Automatic");
     spec
 }
 
-/// Waits until the status says that the role selects no node, and that osdpl therefore keeps the labels of its nodes.
+/// Waits until the status says that the role selects no node, and that osdpl therefore does not remove the role's
+/// labels.
 async fn until_kept(world: &World) {
     let is_reported = |cloud: &OpenStackDeployment| {
         let message = cloud.condition("Ready")?.message;
@@ -31,7 +32,7 @@ fn mistakes_in_roles_remove_no_label() {
     run_test("role-mistakes", async |world| {
         let mut nodes = Nodes::of(world);
         let names = [nodes.add("a", json!({"rack": "r1"})).await, nodes.add("b", json!({"rack": "r1"})).await];
-        // Use the rollout with the fewest limits that a spec can request: even then, no mistake may remove a label.
+        // Use the rollout settings with the fewest limits. Even with these settings, no mistake may remove a label.
         let generous = json!({"approval": "Automatic", "batchSize": "100%", "pauseSeconds": 0});
         let _operator = world.operator().start().await;
         let good = compute(&json!({"selector": {"matchLabels": {"rack": "r1"}}}), &generous);
@@ -87,7 +88,7 @@ fn reassigned_node_keeps_its_labels_until_another_approval() {
         let stored =
             |cloud: &OpenStackDeployment| cloud.status().label_removal.filter(|removal| removal.last_batch.is_some());
         let removal = world.until("the status contains the first batch", stored).await;
-        assert_eq!(Some(removal.hash), approved, "the status must name the target that the person approved");
+        assert_eq!(Some(removal.hash), approved, "the status must contain the hash that the person approved");
 
         // The first node gets the role again before the second one has lost its labels.
         world.apply(&with_rollout(json!({"compute": {"names": [names[0]]}}), rollout(3600))).await;

@@ -1,6 +1,7 @@
-//! Tests the obstacles of a maintenance, such as instances that can't be migrated, a quorum, PodDisruptionBudgets or an
-//! unavailable Nova. Also tests that a maintenance can be cancelled. If someone else has cordoned the node, it must
-//! stay cordoned after the maintenance. If someone else has disabled its compute service, it must stay disabled.
+//! Tests what can delay a maintenance, such as instances that can't be migrated, a quorum, PodDisruptionBudgets or an
+//! unavailable Nova. Also tests that a maintenance can be cancelled, and that its end does not undo the changes of
+//! someone else: a node that was cordoned before must stay cordoned, and a compute service that was disabled before
+//! must stay disabled.
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Pod;
@@ -136,8 +137,8 @@ fn immovable_instances_block_and_foreign_changes_stay() {
     });
 }
 
-/// Checks that the operator enables nova-compute again as soon as the maintenance is deleted, without waiting for
-/// running migrations.
+/// Checks that a maintenance can be cancelled: as soon as it is deleted, the operator enables nova-compute again,
+/// without waiting for running migrations.
 async fn check_cancellation(world: &World, server: &FakeApis, node: &str) {
     server.nova.set_migration_outcome(MigrationOutcome::Delayed);
     world.maintain("abort", json!({"node": node})).await;
@@ -167,8 +168,8 @@ async fn check_incoming_instances(world: &World, server: &FakeApis, node: &str) 
 }
 
 async fn check_unavailable_or_old_nova(world: &World, server: &FakeApis, node: &str) {
-    // Create a pod of nova-compute on the node, because without a DaemonSet nova-compute, the operator recognizes a
-    // compute node only by this pod.
+    // Create a pod of nova-compute on the node. In a cloud without a DaemonSet nova-compute, the operator recognizes a
+    // compute node only by such a pod.
     let compute = json!({"metadata": {"name": "nova-compute", "labels": {"application": "nova", "component": "compute"}},
         "spec": {"nodeName": node, "containers": [{"name": "nova-compute", "image": "nova"}]}});
     world.api::<Pod>().create(&PostParams::default(), &serde_json::from_value(compute).unwrap()).await.unwrap();

@@ -23,8 +23,9 @@ fn query<'a>(path: &'a str, key: &str) -> Option<&'a str> {
 }
 
 impl State {
-    /// Checks the microversion of a request as Nova does. If the request names none, Nova uses 2.1. Nova responds to an
-    /// invalid version with status 400, and to a version that is too new with status 406.
+    /// Checks the microversion of a request as Nova does. For a request without a microversion, Nova uses 2.1. Nova
+    /// responds to an invalid microversion with status 400, and to one that is newer than Nova supports with status
+    /// 406.
     pub(super) fn check_version(&self, version: &str) -> Result<(), ApiResponse> {
         let version = if version.is_empty() { "2.1" } else { version };
         let Some((Ok(major), Ok(minor))) =
@@ -81,8 +82,8 @@ impl State {
         }
     }
 
-    /// Returns the page of objects after the `marker` in the URL, and the link to the next page. There is no link on
-    /// the last page.
+    /// Returns the page of objects after the `marker` in the URL, and a list with the link to the next page. On the
+    /// last page, this list is empty.
     fn paged<'a>(&self, all: &'a [Value], url: &str) -> (&'a [Value], Value) {
         let marker = query(url, "marker").and_then(|id| all.iter().position(|one| one["id"] == id));
         let rest = &all[marker.map_or(0, |at| at + 1)..];
@@ -164,8 +165,9 @@ impl State {
             "dest_compute": host, "migration_type": "live-migration", "status": "running"}));
     }
 
-    /// Completes the newest migration of an instance: moves the instance to the host that was chosen at the start of
-    /// the migration, or else to any other host that is enabled and up. If there is no such host, the migration fails.
+    /// Completes the newest migration of an instance, by moving the instance to the host that was chosen at the start
+    /// of the migration. If no host was chosen, moves the instance to any other host that is enabled and up. If there
+    /// is no such host, the migration fails.
     pub(super) fn complete_migration(&mut self, id: &str) {
         let Some(server) = find(&mut self.servers, id) else { return };
         let is_available = |service: &&Value| {

@@ -38,8 +38,8 @@ impl ApiRequest<'_> {
         serde_json::from_slice(self.body).unwrap_or_default()
     }
 
-    /// Returns whether an object matches all parameters of the query. Panics if the object has no field with the name
-    /// of a parameter.
+    /// Returns whether an object matches all parameters of the request's query. Panics if the object lacks a field that
+    /// a parameter names.
     fn matches(&self, object: &Value) -> bool {
         self.query.split('&').filter_map(|pair| pair.split_once('=')).all(|(key, value)| {
             let has = object.get(key).unwrap_or_else(|| panic!("{} knows no filter {key}", self.path));

@@ -1,5 +1,5 @@
-//! Fake APIs of Keystone, Neutron, Nova and Glance for the program octavia-prerequisites. A test adds the objects that
-//! exist at the start, and checks the changes that the program requested.
+//! Fake APIs of Keystone, Neutron, Nova and Glance for the program octavia-prerequisites. Before the program runs, a
+//! test adds the objects that OpenStack already has. Afterwards, the test checks which changes the program requested.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -16,7 +16,7 @@ use super::api::{ApiRequest, ApiResponse};
 
 /// The ID of the administrator's project.
 pub const PROJECT: &str = "0123456789abcdef0123456789abcdef";
-/// The content of the image of amphorae that the program downloads.
+/// The bytes of the amphora image that the program downloads.
 pub const IMAGE: &[u8] = b"QFI\xfb an image of amphorae";
 
 /// The HTTP server of the fake APIs. When this value is dropped, the server stops, and connections are refused.
@@ -37,14 +37,15 @@ pub struct Cloud {
     pub objects: BTreeMap<String, Vec<Value>>,
     /// The changes that the program requested, such as `post networks lb-mgmt-net`.
     pub writes: Vec<String>,
-    /// Makes one change fail with status 500: the next change whose line in `writes` would contain this string.
+    /// If this is set, one change fails with status 500: the next change whose line in `writes` would contain this
+    /// string.
     pub fails: Option<String>,
     /// The number of objects created so far. The ID of the next object depends on this number.
     pub created: usize,
 }
 
 impl OpenStack {
-    /// Starts the fake APIs. The program must log in to Keystone with this password.
+    /// Starts the fake APIs. Keystone accepts only logins with `password`.
     pub async fn start(password: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
@@ -55,17 +56,17 @@ impl OpenStack {
         Self { address, cloud, server }
     }
 
-    /// Locks the state of the fake APIs and calls `change` with it.
+    /// Calls `change` with the state of the fake APIs, which is locked during the call.
     pub fn with<T>(&self, change: impl FnOnce(&mut Cloud) -> T) -> T {
         change(&mut self.cloud.lock().unwrap())
     }
 
-    /// Returns and clears the changes that the program requested since the last call.
+    /// Returns the changes that the program has requested since the last call of this method.
     pub fn writes(&self) -> Vec<String> {
         self.with(|cloud| std::mem::take(&mut cloud.writes))
     }
 
-    /// Returns all objects of a kind.
+    /// Returns all objects of a kind, such as `networks`.
     pub fn objects(&self, kind: &str) -> Vec<Value> {
         self.with(|cloud| cloud.objects.get(kind).cloned().unwrap_or_default())
     }
@@ -75,7 +76,8 @@ impl OpenStack {
         self.with(|cloud| cloud.store(kind, object))["id"].as_str().unwrap().to_owned()
     }
 
-    /// Adds a host with a live Open vSwitch agent and a live DHCP agent. The DHCP agent has the short host name.
+    /// Adds a host with a live Open vSwitch agent and a live DHCP agent. The DHCP agent reports only the first label of
+    /// the host name, and the Open vSwitch agent reports the whole name.
     pub fn add_host(&self, host: &str) {
         let short = host.split('.').next().unwrap();
         for (type_, host) in [("DHCP agent", short), ("Open vSwitch agent", host)] {

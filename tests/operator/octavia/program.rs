@@ -1,4 +1,5 @@
-//! Runs the program octavia-prerequisites as a kubelet would: with the script and environment of the release's Job.
+//! Runs the program octavia-prerequisites as a kubelet would: with the script and environment of its Job or CronJob in
+//! the release octavia.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -23,8 +24,7 @@ pub const NAME: &str = "octavia-prerequisites";
 /// The key of the node label that selects nodes for Octavia's pods; its value is the test's namespace.
 pub const LABEL: &str = "openstack-load-balancers";
 
-/// The environment in which the program runs: the objects of the release octavia in the cluster, and fake APIs of
-/// OpenStack.
+/// What the program works with: the Kubernetes objects of the release octavia, and fake APIs of OpenStack.
 pub struct Fixture<'a> {
     pub world: &'a World,
     pub openstack: OpenStack,
@@ -42,8 +42,8 @@ pub struct RunResult {
 }
 
 impl<'a> Fixture<'a> {
-    /// Starts the fake APIs and creates the objects of the release. `amphora` is a function: it gets the URL of the
-    /// image of amphorae, and returns the settings of amphorae for the spec.
+    /// Starts the fake APIs, and creates the Kubernetes objects of the release octavia. `amphora` is a function: it
+    /// gets the URL of the amphora image, and returns `spec.features.loadBalancer.amphora`.
     pub async fn new(world: &'a World, amphora: impl FnOnce(&str) -> Value) -> Self {
         let openstack = OpenStack::start("").await;
         let label = json!({"node_selector_key": LABEL, "node_selector_value": world.namespace});
@@ -70,8 +70,8 @@ impl<'a> Fixture<'a> {
             "metadata": {"name": "cloud", "namespace": world.namespace}, "spec": self.spec});
         let file = folder.join("cloud.yaml");
         std::fs::write(&file, yaml::write(&resource)).unwrap();
-        // The Secrets of this test contain the placeholders as credentials. The search for visible secrets fails if a
-        // file contains one, so the test passes them through pipes.
+        // The rendered values and objects contain placeholder credentials. A test fails if a file in its folder shows a
+        // credential from the test's Secrets. So pass the values and objects through pipes, not through files.
         let mut render = Command::new(env!("CARGO_BIN_EXE_osdpl"));
         render.args(["render", "--placeholders", "--file"]).arg(&file).arg("octavia");
         let values = output(render, "");
@@ -86,9 +86,9 @@ impl<'a> Fixture<'a> {
         output(kubectl, &objects.join("\n---\n"));
     }
 
-    /// Returns a rendered object, or `None` if the program does not need it. Adds helm's annotation
-    /// `meta.helm.sh/release-namespace`. After the test, the pool of control planes deletes cluster-scoped objects with
-    /// this annotation.
+    /// Returns the object in a rendered document, or `None` if the program does not need the object. Adds helm's
+    /// annotation `meta.helm.sh/release-namespace`, by which the pool of control planes finds cluster-scoped objects
+    /// and deletes them after the test.
     fn object(&self, text: &str) -> Option<String> {
         let mut object: Value = yaml::parse("the rendered octavia", text).ok()?;
         let component = object.pointer("/metadata/labels/component").and_then(Value::as_str);
@@ -117,7 +117,7 @@ impl<'a> Fixture<'a> {
         }
     }
 
-    /// Returns the keys of a Secret and the text of each.
+    /// Returns the keys of a Secret, each with its value as text.
     async fn secret(&self, name: &str) -> BTreeMap<String, String> {
         let data = self.world.api::<Secret>().get(name).await.unwrap().data.unwrap_or_default();
         data.into_iter().map(|(key, text)| (key, String::from_utf8(text.0).unwrap())).collect()
@@ -128,7 +128,8 @@ impl<'a> Fixture<'a> {
         self.secret("octavia-prerequisites-passphrase").await["PASSPHRASE"].clone()
     }
 
-    /// Returns the facts that the program has written into its ConfigMap.
+    /// Returns the data of the program's ConfigMap: facts that octavia's values need, such as the addresses of the
+    /// `controllers`.
     pub async fn facts(&self) -> BTreeMap<String, String> {
         self.world.api::<ConfigMap>().get(NAME).await.unwrap().data.unwrap_or_default()
     }
@@ -190,8 +191,8 @@ impl<'a> Fixture<'a> {
         all
     }
 
-    /// Returns the environment variables whose values in the test differ from those in the Job's pod. They set the
-    /// addresses of the test's servers, paths in the test's folder, and a single attempt without pauses.
+    /// Returns the environment variables that need other values in the test than in the Job's pod: the addresses of the
+    /// test's servers, paths in the test's folder, and a single attempt without pauses.
     fn local_variables(&self) -> [(&'static str, String); 8] {
         let folder = self.world.folder.path().to_str().unwrap().to_owned();
         let kubeconfig = std::fs::read_to_string(self.world.cluster().kubeconfig()).unwrap();

@@ -11,7 +11,7 @@ use crate::interrupted::{hang_job, until_hook};
 use crate::lease::is_running;
 use crate::world::{World, now, run_test, with_timeout};
 
-/// The hook Job of rabbitmq at which helm waits in these tests.
+/// The hook Job of rabbitmq for which helm waits in these tests.
 const HOOK: &str = "rabbitmq-cluster-wait";
 
 #[derive(Clone, Copy)]
@@ -38,13 +38,14 @@ impl Outage {
     }
 }
 
-/// Lets the API server fail during a pass while helm waits for a hook. The outage ends when the operator was restarted
-/// twice and `until_over` has returned. Checks that helm ends during the outage, and that the cloud converges after it.
+/// Lets the API server fail during a pass, while helm waits for a hook. The outage ends after the operator was
+/// restarted twice and `until_over` has returned. Checks that helm ends during the outage, and that the cloud converges
+/// afterwards.
 fn check_outage(name: &str, outage: Outage, until_over: impl AsyncFnOnce()) {
     run_test(name, async |world| {
         let began = now();
         hang_job(world, HOOK).await;
-        // The short timeout of passes lets the operator run several passes before it loses the Lease.
+        // With a pass timeout of only 2 s, the operator runs several passes before it loses the Lease.
         let pod = Pod::new(world, || world.operator().arguments(&["--pass-timeout", "2"]));
         let scenario = async {
             let spec = services(&["mariadb", "rabbitmq"]);
@@ -71,7 +72,7 @@ fn check_outage(name: &str, outage: Outage, until_over: impl AsyncFnOnce()) {
         Box::pin(pod.during(scenario)).await;
         pod.check_bounds(began, 2, 1);
         let runs = world.helm_runs();
-        assert!(runs.len() <= 5, "a restart without an API server must not start helm: {runs:#?}");
+        assert!(runs.len() <= 5, "an operator that starts without an API server must not start helm: {runs:#?}");
     });
 }
 

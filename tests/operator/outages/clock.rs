@@ -1,5 +1,5 @@
-//! The wall clock of the operator is wrong by an hour, or is corrected by an hour. The Lease, the locks of release
-//! records, backoffs and the grace period of nodes must not depend on it.
+//! The operator's wall clock is wrong by an hour, or is corrected by an hour. The Lease, the locks of release records,
+//! backoffs and the grace period of nodes must not depend on the wall clock.
 
 use cluster::Rule;
 use k8s_openapi::api::core::v1::{Event, Node, Secret};
@@ -17,14 +17,15 @@ use crate::world::{World, now, run_test};
 
 const HOUR: i64 = 3600;
 
-/// The hook Job of rabbitmq at which helm waits in these tests.
+/// The hook Job of rabbitmq for which helm waits in these tests.
 const HOOK: &str = "rabbitmq-cluster-wait";
 
-/// The number of renewals for which the test waits. In this time, a standby would take a Lease that nobody renews.
+/// The number of Lease renewals for which the test waits. During these renewals, a standby that did not notice them
+/// would take the Lease.
 const RENEWALS: usize = 9;
 
-/// Installs a cloud with an operator whose clock is wrong by `offset`, beside a standby whose clock is wrong the other
-/// way. The standby takes the Lease only when the operator is dead.
+/// Installs a cloud with an active operator whose clock is wrong by `offset`, and a standby whose clock is wrong by
+/// `-offset`. Checks that the standby takes the Lease only when the active operator is dead.
 fn check_wrong_clock(name: &str, offset: i64) {
     run_test(name, async |world| {
         let began = now();
@@ -45,7 +46,7 @@ fn check_wrong_clock(name: &str, offset: i64) {
         world.until_holder("first").await;
         assert_eq!((world.helm_runs().len(), active.metric("osdpl_leader", "")), (2, 1));
 
-        // Kill helm, because its failure causes a backoff, which must not depend on the wrong clock.
+        // Kill helm. Its failure causes a backoff, whose length must not depend on the wrong clock.
         world.helm_runs().iter().find(|run| run.release() == "rabbitmq").unwrap().signal(Signal::KILL);
         until_revision(world, "rabbitmq", 2).await;
         until_hook(world, "rabbitmq", HOOK).await;
@@ -90,7 +91,7 @@ fn corrected_clock_does_not_prolong_a_backoff() {
         let has_failed =
             |cloud: &OpenStackDeployment| cloud.child("rabbitmq").message.contains("next try at").then_some(());
         world.until("the operator waits before it retries", has_failed).await;
-        // The wall clock goes back by an hour. The backoff must still end in time, and the operator must keep the
+        // The wall clock goes back by an hour. The backoff must not become longer, and the operator must keep the
         // Lease.
         libc.set_clock_offset(0);
         until_revision(world, "rabbitmq", 2).await;
@@ -107,7 +108,8 @@ fn corrected_clock_does_not_prolong_a_backoff() {
     });
 }
 
-/// Writes a record that says that someone else's helm process is upgrading memcached. No process will ever end it.
+/// Writes a release record that says that someone else's helm process is upgrading memcached. No such process exists,
+/// so the record locks memcached until the test deletes it.
 async fn lock_memcached(world: &World) {
     let secrets = world.api::<Secret>();
     let mut record = secrets.get("sh.helm.release.v1.memcached.v1").await.unwrap();
@@ -120,7 +122,7 @@ async fn lock_memcached(world: &World) {
 
 const LOCK: &str = "sh.helm.release.v1.memcached.v2";
 
-/// Changes the spec, and waits until the operator reports that someone else's helm process holds memcached.
+/// Changes the spec, and waits until the operator reports that someone else's helm process has locked memcached.
 async fn until_locked(world: &World, spec: &Value) {
     let generation = world.apply(spec).await.metadata.generation;
     let is_locked = |cloud: &OpenStackDeployment| {
@@ -141,11 +143,11 @@ fn wrong_clock_does_not_break_the_lock_of_another_helm_process() {
         world.apply(&spec).await;
         world.until_ready().await;
         lock_memcached(world).await;
-        // Wait until the operator has read the locked record. Before that, it would start an upgrade, which helm
-        // refuses.
+        // Wait until the operator has read the locked record. An operator that had not read it would start an upgrade,
+        // which helm would refuse.
         until_revision(world, "memcached", 2).await;
-        // The operator regards a lock as abandoned if it has not changed for half an hour. A step of the wall clock by
-        // an hour must not count as such a time.
+        // The operator regards a lock as abandoned if it has not changed for half an hour. When the wall clock steps by
+        // an hour, the lock must not seem to be that old.
         for (connections, offset) in [(2048, HOUR), (2049, 2 * HOUR), (2050, 0), (2051, -HOUR)] {
             libc.set_clock_offset(offset);
             spec = with_values(spec, "memcached", json!({"conf": {"memcached": {"max_connections": connections}}}));
@@ -158,7 +160,7 @@ fn wrong_clock_does_not_break_the_lock_of_another_helm_process() {
     });
 }
 
-/// A node is lost while the operator's clock is wrong: the status reports it after the grace period.
+/// Checks that the status reports a lost node after the grace period, although the operator's clock is wrong.
 fn check_lost_node(name: &str, offset: i64) {
     run_test(name, async |world| {
         let libc = Libc::new(world, "operator");
@@ -191,7 +193,8 @@ fn starting_pods_do_not_stop_a_rollout_with_a_clock_that_is_ahead() {
         spec["nodes"] = json!({"rollout": {"approval": "Automatic", "pauseSeconds": 0}});
         world.apply(&spec).await;
         world.until_ready().await;
-        // A rollout stops if a new pod takes too long to start. With the wrong clock, a starting pod must not seem old.
+        // A rollout stops if a new pod takes too long to start. The pods in this test need only 2 s. Even with the
+        // wrong clock, this time must not seem too long.
         let slow =
             Rule { behaviour: None, delay: Some("2s".into()), ..Rule::new(&world.namespace, "openvswitch-", "") };
         world.cluster().behaviour("slow", &slow).await.unwrap();

@@ -15,7 +15,7 @@ use crate::interrupted::{KEYS, KEYSTONE, fill};
 use crate::world::{World, now, run_test};
 
 impl World {
-    /// Removes all versions of all objects from etcd, except for the newest.
+    /// Removes from etcd all versions of each object except the newest version.
     fn compact(&self) {
         let state = std::fs::read_to_string(self.cluster().folder().state()).unwrap();
         let state: Value = serde_json::from_str(&state).unwrap();

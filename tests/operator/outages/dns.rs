@@ -11,7 +11,7 @@ use super::libc::Libc;
 use crate::cloud::{StatusAccess, services, with_values};
 use crate::world::{now, run_test, with_timeout};
 
-/// The maximum number of lookups at once, see `osdpl_client::resolve`.
+/// The maximum number of DNS lookups that the operator makes at the same time; see `osdpl_client::resolve`.
 const LOOKUPS: i64 = 4;
 
 #[test]
@@ -44,7 +44,7 @@ fn upgrades_while_the_dns_server_is_silent() {
             world.apply(&with_values(spec.clone(), "memcached", changed)).await;
             let cloud = world.until_ready().await;
             assert_eq!(cloud.child("memcached").revision, Some(2));
-            assert_eq!(libc.waiting_lookups(), LOOKUPS, "the outage must last until the upgrade is complete");
+            assert_eq!(libc.waiting_lookups(), LOOKUPS, "DNS must be silent until the upgrade is complete");
             assert_eq!(world.helm_runs().len(), runs + 1);
 
             libc.set_dns_silent(false);

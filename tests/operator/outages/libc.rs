@@ -1,4 +1,5 @@
-//! A C library for the operator that a test controls: its wall clock, and the answers of its DNS server.
+//! Replaces functions of the operator's C library, so that a test controls the operator's wall clock and the answers of
+//! its DNS server.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -8,12 +9,13 @@ use std::process::Command;
 use crate::operator::Setup;
 use crate::world::World;
 
-/// The positions of the 64-bit numbers in the file that `libc.c` maps.
+/// The byte offsets of the 64-bit numbers in the file through which a test controls the library. `libc.c` maps this
+/// file.
 const CLOCK_OFFSET: u64 = 0;
 const DNS_IS_SILENT: u64 = 8;
 const WAITING_LOOKUPS: u64 = 16;
 
-/// The library `libc.c`, and the file through which the test controls it.
+/// The compiled library `libc.c`, and the file through which the test controls the library.
 pub struct Libc {
     library: PathBuf,
     controls: PathBuf,
@@ -21,8 +23,8 @@ pub struct Libc {
 }
 
 impl Libc {
-    /// Compiles the library with the C compiler that Rust links programs with. `name` distinguishes the libraries of a
-    /// test.
+    /// Compiles the library with `cc`, which is present because Rust links programs with it. Two libraries of one test
+    /// need different values of `name`.
     pub fn new(world: &World, name: &str) -> Self {
         let file = |ending: &str| world.folder.path().join(format!("{name}.{ending}"));
         let (library, controls) = (file("so"), file("controls"));
@@ -36,13 +38,13 @@ impl Libc {
         Self { library, controls, file }
     }
 
-    /// Sets how many seconds the wall clock of the operators is ahead. Their monotonic clock does not change, and neither
-    /// does the clock of helm.
+    /// Sets by how many seconds the operators' wall clock is ahead. The operators' monotonic clock and helm's clocks
+    /// stay correct.
     pub fn set_clock_offset(&self, seconds: i64) {
         self.set(CLOCK_OFFSET, seconds);
     }
 
-    /// Makes the DNS server of the operators answer nothing, or answer again.
+    /// Makes the operators' DNS server silent, or makes it answer again.
     pub fn set_dns_silent(&self, is_silent: bool) {
         self.set(DNS_IS_SILENT, i64::from(is_silent));
     }

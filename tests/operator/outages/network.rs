@@ -17,13 +17,14 @@ use crate::cloud::{StatusAccess, services, with_values};
 use crate::interrupted::{hang_job, until_hook};
 use crate::world::{World, now, run_test};
 
-/// The hook Job of rabbitmq at which helm waits in these tests.
+/// The hook Job of rabbitmq for which helm waits in these tests.
 const HOOK: &str = "rabbitmq-cluster-wait";
 
-/// The network between the operator, with its helm processes, and the API server. It forwards bytes, so that the clients
-/// use the same protocols as without it. When this value is dropped, all connections are closed.
+/// The network between the API server and its clients, which are the operator and its helm processes. The network
+/// forwards bytes unchanged, so the clients use the same protocols as without it. When this value is dropped, all
+/// connections are closed.
 struct Network {
-    /// The path of a kubeconfig with the operator's identity, whose server is behind this network.
+    /// The path of a kubeconfig with the operator's identity, and with this network's address as the server.
     kubeconfig: PathBuf,
     drops: watch::Sender<()>,
     server: JoinHandle<()>,
@@ -68,8 +69,7 @@ async fn accept(listener: TcpListener, api_server: SocketAddr, drops: watch::Sen
 async fn forward(mut client: TcpStream, api_server: SocketAddr, mut drops: watch::Receiver<()>) {
     let Ok(mut server) = TcpStream::connect(api_server).await else { return };
     tokio::select! {
-        // Ignore errors: the client or the API server may close the connection at any time, for example a killed helm
-        // process.
+        // Ignore errors: either side may close the connection at any time, for example when a helm process is killed.
         _ = copy_bidirectional(&mut client, &mut server) => {}
         // Both connections stay open, but nothing is forwarded any more.
         Ok(()) = drops.changed() => std::future::pending().await,
@@ -87,12 +87,13 @@ fn cloud_converges_after_packets_of_open_connections_were_dropped() {
         let scenario = async {
             let spec = services(&["mariadb", "rabbitmq"]);
             world.apply(&spec).await;
-            // Wait until helm has installed mariadb, because a helm process that loses a response would fail.
+            // Wait until helm has installed mariadb, because the install would fail if helm lost the response to a
+            // request.
             world.until("mariadb is ready", |cloud| cloud.child("mariadb").ready.then_some(())).await;
             until_hook(world, "rabbitmq", HOOK).await;
             network.drop_open_connections();
             world.cluster().remove_rule(HOOK).await.unwrap();
-            // helm's client notices the loss after 45 s, and the operator's watches after 75 s.
+            // helm's client notices the lost connections after 45 s, and the operator's watches notice them after 75 s.
             let is_installed = |cloud: &OpenStackDeployment| cloud.child("rabbitmq").ready.then_some(());
             world.until("rabbitmq is ready", is_installed).await;
             world.until_ready().await;
@@ -121,7 +122,7 @@ fn keeps_the_lease_over_a_new_connection() {
             let renewed = world.until_lease("the Lease exists", |_| true).await.renew_time;
             tokio::select! {
                 _ = world.until_lease("the Lease is renewed", |lease| lease.renew_time != renewed) => {}
-                () = operator.until_exited() => panic!("the operator ended, but a new connection to the API server works"),
+                () = operator.until_exited() => panic!("the operator must continue over a new connection"),
             }
         }
         assert!(operator.check_liveness().await && !operator.has_ended());

@@ -9,8 +9,8 @@ use crate::cloud::{StatusAccess, services, with_values};
 use crate::proxy::{Answer, Proxy, Request};
 use crate::world::{World, now, run_test, with_timeout};
 
-/// The kinds of requests. Each kind has its own maximum number of refusals. Otherwise the dozens of reads at the
-/// operator's start would use up the refusals for all other requests.
+/// The kinds of requests, each with its own limit of refusals ([`Self::limit`]). With one limit for all kinds, the
+/// dozens of reads at the operator's start would use it up, and no other request would be refused.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     HelmRead,
@@ -37,10 +37,10 @@ impl Kind {
         }
     }
 
-    /// Returns the number of refusals in each phase.
+    /// Returns the maximum number of requests of this kind that the API server refuses in each phase.
     ///
-    /// helm gives up at the first refusal that it does not retry, and the operator waits longer after each failure of
-    /// helm. So these numbers are small.
+    /// The limits of helm's requests are the smallest: helm gives up at the first refusal that it does not retry, and
+    /// after each failure of helm, the operator waits longer before it starts helm again.
     fn limit(self) -> usize {
         match self {
             Self::HelmRead | Self::HelmWrite => 1,
@@ -50,26 +50,27 @@ impl Kind {
     }
 }
 
-/// The requests of one kind in a phase.
+/// The numbers of requests of one kind in a phase: those that may be refused, and those that were refused.
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
     seen: usize,
     refused: usize,
 }
 
-/// The counts of a phase. The index is a [`Kind`].
+/// The counts of a phase, one for each [`Kind`].
 type Counts = [Count; 5];
 
-/// A storm with two phases: the install, and a change of the spec. In each phase, the API server refuses every other
-/// request of each kind, up to the kind's limit.
+/// A storm of refusals in two phases: the install, and a change of the spec. In each phase, the API server refuses
+/// every second request of each kind, until the kind's limit is reached.
 struct Storm {
     counts: watch::Sender<Counts>,
-    /// The number of requests of helm that the API server has refused in earlier phases.
+    /// The number of helm's requests that the API server has refused in the phases that have ended.
     of_helm: usize,
 }
 
 impl Storm {
-    /// Begins the storm: the proxy refuses requests that `is_selected` selects.
+    /// Begins the storm: of the requests that `is_selected` selects, the proxy refuses every second one of each kind
+    /// with the status `code`.
     fn begin(proxy: &Proxy, code: u16, is_selected: fn(&Request) -> bool) -> Self {
         let counts = watch::Sender::new(Counts::default());
         let counter = counts.clone();
@@ -88,10 +89,11 @@ impl Storm {
         Self { counts, of_helm: 0 }
     }
 
-    /// Ends a phase, and begins the next one. Checks that the API server has refused requests of these kinds, and a
-    /// renewal of the Lease, in the phase that ends.
+    /// Ends a phase, and begins the next one. Checks that, in the phase that ends, the API server has refused requests
+    /// of each of `kinds` and a renewal of the Lease.
     async fn end_phase(&mut self, kinds: &[Kind]) {
-        // The operator renews the Lease every two seconds, so the cloud may be Ready before the second renewal.
+        // The first renewal of the Lease that the API server refuses is the second one. The cloud may be Ready before,
+        // because the operator renews the Lease only every two seconds. So wait for the refusal.
         let mut counts = self.counts.subscribe();
         let refused = counts.wait_for(|counts| counts[Kind::Lease as usize].refused > 0);
         drop(with_timeout("the API server refuses a renewal of the Lease", refused).await.unwrap());
@@ -108,8 +110,8 @@ impl Storm {
 /// The maximum number of writes of the status during a storm. Without a storm, the two phases need about 10.
 const STATUS_WRITES: usize = 40;
 
-/// Installs and changes a cloud while the API server refuses requests that `is_selected` selects. The storm must hit
-/// requests of these kinds in both phases.
+/// Installs and changes a cloud while the API server refuses requests that `is_selected` selects. In both phases, the
+/// API server must refuse requests of each of `kinds`.
 fn check_storm(name: &str, code: u16, is_selected: fn(&Request) -> bool, kinds: &[Kind]) {
     run_test(name, async |world| {
         let began = now();
@@ -131,15 +133,15 @@ fn check_storm(name: &str, code: u16, is_selected: fn(&Request) -> bool, kinds: 
         assert_eq!(pod.restarts.get(), 0, "refused requests must not end the operator");
         let (runs, writes) = (world.helm_runs(), world.status_writes_since(began));
         println!("{} helm runs after {} refusals, {writes} writes of the status", runs.len(), storm.of_helm);
-        // The test needs three helm runs: two installs and an upgrade. Only a refused request of helm may cause
-        // another.
+        // The test needs three helm runs: two installs and an upgrade. Each further run must have a cause: a refused
+        // request of helm.
         assert!(runs.len() <= 3 + storm.of_helm, "{runs:#?}");
         assert!(writes <= STATUS_WRITES, "{writes} writes of the status");
         check_converged(world).await;
     });
 }
 
-/// Checks that no release record is left pending, and that both releases are deployed.
+/// Checks that the newest release record of each release is deployed and not pending.
 async fn check_converged(world: &World) {
     let cloud = world.until_ready().await;
     for release in ["mariadb", "rabbitmq"] {

@@ -1,4 +1,4 @@
-//! Tests the proxy itself with an operator that works through it.
+//! Tests the proxy with an operator whose requests pass through the proxy.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use super::*;
 use crate::cloud::{services, with_values};
 use crate::world::{now, run_test, with_timeout};
 
-/// The client and the method of a write.
+/// The user agent and the HTTP method of a write request.
 type Write = (String, String);
 
-/// Returns the writes after `since` according to the API server, sorted.
+/// Returns the writes after `since` in the API server's audit log, sorted, except for writes of events.
 fn logged(world: &World, since: Timestamp) -> Vec<Write> {
     let entries = world.writes_since(since).into_iter().filter(|entry| entry.resource != "events");
     let method = |verb: &str| match verb {
@@ -69,7 +69,7 @@ fn the_proxy_refuses_loses_and_stalls() {
         let proxy = Proxy::start(world).await;
         let _operator = world.operator().through(&proxy).start().await;
         let spec = services(&["memcached"]);
-        // Refuse a request of helm. Helm must repeat it after the time in `Retry-After`.
+        // Refuse two requests of helm. Helm must repeat each of them after the time in `Retry-After`.
         let (sender, mut refused) = tokio::sync::watch::channel(0);
         proxy.set_rule(move |request| {
             if request.agent.starts_with("Helm/") && request.is_write() && *sender.borrow() < 2 {
@@ -82,7 +82,8 @@ fn the_proxy_refuses_loses_and_stalls() {
         world.until_ready().await;
         assert_eq!((*refused.borrow_and_update(), world.helm_runs().len()), (2, 1));
 
-        // Stall all connections. The operator must give up requests without a response, and use new connections.
+        // Stall all open connections. The operator must give up requests that get no response, and open new
+        // connections.
         let oldest = Arc::new(AtomicU64::new(u64::MAX));
         proxy.stall_open_connections();
         let seen = Arc::clone(&oldest);
@@ -93,6 +94,6 @@ fn the_proxy_refuses_loses_and_stalls() {
         });
         world.apply(&with_values(spec, "memcached", json!({"conf": {"memcached": {"memory": 300}}}))).await;
         with_timeout("the operator uses new connections", Box::pin(world.until_ready())).await;
-        assert!(oldest.load(Ordering::SeqCst) >= opened, "requests of stalled connections must not arrive");
+        assert!(oldest.load(Ordering::SeqCst) >= opened, "no request must arrive over a stalled connection");
     });
 }

@@ -134,7 +134,8 @@ impl Rook<'_> {
         api.patch_status("main", &PatchParams::default(), &status).await.unwrap();
     }
 
-    /// Creates a `CephObjectStore` as an administrator does. osdpl must not change the two fields of its spec.
+    /// Creates a `CephObjectStore` as an administrator does. osdpl must not change `gateway` and `protocols` in its
+    /// spec.
     pub async fn create_store(&self, name: &str) {
         let object = json!({
             "apiVersion": "ceph.rook.io/v1", "kind": "CephObjectStore", "metadata": {"name": name},

@@ -41,7 +41,8 @@ spec:
       - {name: key, secret: {secretName: manila-keyring}}
 ";
 
-/// Returns the folder of a catalogue and the folder of charts. In both, manila consists only of its share service.
+/// Creates a catalogue and charts in which manila consists only of its share service. Returns the folder of the
+/// catalogue and the folder of the charts.
 fn with_manila(world: &World) -> (PathBuf, PathBuf) {
     let catalogue = newer_catalogue(world);
     std::fs::write(catalogue.join("values/services/manila.yaml"), SERVICE).unwrap();

@@ -1,4 +1,4 @@
-//! The changes that a soak test makes, each with the writes that it explains.
+//! The changes that a soak test makes, and the writes that each change may cause.
 
 use std::time::Duration;
 
@@ -20,8 +20,9 @@ use crate::world::{World, now, with_timeout};
 /// The number of kinds of changes. Each round lets a pod die, and then makes a change of one kind.
 pub const KINDS: usize = 5;
 
-/// The beginnings of the names of the pods that die, one in each round. Their number is odd, so that each pod
-/// alternately crashes and is deleted.
+/// The beginnings of the names of the pods that die, one in each round. In an even round the pod crashes, and in an odd
+/// round it is deleted. Because the number of names is odd, a pod that crashed is deleted the next time, and vice
+/// versa.
 const VICTIMS: [&str; 9] = [
     "memcached-memcached-",
     "keystone-api-",
@@ -34,13 +35,13 @@ const VICTIMS: [&str; 9] = [
     "cinder-volume-",
 ];
 
-/// The ConfigMap of mariadb's release that a person edits, and the key.
+/// The ConfigMap of mariadb's release that a person edits, and the key whose value the person changes.
 const EDITED: (&str, &str) = ("mariadb-bin", "stand-in.sh");
 
-/// The maximum number of writes after each kind of change: about twice as many as an hour's soak has measured.
+/// The maximum number of writes after each kind of change: about twice the number that a soak test of an hour measured.
 mod most {
-    /// Writes after a pod dies: the operator reports that the pod does not work, and that it works again. Measured: 4
-    /// to 5.
+    /// Writes after a pod dies: the operator reports that the pod does not work, and later that it works again.
+    /// Measured: 4 to 5.
     pub const POD: usize = 10;
     /// Writes after a node joins. Measured: 8 to 9.
     pub const NODE_JOINS: usize = 18;
@@ -63,12 +64,12 @@ pub struct Soak<'a> {
     world: &'a World,
     server: &'a FakeApis,
     spec: Value,
-    /// The node that an earlier round has added and no round has removed yet.
+    /// The node that a round has added, until a later round removes it.
     node: Option<Nodes<'a>>,
     pub journal: Journal,
 }
 
-/// Returns a cause after which the operator writes only the status and events, at most `most` times.
+/// Returns a cause after which the operator may write only the status and events, in at most `most` writes.
 fn cause(what: String, most: usize) -> Cause {
     Cause { what, upgrades: None, writes: Vec::new(), most }
 }
@@ -86,7 +87,7 @@ impl<'a> Soak<'a> {
 
     /// Waits until nothing changes any more after the install.
     pub async fn settle(&self) {
-        // The check of the writes begins later, so this cause allows any number of writes.
+        // This cause allows any number of writes, because the test checks only the writes that come later.
         let cause = cause("nothing: the cloud is installed".into(), usize::MAX);
         self.journal.record(self.world, cause, self.until_healthy()).await;
     }
@@ -95,7 +96,7 @@ impl<'a> Soak<'a> {
         self.world.until("all components are healthy", |cloud| is_healthy(cloud).then_some(())).await;
     }
 
-    /// Lets a pod die, and then makes one of the other changes.
+    /// Lets a pod die, and then makes one more change, whose kind depends on `round`.
     pub async fn round(&mut self, round: usize) {
         self.kill_pod(VICTIMS[round % VICTIMS.len()], round.is_multiple_of(2)).await;
         match round % KINDS {
@@ -107,18 +108,21 @@ impl<'a> Soak<'a> {
         }
     }
 
-    /// Removes the node that has not left yet, because later tests on this control plane do not expect it.
+    /// Removes the added node if no round has removed it, because later tests on this control plane do not expect the
+    /// node.
     pub async fn finish(&mut self) {
         if self.node.is_some() {
             Box::pin(self.remove_node()).await;
         }
     }
 
-    /// Lets a pod crash or deletes it, and waits until it works again or its controller has replaced it.
+    /// Lets a pod crash, or deletes it. Waits until the crashed pod works again, or until a new pod has replaced the
+    /// deleted one.
     async fn kill_pod(&self, prefix: &str, crashes: bool) {
         let (world, api) = (self.world, self.world.api::<Pod>());
         let pods = pods(&api, prefix).await;
-        // A simulated pod crashes only once, so choose a pod that has not crashed yet.
+        // A simulated pod crashes only once, so choose a pod that has not crashed yet. If all have crashed, delete a
+        // pod.
         let fresh = pods.iter().find(|pod| !has_restarted(pod)).filter(|_| crashes);
         let (victim, count, crashes) = (fresh.unwrap_or(&pods[0]).clone(), pods.len(), fresh.is_some());
         let what = format!("{POD}{}: {}", if crashes { "crashes" } else { "is deleted" }, victim.name_any());
@@ -147,7 +151,8 @@ impl<'a> Soak<'a> {
         self.journal.record(world, cause(what, most::POD), change).await;
     }
 
-    /// Adds a compute node, on which Nova finds a new host.
+    /// Adds a compute node. Waits until the operator has mapped the node's host in Nova, and until nova-compute on the
+    /// node is ready.
     async fn add_node(&mut self, name: &str) {
         let world = self.world;
         let full = format!("{}-{name}", world.namespace);
@@ -184,7 +189,8 @@ impl<'a> Soak<'a> {
         self.node = Some(nodes);
     }
 
-    /// Removes the node that has joined last, and requests that the operator deletes its host from Nova.
+    /// Removes the node that [`Self::add_node`] added last, and then requests that the operator deletes the node's host
+    /// from Nova.
     async fn remove_node(&mut self) {
         let (world, nodes) = (self.world, self.node.take().unwrap());
         let all = Api::<Node>::all(world.client.clone()).list(&ListParams::default()).await.unwrap();
@@ -217,7 +223,8 @@ impl<'a> Soak<'a> {
         self.journal.record(world, forget, forgotten).await;
     }
 
-    /// Deletes the pods of a removed node at once. Kubernetes does this after a minute.
+    /// Deletes the pods of a removed node at once. Otherwise the test would wait a minute until Kubernetes deletes
+    /// them.
     async fn delete_pods_on(&self, node: &str) {
         let api = self.world.api::<Pod>();
         let on_node = ListParams::default().fields(&format!("spec.nodeName={node}"));
@@ -226,7 +233,7 @@ impl<'a> Soak<'a> {
         }
     }
 
-    /// Gives Glance's user in Ceph another key.
+    /// Changes the key of Glance's user in Ceph.
     async fn rotate_key(&self, round: usize) {
         let world = self.world;
         let revision = world.deployments().get(NAME).await.unwrap().child("glance").revision.unwrap();
@@ -251,7 +258,7 @@ impl<'a> Soak<'a> {
         self.world.until(&format!("{release} has revision {revision}"), is_current).await;
     }
 
-    /// Edits an object of mariadb's release by hand. Then the operator repairs the object on request.
+    /// Edits an object of mariadb's release by hand, and then requests that the operator repairs the object.
     async fn edit_by_hand(&self, round: usize) {
         let world = self.world;
         let edit = async |text: &str| {
@@ -280,7 +287,7 @@ impl<'a> Soak<'a> {
         self.journal.record(world, cause, repaired).await;
     }
 
-    /// Changes a value of a release in the spec.
+    /// Changes a value of memcached in the spec.
     async fn change_value(&mut self, round: usize) {
         let world = self.world;
         let revision = world.deployments().get(NAME).await.unwrap().child("memcached").revision.unwrap();
@@ -297,7 +304,7 @@ impl<'a> Soak<'a> {
     }
 }
 
-/// Returns the pods whose names begin with `prefix`, without those that Jobs own.
+/// Returns the pods whose names begin with `prefix`, except for the pods of Jobs.
 async fn pods(api: &Api<Pod>, prefix: &str) -> Vec<Pod> {
     let mut pods = api.list(&ListParams::default()).await.unwrap().items;
     let of_job = |pod: &Pod| pod.owner_references().iter().any(|owner| owner.kind == "Job");

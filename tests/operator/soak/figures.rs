@@ -10,10 +10,11 @@ use tokio::task::JoinHandle;
 /// The time between two samples.
 const PERIOD: Duration = Duration::from_secs(10);
 
-/// The maximum change of the memory from the first to the last quarter of the samples, in percent.
+/// The maximum change of the mean memory between the first and the last quarter of the samples, in percent.
 const MEMORY_TOLERANCE: f64 = 5.0;
 
-/// The maximum change of the number of open files. It is not 0, because connections to the API server come and go.
+/// The maximum change of the mean number of open files between the first and the last quarter of the samples. It is not
+/// 0, because connections to the API server come and go.
 const FILE_TOLERANCE: f64 = 2.0;
 
 /// What the kernel reports about the operator's process at one time. Memory is in KiB.
@@ -26,7 +27,8 @@ struct Sample {
     threads: f64,
 }
 
-/// A figure of the table: its name, its value in a sample, and its maximum change, as a difference or in percent.
+/// A figure of the table: its name, the function that reads its value from a sample, and its maximum change, if it has
+/// one. The boolean says whether the maximum change is in percent.
 type Figure = (&'static str, fn(&Sample) -> f64, Option<(f64, bool)>);
 
 static FIGURES: [Figure; 4] = [
@@ -36,7 +38,7 @@ static FIGURES: [Figure; 4] = [
     ("threads", |sample| sample.threads, None),
 ];
 
-/// Samples a process until this value is dropped. Then prints the figures, also if the test fails.
+/// Samples a process until this value is dropped. Then prints the table, even if the test has failed.
 pub struct Figures {
     samples: Arc<Mutex<Vec<Sample>>>,
     task: JoinHandle<()>,
@@ -58,7 +60,8 @@ impl Figures {
         Self { samples, task }
     }
 
-    /// Checks that the memory and the number of open files are the same in the first and the last quarter.
+    /// Checks that the mean memory and the mean number of open files have not changed by more than their tolerances
+    /// between the first and the last quarter.
     pub fn check_flat(&self) {
         let samples = self.samples.lock().unwrap().clone();
         let grown: Vec<_> = FIGURES.iter().filter(|figure| !is_flat(figure, &samples)).map(|(name, ..)| name).collect();
@@ -75,7 +78,7 @@ impl Drop for Figures {
     }
 }
 
-/// Samples a process; `None` if it has ended.
+/// Samples a process once. Returns `None` if the process has ended.
 fn sample(pid: i32) -> Option<Sample> {
     let folder = PathBuf::from(format!("/proc/{pid}"));
     let status = std::fs::read_to_string(folder.join("status")).ok()?;
@@ -93,7 +96,7 @@ fn sample(pid: i32) -> Option<Sample> {
     })
 }
 
-/// Returns the mean of a figure in a quarter of the samples, from 0 to 3.
+/// Returns the mean of a figure in one quarter of the samples. The quarters have the numbers 0 to 3.
 fn mean(samples: &[Sample], quarter: usize, value: fn(&Sample) -> f64) -> f64 {
     let part = &samples[samples.len() * quarter / 4..samples.len() * (quarter + 1) / 4];
     let count = u32::try_from(part.len()).unwrap();
@@ -102,14 +105,14 @@ fn mean(samples: &[Sample], quarter: usize, value: fn(&Sample) -> f64) -> f64 {
 
 fn is_flat(&(_, value, tolerance): &Figure, samples: &[Sample]) -> bool {
     let (first, last) = (mean(samples, 0, value), mean(samples, 3, value));
-    // Without samples, the mean is NaN, which is never within the tolerance.
+    // Without samples, both means are NaN. NaN is never within a tolerance, so the figure does not count as flat.
     tolerance.is_none_or(|(most, in_percent)| {
         let change = (last - first).abs();
         if in_percent { change / first * 100.0 <= most } else { change <= most }
     })
 }
 
-/// Returns a table with the mean of each figure in each quarter, its change, and its bounds.
+/// Returns a table with each figure's mean in each quarter, its change, and its least and greatest value.
 fn table(samples: &[Sample]) -> String {
     let span = samples.last().map_or(0.0, |last| last.seconds) / 60.0;
     let mut text = format!("{} samples in {span:.1} min\n", samples.len());

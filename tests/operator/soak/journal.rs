@@ -1,4 +1,4 @@
-//! The journal of a soak test: each change that the test made, and the writes that the change explains.
+//! The journal of a soak test: the changes that the test made, and the writes that each change explains.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -9,8 +9,8 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 use crate::world::{World, now, with_timeout};
 
-/// After a change, the operator and helm must write nothing for this time before the change counts as settled. Later
-/// writes have no cause.
+/// How long the operator and helm must write nothing before a change counts as settled. The change does not explain
+/// later writes.
 const QUIET: SignedDuration = SignedDuration::from_secs(5);
 
 /// A change that the test makes.
@@ -19,21 +19,20 @@ pub struct Cause {
     pub what: String,
     /// The release that helm must upgrade exactly once; `None` if the change must start no helm process.
     pub upgrades: Option<&'static str>,
-    /// The objects that the operator itself may write, besides the resource's status and events: their plural kind, and
-    /// the beginning of their names.
+    /// The objects that the operator itself may write, besides the cloud's status and events. Each entry is a plural
+    /// kind and the beginning of a name.
     pub writes: Vec<(&'static str, String)>,
     /// The maximum number of writes of the operator and helm after this change.
     pub most: usize,
 }
 
-/// The maximum number of writes after a CronJob's run: the status, and an event.
+/// The maximum number of writes after a CronJob has run: writes of the status and of an event.
 const MOST_OF_CRON_RUN: usize = 4;
 
-/// The beginning of the texts of changes in which a pod dies.
+/// The beginning of [`Cause::what`] for the changes in which a pod dies.
 pub const POD: &str = "pod ";
 
-/// A cause whose writes have ended, with the time in which the operator may write because of this cause, and the number
-/// of these writes.
+/// A cause that has settled, with the time in which it explains writes, and the number of writes that it has explained.
 struct Entry {
     cause: Cause,
     began: Timestamp,
@@ -46,8 +45,9 @@ struct Entry {
 pub struct Journal(Mutex<Vec<Entry>>);
 
 impl Journal {
-    /// Makes a change, and waits until the operator has finished its reaction: `change` returns when the result is
-    /// visible, and then the operator writes nothing for a while. Checks which helm processes the change started.
+    /// Makes a change, and waits until it has settled: `change` returns when its effect is visible, and then the
+    /// operator and helm must write nothing for [`QUIET`]. Checks which releases helm has upgraded because of the
+    /// change.
     pub async fn record(&self, world: &World, cause: Cause, change: impl Future<Output = ()>) {
         let (began, runs) = (now(), world.helm_runs().len());
         Box::pin(change).await;
@@ -98,7 +98,7 @@ impl Journal {
 }
 
 impl Entry {
-    /// Returns a message if there were more writes than the cause explains.
+    /// Returns a message if the cause has led to more writes than its maximum.
     fn excess(&self) -> Option<String> {
         let Cause { what, most, .. } = &self.cause;
         (self.writes > *most).then(|| format!("{what}: {} writes, at most {most}", self.writes))
@@ -118,8 +118,8 @@ impl Entry {
     }
 }
 
-/// Returns the runs of CronJobs as causes. The status shows whether a CronJob has ever run, so the operator writes the
-/// status after the first run.
+/// Returns each run of a CronJob as a cause. The operator writes the status after a CronJob's first run, because the
+/// status shows whether the CronJob has ever run.
 fn cron_runs(audit: &[AuditEntry]) -> impl Iterator<Item = Entry> {
     let is_run = |entry: &&AuditEntry| {
         entry.user.ends_with(":cronjob-controller") && entry.resource == "jobs" && entry.verb == "create"

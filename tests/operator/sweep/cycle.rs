@@ -1,4 +1,4 @@
-//! Runs a cloud from its install to its deletion, with at most one kill in each phase.
+//! Runs a cloud from its install to its deletion. In each phase, the test kills the operator and helm at most once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -31,10 +31,12 @@ impl Phase {
     pub const ALL: [Self; 3] = [Self::Install, Self::Upgrade, Self::Deletion];
 }
 
-/// The number of the write at which the test kills the operator and helm, for each phase. `None` kills nothing.
+/// For each phase, the number of the write at which the test kills the operator and helm. With `None`, the test kills
+/// nothing in the phase.
 pub type Points = [Option<usize>; 3];
 
-/// The objects that are missing, those that are left over, and the data after a deletion if it is not as expected.
+/// How a namespace differs from what the test expects: the missing objects, the leftover objects, and, if the retained
+/// objects are not the expected ones, the retained objects.
 type Difference = (Vec<Object>, Vec<Object>, Option<BTreeMap<String, Option<String>>>);
 
 /// One cloud in its own namespace.
@@ -44,7 +46,7 @@ pub struct Cycle<'a> {
     log: &'a Log,
     proxy: Proxy,
     keys: Keys,
-    /// The writes of the present phase.
+    /// The writes to the API server in the present phase.
     writes: Writes,
     /// The releases that must exist after the present phase.
     releases: BTreeSet<String>,
@@ -73,7 +75,8 @@ pub async fn run(world: &World, cloud: &Cloud, points: Points, log: &Log) {
 }
 
 impl Cycle<'_> {
-    /// Runs one phase, kills the operator and helm at `point`, starts a new operator, and checks the result.
+    /// Runs one phase, and checks its result. If `point` is the number of a write, kills the operator and helm at this
+    /// write, and starts a new operator.
     async fn phase(&mut self, phase: Phase, point: Option<usize>, mut operator: Operator) -> Operator {
         self.log.enter(phase, point);
         self.retained = match phase {
@@ -87,8 +90,8 @@ impl Cycle<'_> {
             hit = kill.hit() => Some(hit),
             () = Box::pin(self.until_idle(phase)) => {
                 KillPoint::set(&self.proxy, NEVER, &self.writes);
-                // The phase may end before the API server responds to its last write. If this write is the kill point,
-                // wait for the response, and still kill the processes.
+                // The phase may end before the API server responds to the last write of the phase. If this last write
+                // is the kill point, wait for the response: the test must kill the processes even then.
                 if kill.is_reached() { Some(kill.hit().await) } else { None }
             }
         };
@@ -114,14 +117,15 @@ impl Cycle<'_> {
         }
     }
 
-    /// Returns the spec of the cloud after an install or an upgrade.
+    /// Returns the spec that the test applies in the install or in the upgrade.
     fn spec(&self, phase: Phase) -> &Value {
         if phase == Phase::Install { &self.cloud.spec } else { &self.cloud.upgraded }
     }
 
-    /// Waits until the phase is done, and the operator has nothing left to do: the resource is gone, or two passes of a
-    /// Ready cloud write only the status. When the cloud is Ready, the operator may still have to write other objects,
-    /// for example to remove the leftovers of a killed revision.
+    /// Waits until the operator has nothing left to do in the phase. After a deletion, this means that the resource is
+    /// gone. After an install or an upgrade, it means that the cloud is Ready, and that two passes write only the
+    /// status: the operator may have to write other objects of a Ready cloud, for example to remove the leftovers of a
+    /// killed revision.
     async fn until_idle(&self, phase: Phase) {
         if phase == Phase::Deletion {
             return self.world.until_gone().await;
@@ -131,8 +135,8 @@ impl Cycle<'_> {
         with_timeout("two passes write only the status", Box::pin(idle)).await;
     }
 
-    /// Lets the operator run two passes, and returns their writes. The changes of the spec that trigger them have no
-    /// effect on releases.
+    /// Lets the operator run two passes, and returns their writes. To trigger the passes, changes `spec.deletionPolicy`
+    /// and then changes it back, which has no effect on releases.
     async fn writes_of_passes(&self, phase: Phase) -> Vec<String> {
         let before = self.writes.count();
         let other = if self.cloud.policy == DeletionPolicy::Purge { "Retain" } else { "Purge" };
@@ -175,15 +179,16 @@ impl Cycle<'_> {
         }
     }
 
-    /// Returns how the objects in the namespace differ from those that must exist after the phase. After a deletion,
-    /// data and passwords must be as before, or gone under `Purge`.
+    /// Returns how the objects in the namespace differ from the objects that must exist after the phase. A deletion
+    /// must retain the claims and the Secrets with passwords or keys, or, with the policy `Purge`, delete them all.
     async fn difference(&self, phase: Phase) -> Difference {
         let (missing, left) = self.world.difference(&self.retained).await;
         let data = if phase == Phase::Deletion { retained_objects(self.world).await } else { self.retained.clone() };
         (missing, left, if data == self.retained { None } else { Some(data) })
     }
 
-    /// Checks that the deletion has uninstalled releases only if the policy says so.
+    /// Checks that the operator has uninstalled releases during the deletion, or none if the deletion policy is
+    /// `Detach`.
     fn check_uninstalls(&mut self) {
         if self.cloud.policy != DeletionPolicy::Detach {
             self.releases.clear();
@@ -192,7 +197,7 @@ impl Cycle<'_> {
         assert_eq!(self.world.helm_runs().iter().any(is_uninstall), self.releases.is_empty());
     }
 
-    /// Checks that every release is deployed, and returns the names of the releases.
+    /// Checks that every release is deployed and ready, and has no drift. Returns the names of the releases.
     fn check_releases(&self, cloud: &OpenStackDeployment) -> BTreeSet<String> {
         let children = cloud.status().children;
         assert_eq!(children.len(), self.cloud.releases, "{:?}", children.keys());
@@ -200,12 +205,12 @@ impl Cycle<'_> {
             assert!(child.ready && child.status == "deployed" && child.drift.is_empty(), "{release}: {child:?}");
         }
         let runs = self.world.helm_runs();
-        assert!(runs.iter().all(|run| run.verb() == "upgrade"), "the recovery must not uninstall a release: {runs:?}");
+        assert!(runs.iter().all(|run| run.verb() == "upgrade"), "this phase must not uninstall a release: {runs:?}");
         children.into_keys().collect()
     }
 
-    /// Checks that helm has records of exactly the expected releases, that the newest record of each is deployed, and
-    /// that no record is pending. After a deletion, no record may have osdpl's label.
+    /// Checks that helm has records of exactly the expected releases, that the newest record of each release is
+    /// deployed, and that no record is pending. After a deletion, no record may have osdpl's label.
     async fn check_records(&self, phase: Phase) {
         let mut newest = BTreeMap::new();
         for record in self.world.records().await {
@@ -225,12 +230,12 @@ impl Cycle<'_> {
 }
 
 impl World {
-    /// Returns the path of the test's resource in the API.
+    /// Returns the path of the test's `OpenStackDeployment` in the Kubernetes API.
     fn path(&self) -> String {
         format!("/apis/osdpl.dev/v1alpha1/namespaces/{}/openstackdeployments/nimbus", self.namespace)
     }
 
-    /// Returns this number of status writes, as the texts of the requests.
+    /// Returns the texts of `count` requests that write the status of the `OpenStackDeployment`.
     fn status_writes(&self, count: usize) -> Vec<String> {
         vec![format!("osdpl PATCH {}/status", self.path()); count]
     }

@@ -1,4 +1,4 @@
-//! Watches the Secrets with generated passwords and keys. None of them may change once it has a value.
+//! Checks that no Secret with generated passwords or keys changes after it has got its first content.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -18,7 +18,7 @@ use tokio::task::JoinHandle;
 
 use crate::world::{World, with_timeout};
 
-/// The first content of a Secret: its uid and data.
+/// What the test compares of a Secret: its uid and data.
 type Content = (Option<String>, BTreeMap<String, ByteString>);
 
 /// The watches of a test.
@@ -41,8 +41,8 @@ impl Drop for Keys {
 }
 
 impl Keys {
-    /// Starts the watches. Also does the work of Jobs that write keys into empty Secrets, because simulated pods run no
-    /// programs: when the Job `NAME-setup` succeeds, the Secret `NAME-keys` gets a key.
+    /// Starts to watch the Secrets. Also writes the keys that a chart's Job would write, because simulated pods run no
+    /// programs: when the Job `NAME-setup` has succeeded, the empty Secret `NAME-keys` gets a key.
     pub fn watch(world: &World) -> Self {
         let state = Arc::<Mutex<State>>::default();
         let observer = tokio::spawn(observe(world.api(), Arc::clone(&state)));
@@ -51,7 +51,8 @@ impl Keys {
     }
 
     /// Checks that no watched Secret has changed, was replaced or was deleted, and that the Secrets in `filled` have
-    /// keys. Waits until the watches have seen all Secrets, and compares their present content with the first one.
+    /// keys. First waits until the watch has reported every Secret. Then compares the present content of each Secret
+    /// with its first content.
     pub async fn check(&self, filled: &[&str]) {
         let what = format!("{filled:?} have keys, and the watch has seen each Secret with a password or key");
         let present = with_timeout(&what, async {
@@ -71,7 +72,7 @@ impl Keys {
         assert!(!state.first.is_empty(), "the watch must have seen passwords or keys");
     }
 
-    /// Returns the present content of each watched Secret with a value.
+    /// Returns the present content of each watched Secret that has data.
     async fn present(&self) -> BTreeMap<String, Content> {
         let secrets = self.secrets.list(&ListParams::default()).await.unwrap().items.into_iter();
         let watched = secrets.filter(|secret| is_watched(&secret.name_any()));
@@ -104,8 +105,8 @@ async fn observe(secrets: Api<Secret>, state: Arc<Mutex<State>>) {
 }
 
 impl State {
-    /// Compares a version of a Secret with the first version that had a value. The messages about changes contain no
-    /// values.
+    /// Records the first content of a Secret. If the Secret has a first content already, records whether the Secret now
+    /// differs from it. The recorded text contains no password or key.
     fn note(&mut self, secret: &Secret) {
         let now = content(secret);
         match self.first.get(&secret.name_any()) {
@@ -116,13 +117,13 @@ impl State {
         }
     }
 
-    /// Whether the watch has seen each of these Secrets.
+    /// Whether the watch has reported data of each Secret in `present`.
     fn has_seen(&self, present: &BTreeMap<String, Content>) -> bool {
         present.keys().all(|name| self.first.contains_key(name))
     }
 
-    /// Compares the present Secrets with the first content of each Secret. This also finds a last change that the watch
-    /// has not reported yet.
+    /// Compares the present content of each Secret with its first content. This comparison finds even a change that the
+    /// watch has not reported yet.
     fn compare(&mut self, present: &BTreeMap<String, Content>) {
         for (name, first) in &self.first {
             match present.get(name) {

@@ -1,4 +1,4 @@
-//! Kills the operator and its helm processes at a chosen write.
+//! Kills the operator and its helm processes at a chosen write to the API server.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -10,16 +10,16 @@ use crate::lease::is_running;
 use crate::operator::Operator;
 use crate::proxy::{Answer, Proxy, Request};
 
-/// The resources whose writes are no kill points: the operator renews its Lease all the time, nothing depends on
-/// events, and reviews change nothing.
+/// Parts of the paths of requests at which the test does not kill. The operator renews its Lease all the time, nothing
+/// depends on events, and reviews of tokens and of rights change nothing.
 const IGNORED: [&str; 4] = ["/leases", "/events", "/authentication.k8s.io/", "/authorization.k8s.io/"];
 
-/// Whether the request is a write of a phase.
+/// Whether the request is a write at which the test may kill the processes.
 fn is_counted(request: &Request) -> bool {
     request.is_write() && !IGNORED.iter().any(|part| request.uri.path().contains(part))
 }
 
-/// The writes of a phase that the proxy has forwarded, in their order.
+/// The writes that the proxy has forwarded in a phase, in their order.
 #[derive(Clone, Default)]
 pub struct Writes(Arc<Mutex<Vec<Request>>>);
 
@@ -29,7 +29,7 @@ impl Writes {
         self.0.lock().unwrap().len()
     }
 
-    /// Returns the texts of the writes after the first `count`.
+    /// Skips the first `count` writes, and returns the texts of all later writes.
     pub fn after(&self, count: usize) -> Vec<String> {
         self.0.lock().unwrap()[count..].iter().map(ToString::to_string).collect()
     }
@@ -42,9 +42,9 @@ pub struct KillPoint {
 }
 
 impl KillPoint {
-    /// Makes the proxy add each write to `writes` from now on. The proxy forwards write `number`, and never delivers
-    /// its response. It forwards no request that arrives after this write, so nothing happens until the test has killed
-    /// the processes.
+    /// Makes the proxy record all writes, and block at write `number`. The proxy adds each write to `writes`. It
+    /// forwards write `number`, but never delivers the response, and forwards no later request. So nothing changes in
+    /// the cluster until the test has killed the processes.
     pub fn set(proxy: &Proxy, number: usize, writes: &Writes) -> Self {
         let ((sender, hit), (reached, is_reached)) = (oneshot::channel(), watch::channel(false));
         let (writes, mut sender) = (writes.clone(), Some(sender));
@@ -78,8 +78,8 @@ impl KillPoint {
     }
 }
 
-/// Kills the operator, its helm processes and its guard process with SIGKILL, so that none of them notices the end of
-/// another one. Waits until all have ended.
+/// Kills the operator, its helm processes and its guard process with SIGKILL, so that no process can react to the end
+/// of another process. Waits until all of these processes have ended.
 pub async fn kill_all(operator: Operator) {
     operator.freeze();
     let children = children(operator.pid());
@@ -92,14 +92,15 @@ pub async fn kill_all(operator: Operator) {
     }
 }
 
-/// Returns the ids of the processes whose parent is this process.
+/// Returns the ids of the child processes of the process `parent`.
 pub fn children(parent: i32) -> Vec<i32> {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let ids = processes.filter_map(|process| process.file_name().to_str()?.parse().ok());
     ids.filter(|id| parent_of(*id) == Some(parent)).collect()
 }
 
-/// Returns the parent of a process: the second field after the program's name (`proc_pid_stat(5)`).
+/// Returns the id of a process's parent. In `/proc/PID/stat`, this id is the second field after the program's name
+/// (`proc_pid_stat(5)`).
 fn parent_of(process: i32) -> Option<i32> {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()

@@ -14,8 +14,8 @@ use crate::world::World;
 /// An object, as its kind and name.
 pub type Object = (String, String);
 
-/// The namespaced kinds that charts and the operator create, except for claims: a StatefulSet creates claims that stay
-/// when it is deleted.
+/// The namespaced kinds of objects that charts and the operator create. `PersistentVolumeClaim` is not in the list,
+/// because the claims of a StatefulSet stay when the StatefulSet is deleted.
 const KINDS: [(&str, &str); 12] = [
     ("", "ConfigMap"),
     ("", "Secret"),
@@ -41,15 +41,15 @@ const OTHERS: [(&str, &str); 5] = [
 ];
 
 impl World {
-    /// Returns the records of helm, in the order of their revisions.
+    /// Returns helm's release records, in the order of their revisions.
     pub(super) async fn records(&self) -> Vec<Secret> {
         let mut records = self.api::<Secret>().list(&ListParams::default().labels("owner=helm")).await.unwrap().items;
         records.sort_by_key(|record| record.labels().get("version").and_then(|version| version.parse::<u32>().ok()));
         records
     }
 
-    /// Returns every object in [`KINDS`] that no controller owns, except for records and [`OTHERS`], and whether it has
-    /// the operator's label.
+    /// Returns the objects of the [`KINDS`] in the namespace, and for each object, whether it has the operator's label.
+    /// Leaves out objects that have an owner, release records, and [`OTHERS`].
     async fn objects(&self) -> BTreeMap<Object, bool> {
         let mut found = BTreeMap::new();
         for (group, kind) in KINDS {
@@ -66,9 +66,9 @@ impl World {
         found
     }
 
-    /// Returns the missing objects and the leftover objects. All objects of the newest revisions must exist. Apart from
-    /// them, only objects of their hooks, the objects in `retained` and, while there are releases, the operator's own
-    /// objects may exist.
+    /// Returns the missing objects and the leftover objects. All objects in the manifests of the newest revisions must
+    /// exist. Other objects may exist only if they are hooks of these revisions, if they are in `retained`, or if they
+    /// have the operator's label and at least one release exists.
     pub(super) async fn difference(&self, retained: &BTreeMap<String, Option<String>>) -> (Vec<Object>, Vec<Object>) {
         let newest: BTreeMap<_, _> =
             self.records().await.into_iter().map(|record| (record.labels()["name"].clone(), record)).collect();

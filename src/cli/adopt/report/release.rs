@@ -94,8 +94,8 @@ fn count_overrides(name: &str, described: &Description) -> usize {
     release.map_or(0, |release| osdpl_values::leaves(&release.overrides.values).len() + release.overrides.unset.len())
 }
 
-/// Describes what [`Effects`] does not contain: another chart, or the reason why osdpl could not compare the release
-/// with the spec.
+/// Returns texts about the changes that [`Effects`] can't express: a change of the chart, or the reason why osdpl could
+/// not compare the release with the spec.
 fn changes(name: &str, described: &Description, observations: &Observations) -> Vec<String> {
     let verdict = described.compared.get(name).map(|compared| &compared.result);
     let compared_change = match verdict {

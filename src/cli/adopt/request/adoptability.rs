@@ -18,8 +18,8 @@ pub(crate) enum Adoptability {
     Managed(u32),
     /// The release can't be adopted; the text says why.
     Refused(String),
-    /// The resource does not select the release, or the cluster does not have the release. The text describes the
-    /// problem and the remedy.
+    /// The resource does not select the release, or helm has no record of the release. The text describes the problem
+    /// and the remedy.
     Absent(String),
 }
 

@@ -8,7 +8,7 @@ use super::Reader;
 use osdpl_values::Path;
 use osdpl_values::expr::Expression;
 
-/// The path of the file of couplings in the catalogue.
+/// The path of the file that this module reads.
 const FILE: &str = "values/couplings.yaml";
 
 /// A setting that must be equal in several charts.
@@ -29,8 +29,8 @@ pub struct EqualSetting {
     /// The name of the release with the shared server, such as `rabbitmq`; `None` if the setting does not concern a
     /// server and its clients.
     ///
-    /// A service can have a server of its own instead, such as `rabbitmq-nova` for nova. The setting must be equal in a
-    /// server and the server's clients, but may differ between two servers.
+    /// Instead of the shared server, a service can have its own server, such as `rabbitmq-nova` for nova. The setting
+    /// must be equal in each server and its clients, but may differ between two servers.
     pub server: Option<String>,
     /// The paths at which the values of releases contain the setting.
     pub paths: Vec<SettingPath>,

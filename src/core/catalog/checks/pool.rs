@@ -14,18 +14,18 @@ use osdpl_values::Path;
 pub struct ConnectionPool {
     /// The name of the release whose values contain the paths in this entry.
     pub release: String,
-    /// The path of the number of pods in the release's values. If there is no value at this path, there is 1 pod.
+    /// The path of the number of pods in the release's values. If there is no value at this path, osdpl assumes 1 pod.
     pub pods: Path,
     /// The paths at which the values may contain the number of worker processes per pod. osdpl uses the first path that
     /// has a value. The value is the number, or a string that contains `processes=` and the number.
     pub workers: Vec<Path>,
     /// The number of worker processes per pod if none of the paths in `workers` has a value.
     pub processes: u64,
-    /// The number of further processes per pod that open connections.
+    /// The number of processes per pod that open connections besides the worker processes.
     pub other_processes: u64,
     /// The number of connection pools in each process.
     pub pools: u64,
-    /// The path of the configuration section with `max_pool_size` and `max_overflow`. Without a section, or if the
+    /// The path of the configuration section with `max_pool_size` and `max_overflow`. If the field is `None`, or if the
     /// section has neither option, osdpl assumes one connection per pool.
     pub section: Option<Path>,
 }

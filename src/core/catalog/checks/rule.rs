@@ -2,7 +2,7 @@
 //!
 //! * `rules`: conditions on the values of releases
 //! * `pools`: pods whose processes keep pools of database connections
-//! * `apart`: servers that form a quorum, and that should run on different nodes
+//! * `apart`: servers that form a quorum and must run on different nodes
 //! * `shared`: volume claims that pods on several nodes mount
 //! * `unshared`: storage provisioners whose volumes only one node can mount
 
@@ -13,18 +13,18 @@ use super::{CrossChecks, Reader, pool, separate_servers, shared};
 use osdpl_values::Path;
 use osdpl_values::expr::Expression;
 
-/// The path of the file of rules in the catalogue.
+/// The path of the file that this module reads.
 pub(super) const FILE: &str = "values/rules.yaml";
 
-/// A rule over the final values of releases: osdpl reports `message` if `when` is true.
+/// A rule about the final values of releases: osdpl reports a finding if the condition `when` is true.
 #[derive(Debug)]
 pub struct Rule {
     /// The releases whose values the rule compares. The rule applies only if all these releases are part of the cloud.
     pub releases: Vec<String>,
-    /// The condition under which osdpl reports the message. The condition can read the final values of the releases as
-    /// `values.<release>`. If it reads a value that no layer sets, osdpl reports nothing.
+    /// The condition under which osdpl reports the finding. The condition can read the final values of the releases as
+    /// `values.<release>`. If the condition reads a value that no layer sets, osdpl reports nothing.
     pub when: Expression,
-    /// The severity of the message. If it is an error, osdpl refuses the resource.
+    /// The severity of the finding. If it is `error`, osdpl refuses the `OpenStackDeployment`.
     pub level: Level,
     /// The path to which the finding refers, in the values of the first of `releases`.
     pub path: Path,

@@ -22,7 +22,8 @@ pub struct SeparateServers {
     /// The path of the map with `node_selector_key` and `node_selector_value`. If `None`, the path is `labels.`
     /// followed by the last key of `replicas`, such as `labels.server` for `pod.replicas.server`.
     pub labels: Option<Path>,
-    /// The key of the node label that the chart selects by default; `None` for the label of the control plane.
+    /// The key of the node label that the chart selects by default; `None` if the chart selects the control plane's
+    /// label.
     pub node: Option<String>,
 }
 

@@ -12,7 +12,7 @@ pub struct Certificates {
     pub when: Option<String>,
     /// The field of the spec to which findings about these certificates refer.
     pub field: String,
-    /// The Secrets: a list of maps with `name`, `namespace` and `hosts`, which may contain expressions (`${…}`).
+    /// The Secrets: a list of maps with `name`, `namespace` and `hosts`. The list may contain expressions (`${…}`).
     /// `hosts` are the host names for which clients expect the certificate to be valid. Without `hosts`, osdpl checks
     /// no host name.
     pub secrets: Value,

@@ -51,7 +51,7 @@ pub struct Release {
     /// not part of OpenStack, such as cert-manager, have a namespace here. The spec can set another namespace.
     #[serde(default)]
     pub namespace: Option<String>,
-    /// The CEL condition over the features under which the release is part of the service; unset if it always is.
+    /// The CEL condition under which the release is part of the service; unset if the release always is.
     #[serde(default)]
     pub when: Option<String>,
     /// The components that must be available before helm installs the release. The services that provide the components
@@ -78,16 +78,15 @@ pub struct Release {
     /// The HTTP API of the release, which the operator probes; unset if the release has none.
     #[serde(default)]
     pub endpoint: Option<Endpoint>,
-    /// Components that need more than half of their pods to be ready. The operator declares a node ready to be drained
-    /// only if enough pods on other nodes are ready.
+    /// Components with a quorum: more than half of a component's pods must be ready. The operator declares a node ready
+    /// to be drained only if enough pods on other nodes are ready.
     #[serde(default)]
     pub quorum: Vec<String>,
     /// The `CronJobs` that run tests: maps `application/component` to the location of the results. The status of the
     /// cloud reports the result of the last run.
     #[serde(default)]
     pub tests: BTreeMap<String, String>,
-    /// How the operator finds the nodes that the API of the release lists as hypervisors; unset for releases other than
-    /// nova.
+    /// Which nodes are hypervisors, and which `CronJob` registers them in Nova; set only for the release nova.
     #[serde(default)]
     pub hosts: Option<Hosts>,
     /// The `DaemonSets` for which the chart accepts values that apply to some nodes only.
@@ -96,8 +95,8 @@ pub struct Release {
     /// `neutron_ovs-agent`.
     #[serde(default)]
     pub daemonsets: BTreeMap<String, DaemonSet>,
-    /// The names of Jobs that are not hooks. The operator deletes these Jobs before an upgrade, because Kubernetes does
-    /// not allow changes to a Job.
+    /// The names of Jobs that the chart installs as ordinary objects, not as hooks. The operator deletes these Jobs
+    /// before an upgrade, because Kubernetes does not allow changes to a Job.
     #[serde(default)]
     pub plain_jobs: Vec<String>,
     /// The name of the `ConfigMap` in which a Job of the release records its results, such as the UUIDs of objects that
@@ -115,8 +114,8 @@ pub struct Release {
     /// In a name, `${release.name}` stands for the name of the helm release.
     #[serde(default)]
     pub kept_config_maps: Vec<String>,
-    /// The CEL expression for a digest of the settings that running instances depend on; unset if there are no such
-    /// settings. An upgrade that changes the digest waits for approval.
+    /// The CEL expression for a digest of the settings that running OpenStack instances depend on; unset if the release
+    /// has no such settings. An upgrade that changes the digest waits for approval.
     #[serde(default)]
     pub instance_digest: Option<String>,
     /// The value of helm's flag `--timeout`, in seconds: the time limit for each single hook.
@@ -125,7 +124,8 @@ pub struct Release {
     /// Whether helm 4 writes the release's objects with server-side apply (`--server-side`).
     #[serde(default = "default_server_side")]
     pub server_side: bool,
-    /// The values that the release always gets. All fragments override them.
+    /// The values that the release always gets. They override shared fragments. All other fragments override these
+    /// values.
     #[serde(default)]
     pub values: Values,
     /// The paths at which osdpl removes the chart's default.
@@ -137,7 +137,7 @@ pub struct Release {
     pub fragments: Vec<OwnFragment>,
 }
 
-/// How the operator finds the nodes that the API of a release lists as hypervisors.
+/// Which nodes are hypervisors, and which `CronJob` registers them in Nova.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Hosts {
@@ -171,7 +171,7 @@ pub struct Endpoint {
     pub port_name: String,
     /// The TCP port of the internal endpoint according to the chart's defaults.
     pub port: u16,
-    /// The path of the URL that the probe requests. The API must respond there without a token.
+    /// The path of the URL that the probe requests. The API must respond at this path without a token.
     pub path: String,
     /// The HTTP status codes with which a probe succeeds. OpenStack APIs return 300 if they list several versions.
     #[serde(default = "default_accept")]
@@ -267,8 +267,8 @@ pub struct Credential {
     /// A one-line description of the credential, for people.
     #[serde(default)]
     pub description: String,
-    /// The steps with which a person replaces the credential, or the reason why the credential must never change; empty
-    /// if the next upgrade replaces the credential without such steps.
+    /// The steps with which a person replaces the credential, or the reason why the credential must never change. Empty
+    /// if a person needs no steps, because the next upgrade replaces the credential.
     #[serde(default)]
     pub rotation: String,
     /// Whether the user must provide the credential if the service is external.
@@ -303,8 +303,8 @@ pub struct External {
     /// The name of the Service that upstream's pods wait for. The operator creates this Service with the address of the
     /// external service.
     pub service: String,
-    /// The name of the Service's port.
+    /// The name of the port of this Service.
     pub port_name: String,
-    /// The TCP port of the service if the spec sets none.
+    /// The TCP port of the external service if the spec sets no port.
     pub port: u16,
 }

@@ -1,6 +1,6 @@
 //! The notation of key trees: names of types, names of list entries, and markers.
 //!
-//! The key tree of a chart (a file in `values/keys/`) contains the keys that the chart's `values.yaml` sets or its
+//! A key tree is a file in `values/keys/`. It contains the keys that a chart's `values.yaml` sets or the chart's
 //! templates read.
 
 use serde::Deserialize;
@@ -9,7 +9,7 @@ use serde_json::Value;
 /// Marks a key in a key tree: the chart's templates read the key, but `values.yaml` contains no default for the key.
 pub const READ_MARKER: &str = "read";
 
-/// The key that a key tree adds to a map if the chart's templates may read any key of the map.
+/// Stands for any key. A key tree adds this key to a map if the chart's templates may read any key of the map.
 pub const ANY_KEY: &str = "*";
 
 /// The type of the default that a chart has for a key.
@@ -30,7 +30,7 @@ pub enum KeyType {
     Null,
 }
 
-/// Marks a default in a key tree that is a short string: `=map` is the string `map`, but `map` is the name of a type.
+/// Precedes a short string that is the default of a key: `=map` means the string `map`, but `map` means the type.
 pub const TEXT_PREFIX: char = '=';
 
 /// The maximum length, in characters, of a string that a key tree stores. Only references to images may be longer.
@@ -43,8 +43,8 @@ pub fn is_short(text: &str) -> bool {
 
 /// Returns the name of a list entry for key trees and messages.
 ///
-/// The name of a short entry is the entry itself (as JSON if it is not a string). The name of a long entry describes
-/// its keys or its size.
+/// The name of a short entry is the entry itself, as JSON if it is not a string. The name of a long entry describes the
+/// entry's keys or size.
 pub fn entry_name(entry: &Value) -> String {
     let text = entry.as_str().map_or_else(|| entry.to_string(), str::to_owned);
     if is_short(&text) { text } else { entry_shape(entry) }
@@ -60,7 +60,7 @@ pub fn entry_shape(entry: &Value) -> String {
 }
 
 impl KeyType {
-    /// Returns the name of the type that key trees contain.
+    /// Returns the name of the type, as key trees write it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Map => "map",

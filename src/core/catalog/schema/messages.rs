@@ -8,14 +8,14 @@ use super::{SchemaViolation, ViolationKind};
 
 /// The maximum length of a value that a message quotes, in characters.
 pub(super) const SHOWN: usize = 80;
-/// The maximum number of keys that a message about a value of a wrong type lists. If the schema has more keys, the
-/// message lists none.
+/// The maximum number of keys that a message about a wrong type lists if the schema expects a map. If the schema has
+/// more keys, the message lists none.
 pub(super) const KEYS: usize = 12;
 
 /// Returns the message for a violation of a schema: the problem and the remedy.
 ///
 /// `described` is the description of the field in the schema. The message can quote the value, so callers must redact
-/// passwords in URLs.
+/// passwords of URLs in the message.
 pub fn violation_message(fault: &SchemaViolation<'_>, described: Option<&str>) -> String {
     let SchemaViolation { value, schema, problem, .. } = fault;
     match problem {
@@ -57,8 +57,8 @@ pub fn violation_message(fault: &SchemaViolation<'_>, described: Option<&str>) -
 
 /// Returns the description of a field in `schema`.
 ///
-/// `explained` is the path of the field in the notation of `kubectl explain`. It begins with `above`, the path of
-/// `schema`.
+/// `explained` is the path of the field in the notation of `kubectl explain`. `above` is the path of `schema`, with
+/// which `explained` begins.
 pub fn field_description<'a>(schema: &'a Value, explained: &str, above: &str) -> Option<&'a str> {
     let names = explained.strip_prefix(above)?.split('.').filter(|name| !name.is_empty());
     // `explained` contains neither indexes of lists nor keys of maps. So for a list or map, the closure goes on to the
@@ -263,7 +263,7 @@ mod tests {
         let unsearched = messages(&json!({"items": text(large)}), &all);
         assert!(
             unsearched.lines().last().unwrap().contains("is too long"),
-            "all strings of a value share one limit of search steps"
+            "the search steps for all strings of a value count towards one limit"
         );
     }
 

@@ -93,8 +93,8 @@ pub fn parse_boolean_word(text: &str) -> Option<bool> {
     }
 }
 
-/// Whether a string looks like the only entry of a list: a short name of letters, digits, `-`, `_` and `.`. Only for
-/// such a string, the remedy suggests a list with this entry.
+/// Whether a string looks like the only entry of a list: a short name of letters, digits, `-`, `_` and `.`. If so, the
+/// remedy suggests a list with the string as its entry.
 fn is_word(text: &str) -> bool {
     text.len() <= SHOWN / 2 && text.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_.".contains(letter))
 }

@@ -90,7 +90,7 @@ impl RookSettings {
         let name = text(&stored, "ceph-username").map_err(|complaint| malformed("ceph-username", complaint))?;
         if name != "client.admin" {
             return Err(NotReady::Rook(format!(
-                "Secret {object}, key ceph-username: the value is not client.admin, as usual for an external Ceph; set spec.features.storage.ceph.rook.access to leastPrivilege"
+                "Secret {object}, key ceph-username: the value is not client.admin (usual for an external Ceph); set spec.features.storage.ceph.rook.access to leastPrivilege"
             )));
         }
         let key = text(&stored, "ceph-secret").and_then(|key| CephxKey::parse(&key));

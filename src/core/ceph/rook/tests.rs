@@ -139,7 +139,7 @@ fn reads_the_admin_key_only_on_request() {
     );
     assert_ne!(
         values["admin"]["digest"], glance["digest"],
-        "glance's digest does not depend on the admin's key, which glance does not mount"
+        "glance's digest does not depend on the admin's key, which glance-api does not mount"
     );
     let releases = [("glance", "openstack"), ("nova", "openstack")].into();
     let written: Vec<String> = desired_objects(&ceph, "openstack", &releases).iter().map(Object::to_string).collect();

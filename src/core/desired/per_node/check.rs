@@ -1,4 +1,5 @@
-//! Checks `spec.nodes.overrides` for mistakes that osdpl finds without merged values and without a cluster.
+//! Checks the entries of `spec.nodes.overrides` for mistakes that osdpl can find in the spec, without the merged values
+//! of the releases and without a cluster.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,7 @@ use crate::observed::ReleaseKey;
 
 /// Checks the entries of `spec.nodes.overrides`, and adds an error or a warning about each problem to `findings`.
 ///
-/// `wanted` contains the releases of the cloud by name.
+/// The keys of `wanted` are the names of the releases that are part of the cloud.
 pub(in crate::desired) fn check(
     spec: &OpenStackDeploymentSpec,
     catalog: &Catalog,
@@ -48,7 +49,7 @@ pub(in crate::desired) fn check(
     }
 }
 
-/// Returns why an entry selects nodes in an invalid way; `None` if the selection is valid.
+/// Returns the error in the `selector` or the `nodes` of an entry; `None` if the entry selects nodes in a valid way.
 fn check_nodes(entry: &NodeOverride) -> Option<String> {
     match (&entry.selector, entry.nodes.is_empty()) {
         (Some(_), false) | (None, true) => {
@@ -65,9 +66,10 @@ fn check_nodes(entry: &NodeOverride) -> Option<String> {
     }
 }
 
-/// Returns the invalid field of an entry's part for one release, and the reason; `None` if all fields are valid.
+/// Checks what an entry sets for one release. Returns the first invalid field and an error message; `None` if all
+/// fields are valid.
 ///
-/// The text for the field is empty if the problem does not concern a single field.
+/// The field is an empty text if the error does not concern a single field.
 fn check_values(release: &Release, given: &NodeValues) -> Option<(&'static str, String)> {
     let chart = &release.chart;
     if release.daemonsets.is_empty() {

@@ -1,5 +1,5 @@
-//! Renders values for some nodes in the form that a chart accepts. Upstream's charts accept one of two forms: `conf` or
-//! `root`.
+//! Renders the values that `spec.nodes.overrides` sets for some nodes, in the form that the chart accepts. Charts of
+//! the form `conf` read these values below `conf.overrides`, and charts of the form `root` read them below `overrides`.
 //!
 //! The module also finds the values and the selections of nodes that the chart's form can't express.
 
@@ -27,7 +27,8 @@ pub(super) fn values_path(form: Form, key: &str) -> Path {
     }
 }
 
-/// Renders all entries for one `DaemonSet` as the value that the chart expects at [`values_path`].
+/// Renders all entries of `spec.nodes.overrides` for one `DaemonSet` as the value that the chart expects at
+/// [`values_path`].
 pub(super) fn render(form: Form, parts: &[EntryValues<'_>]) -> Value {
     match form {
         Form::Conf => conf(parts),
@@ -35,8 +36,9 @@ pub(super) fn render(form: Form, parts: &[EntryValues<'_>]) -> Value {
     }
 }
 
-/// Renders entries in the form `conf`: as a list of labels and a list of hosts, whose items contain the helm values. An
-/// entry that selects several values of one label becomes one item.
+/// Renders entries in the form `conf`: as a list with an item for each label, and a list with an item for each host.
+/// Each item contains the helm values for the nodes with this label or host name. If an entry selects several values of
+/// one label, the entry becomes one item.
 fn conf(parts: &[EntryValues<'_>]) -> Value {
     let mut labels: Vec<(Value, Values)> = Vec::new();
     let mut hosts: Vec<(Value, Values)> = Vec::new();
@@ -84,8 +86,8 @@ fn add(entries: &mut Vec<(Value, Values)>, nodes: Value, values: &Values) {
     entries.push((nodes, merged));
 }
 
-/// Returns an error message for each value, and for each label or node name, that an entry contains but that the
-/// chart's form can't express.
+/// Returns an error message for everything in an entry that the chart's form can't express: a value, a label or a node
+/// name.
 pub(super) fn problems(
     chart: &str,
     name: &str,

@@ -20,7 +20,8 @@ pub struct NodeSplit {
     pub digest: String,
     /// The components whose `DaemonSet` the chart splits.
     pub components: BTreeSet<Component>,
-    /// For each component, the name of the `DaemonSet` for the nodes that no entry selects.
+    /// For each component, the name of the `DaemonSet` that the chart creates for the nodes that no entry of
+    /// `spec.nodes.overrides` selects.
     pub unsplit_names: BTreeMap<Component, String>,
 }
 
@@ -48,7 +49,7 @@ pub(in crate::desired) fn split(release: &Release, values: &Values) -> Option<No
 }
 
 /// Returns the labels and host names of the rendered entries for one `DaemonSet`, in the order in which the chart uses
-/// the entries. The result does not contain the values of the entries.
+/// the entries. The result leaves out the values of the entries, because new values alone do not change the split.
 fn nodes(form: Form, value: &Value) -> Vec<Value> {
     match form {
         Form::Conf => {

@@ -26,8 +26,8 @@ impl NodeTarget {
         }
     }
 
-    /// Whether `self` and `other` have a label value or a node name in common. If so, the later of the two entries
-    /// overrides the values of the earlier entry on these nodes.
+    /// Whether two entries select nodes by a common value of one label, or by a common node name. On the nodes with
+    /// this label value or name, the later entry overrides the values of the earlier entry.
     pub(super) fn overlaps(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Label(key, values), Self::Label(other_key, others)) => {

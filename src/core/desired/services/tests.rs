@@ -4,8 +4,9 @@ use crate::api::OpenStackDeploymentSpec;
 use crate::catalog::Catalog;
 use crate::desired::{Selection, select};
 
-/// Returns a catalogue whose services need each other: `top` needs `middle`, and `middle` needs `front`. One need of
-/// `top` has a condition. The release of `paint` is part of the cloud only if the feature `colour` has the name `blue`.
+/// Returns a catalogue whose services need each other: `top` needs `middle`, and `middle` needs `front`. `top` needs
+/// `extra` only if `middle` is enabled. The release of `paint` is part of the cloud only if the feature `colour` has
+/// the name `blue`.
 fn catalog() -> Catalog {
     let service = |name: &str, more: &str| {
         let text = format!(

@@ -8,9 +8,10 @@ const LETTERS: usize = 4;
 
 /// Returns the known name of which `written` is likely a typo; `None` if there is no such name.
 ///
-/// A typo is one missing, additional or wrong letter, or two swapped neighbouring letters. A different number is no
-/// typo (`rbd1`, `rbd2`), and neither is a plural (`rabbit_quorum_queue` in `oslo.messaging`, `rabbit_quorum_queues` in
-/// charts). A name with a colon is never a typo: such names are policy rules, for example `volume:get`.
+/// A typo is one missing, additional or wrong letter, or two swapped neighbouring letters. Names that differ in a digit
+/// (`rbd1`, `rbd2`) are no typos. Neither are plurals (`rabbit_quorum_queue` in `oslo.messaging`,
+/// `rabbit_quorum_queues` in charts). A name with a colon is never a typo: such names are policy rules, for example
+/// `volume:get`.
 pub(super) fn find_typo<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     known.into_iter().find(|known| !written.contains(':') && differs_by_one_typo(written, known))
 }

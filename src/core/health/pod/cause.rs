@@ -1,7 +1,7 @@
 //! Finds the reason why a pod is not ready.
 //!
-//! If the pod is being deleted, the deletion is the reason. Otherwise osdpl checks for the most severe reasons first,
-//! and the first check that applies decides.
+//! If the pod is being deleted, the deletion is the reason. Otherwise osdpl checks for one reason after the other, the
+//! most severe reasons first, and returns the first reason that it finds.
 
 use super::wire::{ContainerStatus, Spec, Status, Terminated};
 use super::{Cause, FailedContainer, Severity};
@@ -12,8 +12,8 @@ const ENTRYPOINT: &str = "init";
 
 /// The reasons that the kubelet gives for an image that it can't pull.
 ///
-/// The kubelet alternates between some of these reasons. So that osdpl's message does not alternate, osdpl writes
-/// `ImagePullBackOff` instead of each reason except `InvalidImageName`.
+/// The kubelet alternates between some of these reasons. To keep its message stable, osdpl writes `ImagePullBackOff`
+/// instead of each reason except `InvalidImageName`.
 const IMAGE_REASONS: [&str; 6] = [
     "ErrImagePull",
     "ImagePullBackOff",
@@ -154,10 +154,10 @@ fn lost(status: &Status) -> Option<Cause> {
 fn starting(container: &ContainerStatus) -> Option<Cause> {
     let waiting = container.state.waiting.as_ref()?;
     (waiting.reason == "ContainerCreating")
-        .then(|| simple(Severity::Starting, "Kubernetes is mounting its volumes or creating its containers".into()))
+        .then(|| simple(Severity::Starting, "Kubernetes is mounting volumes or creating containers".into()))
 }
 
-/// Returns the cause if a container ended together with its node, and Kubernetes starts it again.
+/// Returns the cause if a container ended together with its node, and Kubernetes starts the container again.
 fn restarting(container: &ContainerStatus) -> Option<Cause> {
     let ended = [&container.state, &container.last_state].into_iter().find_map(|state| state.terminated.as_ref())?;
     let message = || format!("container {} starts again, because it ended together with its node", container.name);

@@ -98,10 +98,7 @@ fn describes_each_cause() {
         (init("init", &running), Some((Waiting, "waits in init container init"))),
         (init("ceph-keyring", &running), Some((Waiting, "runs init container ceph-keyring"))),
         (not_ready("2026-11-21T10:05:00Z", "2026-11-21T10:00:00Z"), Some((Lost, "it is no longer ready"))),
-        (
-            waiting("ContainerCreating", ""),
-            Some((Starting, "Kubernetes is mounting its volumes or creating its containers")),
-        ),
+        (waiting("ContainerCreating", ""), Some((Starting, "Kubernetes is mounting volumes or creating containers"))),
         (not_ready("2026-11-21T10:00:00Z", "2026-11-21T10:00:02Z"), None),
         (container(&running, 0, &json!({})), None),
         (json!({"phase": "Pending"}), None),

@@ -187,8 +187,8 @@ impl Status {
 
     /// Whether the pod became ready after its running containers had started.
     ///
-    /// If so, the condition `Ready` changed later than the last start of a container. If the pod was never ready, the
-    /// condition did not change after that start.
+    /// If so, the condition `Ready` changed later than the last start of a container. Otherwise the last change of the
+    /// condition is older than that start.
     pub(super) fn was_ready(&self) -> bool {
         let since = self.condition("Ready").and_then(|condition| condition.last_transition_time.as_ref());
         let started =

@@ -104,7 +104,7 @@ fn manual_upgrade_to_desired_state_is_in_sync() {
     let step = compared(by_hand(), ComparisonResult::Same).with(paused).describe_step("store");
     assert_eq!(
         step, "paused; set `paused: false` to resume",
-        "osdpl does not label the record of a paused release unless a person requested it"
+        "osdpl labels the record of a paused release only if a person requested the adoption"
     );
     let other = compared(by_hand(), differs()).describe_step("store");
     assert!(other.starts_with("osdpl did not make revision 3"), "{other}");

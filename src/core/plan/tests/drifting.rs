@@ -108,7 +108,7 @@ fn repeated_drift_is_repaired_with_backoff() {
     assert_eq!(
         fought(9, 4600).drift_action(),
         Some(DriftAction::Now),
-        "a repair starts when even the longest delay is over"
+        "after any number of repairs, the next repair starts after at most the longest delay"
     );
     let counted = [None, Some(repaired(1, 600)), Some(repaired(4, 7000)), Some(repaired(4, 7300))];
     assert_eq!(counted.map(|known| count_repairs(known.as_ref(), NOW)), [1, 2, 5, 1]);

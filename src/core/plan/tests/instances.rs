@@ -20,7 +20,7 @@ fn counts_compute_nodes_by_label() {
     ];
     assert_eq!(
         describe_hosts(&Observed { workloads, ..Observed::default() }),
-        "libvirt-libvirt on 2 nodes with openstack-compute-node=enabled, nova-compute on 1 node; list their instances with `openstack server list --all-projects --host NODE`"
+        "libvirt-libvirt on 2 nodes with openstack-compute-node=enabled, nova-compute on 1 node; list a node's instances with `openstack server list --all-projects --host NODE`"
     );
     assert_eq!(describe_hosts(&Observed::default()), "no node runs libvirt or nova-compute now");
 }

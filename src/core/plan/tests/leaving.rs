@@ -53,7 +53,7 @@ fn finds_dependents_of_running_and_desired_revisions() {
     assert_eq!(
         without(no_more),
         approval,
-        "the uninstall of store waits for approval only: the running revision of front does not need store"
+        "the uninstall of store waits only for approval, because the running revision of front does not need store"
     );
     let not_yet = |fixture: &mut Fixture| {
         let front = fixture.desired.releases.get_mut("front").unwrap();
@@ -73,7 +73,7 @@ fn finds_dependents_of_running_and_desired_revisions() {
     assert_eq!(
         without(outside),
         approval,
-        "the uninstall of store does not wait for front, because osdpl publishes the external {} only afterwards",
+        "store is uninstalled first, because osdpl publishes the external {} for front only after this uninstall",
         store()
     );
 }
@@ -102,7 +102,7 @@ fn reapplies_synced_releases_on_repair_by_name() {
     assert_eq!(
         repair_of("all").describe_step("store"),
         "ready",
-        "`all` repairs only releases with drift or a foreign revision"
+        "`all` repairs a release only if it has drift or if someone else made its newest revision"
     );
     assert_eq!(
         repair_of("store").describe_step("store"),

@@ -85,7 +85,7 @@ fn errors_of_damaged_records_have_a_remedy() {
         ("empty", Vec::new(), "damaged"),
         ("no base64", b"!!!!".to_vec(), "damaged"),
         ("cut off", good[..good.len() / 2].to_vec(), "damaged"),
-        ("no gzip behind its magic", STANDARD.encode([0x1f, 0x8b, 0x08, 0xff, 0xff]).into_bytes(), "damaged"),
+        ("only gzip's first bytes", STANDARD.encode([0x1f, 0x8b, 0x08, 0xff, 0xff]).into_bytes(), "damaged"),
         ("no JSON", packed(b"hello"), "not JSON at line 1"),
         ("cut JSON", packed(b"{\"name\": "), "damaged"),
         ("not an object", packed(b"[]"), "wrong type"),

@@ -43,7 +43,7 @@ fn checks_additions_with_their_location() {
     let over = warnings_for(json!({"values": {"manifests": {"job": true}}}));
     assert!(
         !over.iter().any(|warning| warning.contains("manifests.job")),
-        "a value that the user corrects causes no warning: {over:#?}"
+        "a wrong value of an addition causes no warning if the user corrects the value: {over:#?}"
     );
 }
 

@@ -47,7 +47,7 @@ fn checks_node_values_against_common_values() {
     );
     let red = json!({"conf": {"colour": "red"}});
     let others = of_some_nodes(&[red.clone(), json!({"conf": {"colour": "blue"}})], &own);
-    assert_eq!(others, Vec::<String>::new(), "a value that another entry sets differently may have an effect");
+    assert_eq!(others, Vec::<String>::new(), "a value causes no warning if another entry sets a different value");
     let repeated = of_some_nodes(&[red.clone(), json!({"conf": {"debug": true}}), red], &own);
     assert_eq!(repeated.len(), 2, "{repeated:?}");
 }

@@ -46,10 +46,12 @@ pub(super) fn read(name: &str, text: &str) -> Result<Chain, String> {
 }
 
 impl Chain {
-    /// Returns why the private key under `name` does not match the first certificate. The text never contains key data.
+    /// Returns why the private key in the entry `name` does not match the first certificate; `None` if the key matches.
+    ///
+    /// The reason never contains key data.
     pub fn key_problem(&self, name: &str, text: &str) -> Option<String> {
         let key = PrivateKeyDer::from_pem_slice(text.as_bytes()).ok();
-        // Skip keys on the curve P-521: the servers of the cloud support such keys, but the check below can't read
+        // Skip keys on the curve P-521. The check below can't read such keys, although the servers of the cloud support
         // them.
         if key.as_ref().is_some_and(|key| key.secret_der().windows(P521.len()).any(|part| part == P521)) {
             return None;
@@ -64,7 +66,7 @@ impl Chain {
             .then(|| format!("{} and {name} do not match; use the key that the certificate was issued for", self.name))
     }
 
-    /// Returns a message with the hosts for which the first certificate is not valid; `None` if it is valid for all.
+    /// Returns a message with the hosts for which the first certificate is not valid; `None` if there is no such host.
     pub fn host_problem(&self, hosts: &[String]) -> Option<String> {
         let first = ParsedCertificate::try_from(&self.all[0]).ok()?;
         let is_valid_for = |host: &str| {
@@ -117,7 +119,9 @@ impl Chain {
         self.all.iter().filter_map(|one| validity(one).0).max().unwrap_or_default()
     }
 
-    /// Returns the period in which the first certificate and the intermediate certificates that it needs are all valid.
+    /// Returns the period in which all certificates that clients need are valid.
+    ///
+    /// Clients need the first certificate, and each intermediate certificate for which [`Self::needs`] returns true.
     pub fn validity(&self, authorities: Option<&Self>) -> Validity {
         let intermediates =
             (1..self.all.len()).filter(|index| self.needs(*index, authorities)).map(|index| &self.all[index]);
@@ -127,7 +131,7 @@ impl Chain {
 
     /// Whether clients stop trusting the first certificate if the intermediate certificate at `index` is removed.
     ///
-    /// `authorities` are the trusted CAs. If they are not known, the function treats the remaining intermediate
+    /// `authorities` are the trusted CAs. If `authorities` is `None`, the function treats the remaining intermediate
     /// certificates as trusted CAs.
     fn needs(&self, index: usize, authorities: Option<&Self>) -> bool {
         let others = self.all.iter().enumerate().skip(1).filter(|(at, _)| *at != index);

@@ -144,8 +144,8 @@ fn matches_wildcards_and_reports_all_missing_names() {
 
 #[test]
 fn accepts_keys_on_unsupported_curves() {
-    // The check accepts the first key, which declares the curve P-521 (DER: a sequence with the curve's identifier). It
-    // reports the second key, which declares no curve and has no content.
+    // The first key is a DER sequence that contains only the identifier of the curve P-521. osdpl accepts a key on this
+    // curve although osdpl can't read the key. The second key is an empty sequence, which osdpl reports.
     let key = |text: &str| format!("-----BEGIN PRIVATE KEY-----\n{text}\n-----END PRIVATE KEY-----\n");
     let valid = secret(&params_for((2026, 2030)), &authority("root"));
     assert_eq!(problems(&with(&valid, "tls.key", Some(&key("MAcGBSuBBAAj")))), Vec::<String>::new());

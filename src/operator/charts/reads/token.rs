@@ -3,11 +3,11 @@
 /// One token of an action, `{{ … }}`, of a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Token {
-    /// A path such as `.a.b`, `$.a.b` or `$name.a.b`: the variable with its `$` (empty, `$` or `$name`), and the keys.
+    /// A path such as `.a.b`, `$.a.b` or `$name.a.b`: its start (empty, `$` or `$name`), and its keys.
     Field(String, Vec<String>),
     /// A quoted string, without its quotes.
     Text(String),
-    /// The name of a function, a keyword or a number.
+    /// A word: a function name, a keyword or a number.
     Word(String),
     /// An opening or a closing bracket: `(` or `)`.
     Bracket,

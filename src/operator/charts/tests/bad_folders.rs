@@ -135,7 +135,7 @@ const REFUSED: [(&str, Setup, &str, &str); 19] = [
 ];
 
 fn socket(fixture: &Fixture, name: &str) {
-    // The socket, which the store can't read, stays in the folder after its listener is dropped.
+    // Dropping the listener leaves the socket in the folder. The store can't read a socket.
     drop(std::os::unix::net::UnixListener::bind(fixture.path(name)).unwrap());
 }
 

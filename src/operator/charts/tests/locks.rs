@@ -1,4 +1,4 @@
-//! Tests of locks and sources: the errors about invalid ones, and how osdpl parses and writes valid ones.
+//! Tests of locks and chart sources: the errors about invalid texts, and how osdpl parses and writes valid texts.
 
 use crate::charts::{InvalidSource, Lock, LockEntry, Source};
 

@@ -1,4 +1,4 @@
-//! Tests with fake repositories: when the store pulls, which digests it trusts, and its errors.
+//! Tests with fake repositories: when the store pulls, which digests it trusts, and which errors it returns.
 
 use std::fs;
 use std::path::Path;

@@ -23,7 +23,7 @@ pub type Response = Result<Vec<u8>, PullFailure>;
 pub struct Repository {
     pub archives: Mutex<BTreeMap<(String, String), Response>>,
     pub pulls: AtomicUsize,
-    /// The permits for pulls. Each pull consumes one permit; without a permit, a pull waits as if the network hangs.
+    /// The permits for pulls. Each pull consumes one permit. Without a permit, a pull waits, as if the network hung.
     pub network: Semaphore,
 }
 

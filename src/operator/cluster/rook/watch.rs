@@ -1,7 +1,8 @@
-//! Watches on Rook's objects in one namespace.
+//! Watches Rook's objects in one namespace.
 //!
-//! If an object that osdpl created changes, the next pass reads Rook's objects again. Of objects that others created,
-//! the watches cache only the fields that decisions use.
+//! There are two groups of watches. The first group watches the objects that osdpl created, and caches nothing: after a
+//! change, the next pass reads Rook's objects again. The second group watches all objects of the kinds that a plan
+//! requests, and caches the fields that decisions use.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,7 +25,7 @@ use osdpl_core::api::DEPLOYMENT_LABEL;
 /// The kinds of Rook's objects that osdpl creates.
 const CREATED_KINDS: [&str; 3] = ["CephBlockPool", "CephClient", "CephFilesystem"];
 
-/// The objects of each kind by name, or the reason why they can't be listed.
+/// For each kind of Rook's objects, the objects by name, or the reason why the kind can't be listed.
 pub(in super::super) type RookObjects = BTreeMap<&'static str, Result<BTreeMap<String, Value>, String>>;
 
 /// The watched objects of one kind, or why the API server does not list them.
@@ -47,7 +48,8 @@ pub(in super::super) struct RookWatch {
 }
 
 impl RookWatch {
-    /// Watches the objects that osdpl created, and caches all objects of `kinds`. Changes notify `trigger`.
+    /// Starts watches on the objects that osdpl created, and on all objects of `kinds`, which the watches cache.
+    /// Changes notify `trigger`.
     fn new(client: &Client, namespace: &str, kinds: &[&'static str], trigger: &Arc<Notify>) -> Self {
         let is_changed = Arc::new(AtomicBool::new(true));
         let created = CREATED_KINDS.iter().map(|kind| {
@@ -176,8 +178,8 @@ impl State {
 
 /// Returns the fields of an object that decisions use.
 ///
-/// Other fields change often and would trigger passes: Rook updates the time of the last check in the status of a
-/// `CephCluster` every minute.
+/// The result leaves out all other fields, because they change often and would trigger passes. For example, Rook writes
+/// the time of its last check to the status of a `CephCluster` every minute.
 fn relevant_fields(object: &DynamicObject) -> Value {
     let at = |pointer: &str| object.data.pointer(pointer).cloned().unwrap_or_default();
     json!({

@@ -1,5 +1,4 @@
-//! Derives data from the status that `osdpl plan` can't observe, such as the digests of charts and running helm
-//! processes.
+//! Takes from the status what `osdpl plan` can't observe, such as the digests of charts and running helm processes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,7 +14,7 @@ use osdpl_core::release::{Status, Verb};
 use osdpl_decide::{Assumed, Crds, Snapshot};
 use osdpl_values::CollectSorted;
 
-/// Makes the preview's assumptions about data of the operator that `osdpl plan` can't observe.
+/// Makes assumptions about the operator's charts, helm processes and API probes, which `osdpl plan` can't observe.
 pub(super) struct Assumptions<'a> {
     /// The resource in the cluster; `None` if it does not exist yet.
     pub(super) live: Option<&'a OpenStackDeployment>,
@@ -54,7 +53,8 @@ impl Assumptions<'_> {
         (major, Assumed { charts, has_charts: self.charts.is_some(), guessed })
     }
 
-    /// Adds the operator's running helm processes and the results of its API probes to a snapshot.
+    /// Adds to a snapshot the helm processes that the operator probably runs, and the results of the operator's API
+    /// probes.
     pub(super) fn add_reported_state(&self, snapshot: &mut Snapshot) {
         let (_, selection, _) = target(snapshot);
         add_running_helm(&mut snapshot.observed, self.live, &selection);
@@ -66,8 +66,10 @@ impl Assumptions<'_> {
         self.charts.map(|source| source.snapshot().crds).unwrap_or_default()
     }
 
-    /// Returns helm's major version, and the releases whose input digests the preview can't compute. If the status does
-    /// not contain the version, these are all installed releases.
+    /// Returns helm's major version, and the releases whose input digests the preview can't compute.
+    ///
+    /// Input digests depend on helm's version. So if the status does not contain the version, the function returns all
+    /// installed releases; otherwise, it returns none.
     fn helm_major(
         &self,
         selection: &Selection,
@@ -128,10 +130,10 @@ impl Assumptions<'_> {
         ReportedCharts { charts, guessed, unknown }
     }
 
-    /// Returns the message in the status that says why the operator has no chart for a release. Returns `None` if the
-    /// operator has a chart, or if the spec has changed since the operator wrote the message.
+    /// Returns the message in the status that says why the operator has no chart for a release.
     ///
-    /// The operator has no chart for a release if the status contains no digest of the chart.
+    /// Returns `None` in two cases: the spec has changed since the operator wrote the message, or the operator has a
+    /// chart. The operator has a chart if the status contains the chart's digest.
     fn blocked(&self, spec: &OpenStackDeploymentSpec, name: &str) -> Option<String> {
         let live = self.live.filter(|live| live.spec == *spec)?;
         let status = live.status.as_ref().filter(|status| status.observed_generation == live.metadata.generation)?;

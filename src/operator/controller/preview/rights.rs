@@ -15,7 +15,7 @@ use osdpl_values::CollectSorted;
 use crate::cluster::{Error, api_message};
 use osdpl_client::Scope;
 
-/// What the user may read: the namespaces, and exceptions for some kinds of objects.
+/// The read permissions of the user: the readable namespaces, and the kinds of objects that are not readable.
 pub(super) struct Rights {
     /// The namespaces that the user may read.
     pub(super) scope: Scope,

@@ -30,7 +30,7 @@ pub(crate) fn condense(text: &str) -> String {
     shorten(prefixes.iter().fold(line.as_str(), |line, prefix| line.strip_prefix(prefix).unwrap_or(line)))
 }
 
-/// Removes a bullet at the beginning of a line, and a count of errors at its end, such as `2 errors occurred:`. Go
+/// Removes a bullet at the beginning of a line, and a count such as `2 errors occurred:` at the end of the line. Go
 /// writes the count before a list of errors.
 fn trim_line(line: &str) -> &str {
     let line = line.trim().trim_start_matches("* ");
@@ -100,8 +100,8 @@ fn dump_length(text: &str) -> usize {
             '{' if !quoted => depth += 1,
             '}' if !quoted => {
                 depth = depth.saturating_sub(1);
-                // The depth is wrong if the operator has dropped the middle of helm's long stderr, and with it braces.
-                // So also check for `: `, which follows only the last brace of the dump.
+                // If the operator has dropped the middle of a long stderr, braces are missing and `depth` is wrong. So
+                // require `: ` after the brace, too: only the last brace of the dump has it.
                 if depth == 0 && text[position + 1..].starts_with(": ") {
                     return position + 1;
                 }
@@ -109,7 +109,8 @@ fn dump_length(text: &str) -> usize {
             _ => {}
         }
     }
-    // The braces do not match, because the operator has dropped a part of the dump. The dump ends at the last `}: `.
+    // The braces do not match, because the operator has dropped a part of the dump. So look for the end of the dump at
+    // the last `}: `.
     text.rfind("}: ").map_or(text.len(), |position| position + 1)
 }
 

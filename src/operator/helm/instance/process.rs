@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use super::super::Error;
 
-/// Returns an identifier of the scope in which process ids are unique: this machine, its boot and the pid namespace.
+/// Returns an identifier of the scope in which process ids are unique: a pid namespace on a machine since its last
+/// boot.
 ///
-/// Only this identifier and a process id together identify a process.
+/// A process id identifies a process only together with this identifier.
 pub(super) fn host(proc: &Path) -> Result<String, Error> {
     let read = |path: std::path::PathBuf| {
         std::fs::read_to_string(&path).map_err(|why| Error::Proc { path: path.clone(), why })
@@ -60,9 +61,10 @@ pub(super) fn all(proc: &Path) -> impl Iterator<Item = u32> + use<> {
     processes.filter_map(|process| process.file_name().to_str()?.parse().ok())
 }
 
-/// Returns the ids of the helm processes of the operator process `instance`, according to their environments.
+/// Returns the ids of the helm processes that the operator process `instance` has started.
 ///
-/// The result leaves out processes of other users, whose environments the operator can't read.
+/// Each helm process has the identity of its operator process in an environment variable. The operator can't read the
+/// environments of other users' processes, so the result leaves out such processes.
 pub(in crate::helm) fn helm_processes(proc: &Path, instance: &str) -> Vec<u32> {
     let mark = format!("{}={instance}", super::INSTANCE_VARIABLE);
     let is_marked = |pid: &u32| {

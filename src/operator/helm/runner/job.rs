@@ -15,11 +15,11 @@ use osdpl_core::scrub::Scrubber;
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The maximum number of concurrent helm processes. The number can be high, because helm mostly waits for hooks.
-    /// Each process takes up to 150 MB while it renders a chart.
+    /// But a process takes up to 150 MB of memory while it renders a chart.
     pub slots: usize,
     /// The number of processors. A plan lets at most this number of helm processes render charts at the same time.
     pub cores: usize,
-    /// The time that a helm process has to end after SIGTERM, before it gets SIGKILL.
+    /// How long a helm process may run after SIGTERM before it gets SIGKILL.
     pub grace: Duration,
     /// The program through which the Runner starts helm, so that helm ends when the operator ends. Usually this is
     /// [`exec::SELF_PATH`](crate::helm::exec::SELF_PATH). With `None`, the Runner starts helm directly.

@@ -1,5 +1,5 @@
-//! Confirms suspected drift: reads an object that looks changed from the API server, then checks whether helm may have
-//! changed it.
+//! Confirms suspected drift: if an object looks changed, reads the object from the API server, then checks whether helm
+//! may have made the change.
 
 #![allow(clippy::disallowed_methods, reason = "uses the clock to time retries")]
 
@@ -30,11 +30,11 @@ struct Check {
 
 enum CheckState {
     Pending,
-    /// The check has ended. Contains the field managers of the object that the API server returned; `None` if the
-    /// object does not exist.
+    /// The check has ended with a result: the field managers of the object according to the API server, or `None` if
+    /// the object does not exist.
     Read(Option<WriterTrace>),
-    /// The check ended at this time without a result, so the task must repeat the check. Either a read failed, or helm
-    /// has worked on the release since the revision that the watch on records reported last.
+    /// The check ended at this time without a result, so the task must repeat the check. Either a read failed, or
+    /// helm's records contain a newer operation than the watch on records has reported.
     Unsettled(Instant),
 }
 
@@ -61,8 +61,8 @@ impl Checks {
 
     /// Returns the confirmed drift of each release, and at most `limit` checks to run now.
     ///
-    /// A suspect needs a check if it has had none, if the suspect or its release has changed since the check, or if the
-    /// check had no result.
+    /// An object that looks changed needs a check if the task has not checked it yet, or if the last check had no
+    /// result. It also needs a check if the suspected change or the release has changed since the last check.
     pub(super) fn found(
         &mut self,
         releases: &[(&ReleaseKey, &ObservedRelease)],
@@ -90,7 +90,7 @@ impl Checks {
         (found, checks)
     }
 
-    /// Whether the task must check the object now. If so, the function marks its check as pending.
+    /// Whether the task must check the object now. If so, the function marks the check as pending.
     fn needs_check(&mut self, suspect: &Suspect, revision: i64) -> bool {
         let known = self.by_object.get(&suspect.id);
         let needed = known.is_none_or(|check| {

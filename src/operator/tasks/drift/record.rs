@@ -1,4 +1,4 @@
-//! Asks the API server whether helm has worked on a release since a known revision.
+//! Asks the API server whether helm has worked on a release since a given revision.
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, ListParams};

@@ -12,15 +12,15 @@ use osdpl_values::CollectSorted;
 /// The delay until the next probe of an API that has responded with a fault.
 const RETRY_PERIOD: Duration = Duration::from_secs(5);
 
-/// How many times in a row an API must respond with a fault before the task reports it.
+/// How many times in a row an API must respond with a fault before the task reports the fault.
 ///
 /// One fault is not enough, because the first response after a rollout may come from a proxy instead of the service.
 const FAULT_THRESHOLD: u32 = 2;
 
 /// How long the task caches Keystone's service catalogue.
 ///
-/// The time can be long: the service catalogue changes only when services are added or removed. Then the targets
-/// change, too, which triggers a new request at once.
+/// The time can be long: the service catalogue changes only when services are added or removed. Adding or removing a
+/// service also changes the targets, and the task then requests the service catalogue at once.
 const CATALOGUE_TTL: Duration = Duration::from_mins(10);
 
 /// The result of probing an API.
@@ -44,10 +44,10 @@ struct Probed {
     result: ProbeResult,
 }
 
-/// The endpoint types in Keystone's service catalogue, from the last time that the task requested it.
+/// The endpoint types in Keystone's service catalogue at the time of the last request.
 struct Catalogue {
     types: Types,
-    /// The releases whose APIs had to be in the service catalogue when the task requested the catalogue.
+    /// The releases whose APIs should have been in the service catalogue at the time of the last request.
     registered: BTreeSet<ReleaseKey>,
     until: Instant,
 }
@@ -56,7 +56,7 @@ struct Catalogue {
 pub(super) struct DueProbe {
     pub(super) key: ReleaseKey,
     pub(super) target: Arc<Target>,
-    /// Whether the probe also requests Keystone's service catalogue, if the probed API is Keystone.
+    /// Whether a probe of Keystone also requests the service catalogue. Has no effect on probes of other APIs.
     pub(super) catalogue: bool,
 }
 
@@ -118,8 +118,9 @@ impl ProbeSchedule {
 
     /// Whether the task must request Keystone's service catalogue again.
     ///
-    /// The result is true if the task has no service catalogue, or if the cached one has expired, was requested for
-    /// other releases, or lacks the type of an API that should be registered.
+    /// The result is true if the task has cached no service catalogue, or if the cached catalogue has expired. It is
+    /// also true if other APIs should be in the catalogue than at the last request, or if the catalogue lacks the type
+    /// of an API that should be in it.
     fn needs_catalogue(&self, now: Instant) -> bool {
         let Some(known) = &self.catalogue else { return true };
         let lacks =

@@ -1,7 +1,7 @@
 //! Fetches the events by which controllers explain why an object waits.
 //!
-//! A cluster has too many events to watch them all. So the health task queries events only for objects that wait for a
-//! reason that no watched object shows.
+//! A cluster has too many events to watch them all. So the health task queries events only about objects that wait
+//! although no watched object shows a reason.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use osdpl_core::scrub::Scrubber;
 /// equal events as one Event object with a counter.
 const LIMIT: u32 = 50;
 
-/// An object that waits for an unknown reason, and whose events the health task fetches.
+/// An object that waits although no watched object shows a reason. The health task fetches events about the object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Subject {
     /// The kind of the object, such as `Job`. Events contain the kind in `involvedObject.kind`.
@@ -38,7 +38,7 @@ impl Subject {
 /// The value of `involvedObject.kind` in events about volume claims.
 pub(super) const CLAIM: &str = "PersistentVolumeClaim";
 
-/// The message of the latest event that explains why an object waits, without secrets.
+/// The message, without secrets, of the latest event that explains why an object waits.
 ///
 /// `message` is `None` if the object has no such event, or the operator could not read the events.
 pub(super) struct EventMessage {

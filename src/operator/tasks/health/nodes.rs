@@ -8,16 +8,16 @@ use osdpl_values::CollectSorted;
 
 use osdpl_core::health::node::Readiness;
 
-/// When this process saw each node become `NotReady`; `None` for a node that it last saw ready.
+/// When this process saw each node become `NotReady`; `None` for a node that this process last saw ready.
 #[derive(Default)]
 pub(super) struct NodeTimes(BTreeMap<String, Option<Timestamp>>);
 
 impl NodeTimes {
-    /// Returns the readiness of a node, with the time since which it is `NotReady`. The time is by this process's
-    /// clock, whose current time is `now`.
+    /// Returns the readiness of a node. If the node is `NotReady`, the result contains the time at which the node
+    /// became `NotReady`, by this process's clock. `now` is the current time of this clock.
     ///
-    /// If the node was already `NotReady` when this process first saw it, the result has the time in the node's
-    /// condition, so that a restart of the operator does not prolong the grace period.
+    /// If the node was already `NotReady` when this process first saw the node, the result contains the time in the
+    /// node's condition. Otherwise each restart of the operator would delay when osdpl regards the node as missing.
     pub(super) fn observe(&mut self, node: &str, readiness: Readiness, now: Timestamp) -> Readiness {
         let known = self.0.get(node).copied();
         let since = match (readiness, known) {

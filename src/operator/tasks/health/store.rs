@@ -32,7 +32,8 @@ use osdpl_core::health::pod::{OwnerKind, UnreadyPod};
 use osdpl_core::health::{cron, job};
 use osdpl_core::observed::{Cause, Claim, Class, Issue, Node, ObservedCronJob, ObservedJob, ReleaseKey, Run, Workload};
 
-/// The maximum number of missing nodes that osdpl reports for one workload, not counting the first missing node.
+/// The maximum number of missing nodes that osdpl reports for one workload, in addition to the first missing node. The
+/// chain from [`trace_chains`] reports the first one.
 const MAX_LOST_NODES: usize = 20;
 
 /// Whether a watch's update changed the store.
@@ -62,7 +63,7 @@ pub(in crate::tasks) struct Health {
 pub(super) struct Overview {
     /// The assessed state; `None` until the watches have listed all required kinds.
     pub(super) health: Option<Health>,
-    /// Whether any object waits for a reason that the health task must still find out.
+    /// Whether the health task must still find out why some object waits.
     pub(super) unexplained: bool,
     /// The failed containers whose logs the health task fetches now.
     pub(super) wanted: Vec<Wanted>,
@@ -107,7 +108,7 @@ pub(super) struct Store {
     logs: BTreeMap<String, Fetched>,
     /// The checks whether the objects that a pod mounts exist, by the uid of the pod.
     mount_checks: BTreeMap<String, MountCheck>,
-    /// The queries for events about objects that wait for an unknown reason.
+    /// The queries for events about objects that wait although no watched object shows a reason.
     event_checks: BTreeMap<Subject, EventCheck>,
 }
 
@@ -118,8 +119,8 @@ pub(super) fn add<V: PartialEq>(caches: &mut Vec<WatchCache<V>>) -> usize {
 }
 
 impl Store {
-    /// Whether the assessment can begin: each required kind was listed, and each optional kind was listed or its list
-    /// has failed.
+    /// Whether the assessment can begin: the watches have listed all required kinds. For each optional kind, the
+    /// watches have listed the kind, or an attempt to list it has failed.
     fn is_listed(&self) -> bool {
         self.workloads.iter().all(WatchCache::is_listed)
             && self.jobs.iter().all(WatchCache::is_listed)
@@ -131,7 +132,8 @@ impl Store {
             && self.nodes.iter().all(WatchCache::is_settled)
     }
 
-    /// Assesses the store. The result also contains the logs to fetch now, at most `limit`.
+    /// Assesses the store. The result also names at most `limit` failed containers whose logs the health task fetches
+    /// now.
     pub(super) fn overview(&mut self, limit: usize) -> Overview {
         let pods = self.pods_by_owner();
         let unexplained = mounts::has_mounts(&pods) || !self.unexplained(&pods).is_empty();
@@ -182,7 +184,7 @@ impl Store {
         nodes.filter_map(|(_, (presence, _))| presence.remaining_grace(self.now, self.grace)).min()
     }
 
-    /// Returns the chain of causes that keeps a pod from being ready.
+    /// Returns the chain of causes that explains why a pod is not ready.
     pub(super) fn explain_pod(&self, namespace: &str, name: &str) -> Option<Chain> {
         let health = self.assess()?;
         let (pods, facts) = (self.pods_by_owner(), self.facts());

@@ -62,7 +62,7 @@ enum Outcome {
     Failed,
 }
 
-/// The bodies of the newest record of each release.
+/// The body of each release's newest record.
 pub(super) struct Bodies {
     client: Client,
     scrubber: watch::Receiver<Arc<Scrubber>>,
@@ -115,8 +115,8 @@ impl Bodies {
         fetches
     }
 
-    /// Whether the task must fetch the record in the version `meta` now. If so, the function marks its fetch as in
-    /// flight.
+    /// Whether the task must now fetch the body of the record with the metadata `meta`. If so, the function marks the
+    /// fetch as in flight.
     fn needs_fetch(&mut self, key: &ReleaseKey, meta: &RecordMeta) -> bool {
         let entry = self.entries.entry(key.clone()).or_default();
         if entry.in_flight {
@@ -178,8 +178,7 @@ impl Bodies {
                     (entry.objects, entry.body) = (objects, Some(*body));
                 } else {
                     entry.body = Some(Err(no_room()));
-                    // Retry later: no watch reports when other bodies need less memory, so that there is room for this
-                    // one.
+                    // Retry later, because no watch reports when other bodies have left enough room for this body.
                     entry.failed = Some(Instant::now());
                 }
             }

@@ -109,7 +109,7 @@ fn is_kept(hook: &Hook, record: &Record) -> bool {
 }
 
 /// Returns the namespace and name of a hook. The namespace differs from the release's namespace if the hook's manifest
-/// sets another one.
+/// sets another namespace.
 fn object_name(hook: &Hook, namespace: &str, objects: &Objects) -> Name {
     let named = objects.hook_jobs.iter().find(|(_, name)| *name == hook.name);
     named.cloned().unwrap_or_else(|| (namespace.to_owned(), hook.name.clone()))

@@ -15,7 +15,7 @@ use osdpl_client::Stored;
 use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::observed::ReleaseKey;
 
-/// The name of the activity under which [`Problems`] lists failed attempts.
+/// The name of the activity under which [`Problems`] lists failed attempts to list the `OpenStackDeployments`.
 const LISTING: &str = "listing";
 
 /// Returns the namespaces that the operator watches. If it watches all namespaces, the function returns the namespaces
@@ -26,7 +26,8 @@ pub(super) async fn initial(client: &Client, scope: Scope, problems: &Problems) 
     if let Scope::Namespaces(namespaces) = scope {
         return namespaces.into_iter().collect_set();
     }
-    // Read the `OpenStackDeployments` as dynamic objects, because a stored one may violate this version's CRD.
+    // Read the `OpenStackDeployments` as dynamic objects, because a stored object may violate the CRD of this operator
+    // version.
     let resource = ApiResource::erase::<OpenStackDeployment>(&());
     let all: Api<Stored<DynamicObject>> = Api::all_with(client.clone(), &resource);
     loop {

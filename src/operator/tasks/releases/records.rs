@@ -9,7 +9,7 @@ use crate::tasks::partial::{Partial, RecordHead};
 use osdpl_core::observed::{PastRevision, ReleaseKey};
 use osdpl_core::release::{RecordMeta, RevisionOrigin, Status};
 
-/// The metadata of one record, or the reason why it is malformed.
+/// The metadata of one record, or the reason why this metadata is malformed.
 #[derive(Clone, Debug, PartialEq)]
 enum Head {
     Valid(Box<RecordMeta>),
@@ -31,7 +31,8 @@ pub(super) struct Newest {
     pub(super) operator_revision: Option<(u32, Option<String>)>,
     /// Whether any revision of the release was ever deployed.
     pub(super) was_deployed: bool,
-    /// Why a record of the release is malformed; `None` if none is. A malformed record may be the newest one.
+    /// Why a record of the release is malformed; `None` if no record is malformed. The malformed record may be newer
+    /// than the record of `meta`.
     pub(super) malformed: Option<String>,
 }
 

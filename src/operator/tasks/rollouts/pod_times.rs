@@ -13,8 +13,8 @@ use osdpl_core::observed::{DaemonPod, PodState};
 pub(super) struct PodTimes(BTreeMap<String, (bool, Timestamp)>);
 
 impl PodTimes {
-    /// Returns the pod with the time at which this process first saw its state; `now` is the time by this process's
-    /// clock.
+    /// Returns the pod with the time at which this process first saw the pod in its current state. `now` is the current
+    /// time by this process's clock.
     pub(super) fn with_own_time(&mut self, mut pod: DaemonPod, now: Timestamp) -> DaemonPod {
         let (is_ready, since) = match &mut pod.state {
             PodState::Ready(since) => (true, since),
@@ -55,7 +55,8 @@ mod tests {
         let mut times = PodTimes::default();
         let mut observe = |state, now| times.with_own_time(pod(state), at(now)).state;
         let starting = |why: &str, since| PodState::Starting(why.into(), Some(at(since)));
-        // The times in the pods' status are an hour behind or ahead of this process's clock, and must have no effect.
+        // The times in the pods' status must have no effect, even if they are an hour behind or ahead of this process's
+        // clock.
         assert_eq!(observe(starting("", 400), 4000), starting("", 4000));
         assert_eq!(observe(starting("pulls its image", 400), 4007), starting("pulls its image", 4000));
         assert_eq!(observe(PodState::Ready(Some(at(8000))), 4009), PodState::Ready(Some(at(4009))));

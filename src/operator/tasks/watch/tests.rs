@@ -13,7 +13,8 @@ use tokio::sync::Notify;
 use super::super::partial::Job;
 use super::*;
 
-/// Responds as an API server without streaming lists. It lists one Job, then sends a malformed Job and a valid one.
+/// Responds as an API server without streaming lists. The server lists one Job, then sends a malformed Job and a valid
+/// Job.
 async fn old_server(State(requests): State<Arc<Mutex<Vec<String>>>>, RawQuery(query): RawQuery) -> Response {
     let query = query.unwrap_or_default();
     requests.lock().unwrap().push(query.clone());

@@ -35,6 +35,8 @@ fn permitted_expressions_fit_the_stack() {
     }
 }
 
+/// Verifies that osdpl refuses an expression with too many nested double signs before it calls cel's parser.
+///
 /// Without the limit, the parser would need hours and more memory than any machine has.
 #[test]
 fn refuses_nested_double_signs() {

@@ -1,4 +1,4 @@
-//! Compares the evaluation with that of the crate cel.
+//! Compares the results of this crate's evaluation with those of the interpreter of the crate cel.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};

@@ -79,7 +79,7 @@ impl fmt::Display for Progress {
             Self::Waiting(program) => write!(formatter, "waiting for another process that builds {program}"),
             Self::Building { program, version, position, go } => write!(
                 formatter,
-                "building {} {version} with {go} ({} of {}; once for this machine, minutes the first time)",
+                "building {} {version} with {go} (program {} of {}; takes minutes, but only once on this machine)",
                 program.executable(),
                 position.number,
                 position.of
@@ -88,8 +88,8 @@ impl fmt::Display for Progress {
             Self::WaitingForPython => {
                 formatter.write_str("waiting for another process that creates the Python environment")
             }
-            Self::Installing => formatter.write_str("installing OpenStack's Python libraries (once for this machine)"),
-            Self::Installed { elapsed } => write!(formatter, "  installed them in {} s", elapsed.as_secs()),
+            Self::Installing => formatter.write_str("installing OpenStack's Python libraries (only once per machine)"),
+            Self::Installed { elapsed } => write!(formatter, "  installed the libraries in {} s", elapsed.as_secs()),
             Self::Built { program, elapsed } => write!(formatter, "  built {program} in {} s", elapsed.as_secs()),
         }
     }
@@ -136,7 +136,7 @@ pub(super) fn target(recipe: &Recipe, go: &Go) -> Result<PathBuf, Error> {
     Ok(cache()?.join(folder_name(recipe, go)).join(recipe.program.executable()))
 }
 
-/// Builds a program, unless another process has built it in the meantime. Returns its path.
+/// Builds a program, and returns the program's path. Does not build it if another process has done so in the meantime.
 pub(super) fn build(
     recipe: &Recipe,
     go: &Go,
@@ -198,7 +198,7 @@ fn compile(recipe: &Recipe, work: &Path, tick: &mut dyn FnMut(Duration)) -> Resu
     }
 }
 
-/// Returns the path of the cache's folder that contains one folder for each built program.
+/// Returns the path of the folder `programs` in the cache, which contains one folder for each built program.
 pub(super) fn cache() -> Result<PathBuf, Error> {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let folder = set("OSDPL_CACHE").or_else(|| Some(set("XDG_CACHE_HOME")?.join("osdpl")));
@@ -233,7 +233,7 @@ pub(super) fn lock(path: &Path, waiting: impl FnOnce()) -> Result<File, Error> {
 pub(super) fn remove_leftovers(cache: &Path, prefix: &str) {
     let entries = std::fs::read_dir(cache).into_iter().flatten().flatten();
     for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix)) {
-        // Ignore an error: a folder that remains only uses disk space.
+        // Ignore an error: a folder that cannot be removed only uses disk space.
         let _ = std::fs::remove_dir_all(entry.path());
     }
 }

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use super::{Program, Recipe};
 
-/// Returns the path of the first program in PATH that has the recipe's name and a suitable version.
+/// Returns the path of the recipe's program in PATH: the first file with the program's name and a suitable version.
 pub(super) fn find(recipe: &Recipe) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let candidates = std::env::split_paths(&path).map(|folder| folder.join(recipe.program.executable()));
@@ -20,8 +20,8 @@ pub(super) fn find(recipe: &Recipe) -> Option<PathBuf> {
 fn is_suitable(recipe: &Recipe, printed: &str) -> bool {
     let (Some(found), Some(ours)) = (version_in(printed), version_in(recipe.version)) else { return false };
     match recipe.program {
-        // Older versions of etcd (Debian 12 has 3.4.23) do not report the progress of watches. With them, the API
-        // server works, but is ten times slower.
+        // Older versions of etcd (Debian 12 has 3.4.23) do not report the progress of watches. Without these reports,
+        // the API server works, but is ten times slower.
         Program::Etcd => found >= [3, 5, 13],
         _ => found[..2] == ours[..2],
     }

@@ -41,8 +41,8 @@ pub fn ensure(report: &mut dyn FnMut(&Progress)) -> Result<PathBuf, Error> {
     remove_leftovers(&cache, &prefix);
     let work = tempfile::Builder::new().prefix(&prefix).tempdir_in(&cache).map_err(Error::file("create", &cache))?;
     install(work.path())?;
-    // Remove an existing environment. It is unusable, because it contains a link to a Python that the user has
-    // uninstalled.
+    // Remove an existing environment. It is unusable: the check above has found that its `bin/python` is missing, or is
+    // a link to a Python that no longer exists.
     let _ = std::fs::remove_dir_all(&environment);
     std::fs::rename(work.path().join("environment"), &environment).map_err(Error::file("create", &environment))?;
     report(&Progress::Installed { elapsed: started.elapsed() });

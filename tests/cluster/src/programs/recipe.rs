@@ -5,8 +5,8 @@
 use super::Program;
 
 /// A Go module in `programs/`. It has no code. Its `go.mod` only lists the modules of the programs, and their versions.
-/// helm 3 and helm 4 have separate modules: in a common module, helm's requirements would upgrade the API server's
-/// dependencies.
+/// helm 3 and helm 4 are not in the module of the API server, because helm's requirements would upgrade the API
+/// server's dependencies.
 #[derive(Clone, Copy, Debug)]
 struct Module {
     go_mod: &'static str,
@@ -82,8 +82,8 @@ fn version_arguments(program: Program) -> &'static [&'static str] {
     }
 }
 
-/// Returns the version of a module in the `require` lines of `go.mod`, without `v`. The result is empty if the module
-/// has no such line. A test makes sure that every program has one.
+/// Returns the version in the `require` line of `module_path` in `go.mod`, without `v`. The result is empty if `go.mod`
+/// has no such line. A test makes sure that every program has a version.
 fn version(module: Module, module_path: &str) -> &'static str {
     let mut lines = module.go_mod.lines().map(str::trim);
     lines.find_map(|line| line.strip_prefix(module_path)?.strip_prefix(" v")?.split(' ').next()).unwrap_or_default()

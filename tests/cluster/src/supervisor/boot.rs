@@ -34,8 +34,8 @@ pub(super) async fn boot(children: &mut Children) -> Result<(), Error> {
     state(children, true)?.write(&children.folder)
 }
 
-/// Starts two tasks for behaviour that kwok does not simulate. One makes pods wait for other objects before they start.
-/// The other serves the logs of pods.
+/// Starts two tasks for behaviour that kwok does not simulate. One makes pods wait for the objects that they need
+/// before they start. The other serves the logs of pods.
 async fn simulate(children: &Children) -> Result<(), Error> {
     let client = client::for_kubeconfig(&children.folder.kubeconfig_of("waits")).await?;
     tokio::spawn(crate::waits::run(client.clone()));

@@ -60,7 +60,8 @@ impl Children {
         Ok(())
     }
 
-    /// Returns the exit status of a component that has exited by itself, or `None` if it is running.
+    /// Returns the exit status of a component that has exited by itself. Returns `None` if the component is running, or
+    /// if the supervisor has killed it or has not started it yet.
     pub fn died(&mut self, component: Component) -> Option<String> {
         let (child, _) = self.running.get_mut(&component)?;
         child.try_wait().ok().flatten().map(|status| status.to_string())
@@ -92,7 +93,8 @@ impl Children {
         }
     }
 
-    /// Kills all components at once with SIGKILL, because no data needs to survive, and waits until they have exited.
+    /// Kills all components at once, and waits until they have exited. SIGKILL is safe, because no data needs to
+    /// survive.
     pub async fn end(&mut self) {
         for (_, process) in self.running.values() {
             process.signal_group(Signal::KILL);

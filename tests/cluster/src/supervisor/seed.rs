@@ -12,7 +12,7 @@ use crate::Error;
 use crate::options::Node;
 
 /// Creates the StorageClass and the nodes. Waits until the nodes are Ready and the default service account exists.
-/// Without this service account, the API server refuses pods.
+/// Before this service account exists, the API server refuses to create pods.
 pub(super) async fn seed(client: &Client, nodes: &[Node]) -> Result<(), Error> {
     let classes: Api<StorageClass> = Api::all(client.clone());
     classes.create(&PostParams::default(), &storage_class()).await.map_err(Error::api("creating the StorageClass"))?;
@@ -42,7 +42,7 @@ fn object(node: &Node) -> KubernetesNode {
     KubernetesNode { metadata, ..Default::default() }
 }
 
-/// Returns the condition for [`await_condition`] that a node is Ready.
+/// Returns a condition for [`await_condition`]: the node is Ready.
 fn is_node_ready() -> impl Condition<KubernetesNode> {
     |node: Option<&KubernetesNode>| {
         let conditions = node.and_then(|node| node.status.as_ref()?.conditions.as_ref());
@@ -51,7 +51,7 @@ fn is_node_ready() -> impl Condition<KubernetesNode> {
 }
 
 /// Returns the StorageClass `general`, which OpenStack-Helm's charts use by default. The host path provisioner of
-/// kube-controller-manager creates its volumes.
+/// kube-controller-manager creates the volumes of this class.
 fn storage_class() -> StorageClass {
     let annotations = [("storageclass.kubernetes.io/is-default-class".to_string(), "true".to_string())];
     StorageClass {

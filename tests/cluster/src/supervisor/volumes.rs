@@ -26,8 +26,8 @@ pub(super) async fn remove(folder: &Folder) {
     for volume in listed.into_iter().flatten().flatten() {
         let path = volume.spec.and_then(|spec| spec.host_path).map(|source| source.path).unwrap_or_default();
         if Path::new(&path).starts_with(HOST_PATH) {
-            // Ignore an error, which means that the folder does not exist or is not empty. A folder that is not empty
-            // does not belong to this cluster, so it must stay.
+            // Ignore an error: it means that the folder does not exist or contains files. A folder with files does not
+            // belong to this cluster, so it must stay.
             let _ = std::fs::remove_dir(&path);
         }
     }

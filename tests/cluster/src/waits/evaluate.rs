@@ -62,8 +62,8 @@ fn release(key: &Key, pod: &PodFacts, world: &World) -> Annotations {
     [set("waits-in", None), set("waits-for", None), set("released", released)].into()
 }
 
-/// Returns the stage at which a pod is blocked (`volumes`, `init` or `config`), and the objects for which the pod waits
-/// in this stage. A real kubelet checks the stages in the same order.
+/// Returns the name of the first wait that blocks the pod (`volumes`, `init` or `config`), and the objects for which
+/// the pod waits. Returns `None` if nothing blocks the pod. On a real node, a pod waits in the same order.
 fn waits(key: &Key, pod: &PodFacts, world: &World) -> Option<(&'static str, Vec<String>)> {
     let missing = |sources: &[Source]| -> Vec<String> {
         let absent = sources.iter().filter(|source| !world.has(source.kind, &key.namespace, &source.name));
@@ -106,8 +106,9 @@ fn is_available(dependency: &Dependency, pod: &PodFacts, world: &World) -> bool 
         Dependency::DaemonSet { namespace, name } => {
             let Some(labels) = world.daemon_sets.get(&Key::new(namespace, name)) else { return false };
             let mut here = world.pods_on(&pod.node, namespace, labels).peekable();
-            // If the DaemonSet has no pod on this node, kubernetes-entrypoint does not wait. But the DaemonSet's
-            // controller may not have created any pods yet. So also require that a pod on another node is ready.
+            // If the DaemonSet has no pod on this node, kubernetes-entrypoint does not wait. But the reason may be that
+            // the DaemonSet's controller has not created any pods yet. So in this case, require a ready pod on any
+            // other node.
             if here.peek().is_none() {
                 return world.pods_with(namespace, labels).any(|other| other.is_ready);
             }
@@ -140,8 +141,8 @@ fn is_satisfied(custom: &CustomDependency, world: &World) -> bool {
 /// Returns whether a pod with the behaviour `fail-once` must work, because an earlier pod of the same owner has failed.
 ///
 /// The owner is, for example, a Job. The result is `true` only for pods with the restart policy Never. With another
-/// restart policy, the containers of the pod fail once and restart. For this case, kwok's stages use the restart count
-/// of the pod.
+/// restart policy, no new pod replaces the failed one, but its containers restart. Then kwok's stages recognize the
+/// earlier failure by the restart count of the pod.
 fn has_failed_before(pod: &PodFacts, behaviour: Option<&str>, world: &World) -> bool {
     let behaviour = behaviour.or_else(|| pod.setting("behaviour"));
     if behaviour != Some("fail-once") || !pod.never_restarts || pod.owner.is_none() {

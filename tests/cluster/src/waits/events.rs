@@ -11,8 +11,8 @@ use super::PREFIX;
 use super::facts::PodFacts;
 use super::world::Key;
 
-/// Writes the event `FailedMount` if `patch` sets the annotation which says that the pod waits for Secrets or
-/// ConfigMaps of its volumes.
+/// Writes the event `FailedMount` if, according to the annotations in `patch`, the pod waits for Secrets or ConfigMaps
+/// of its volumes.
 pub(super) fn failed_mounts(client: &Client, key: &Key, pod: &PodFacts, patch: &Value) {
     let value = |name: &str| patch["metadata"]["annotations"][format!("{PREFIX}{name}")].as_str();
     if value("waits-in") != Some("volumes") {

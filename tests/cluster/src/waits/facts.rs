@@ -32,7 +32,8 @@ pub(super) struct PodFacts {
 }
 
 impl PodFacts {
-    /// Returns the value of a setting of the pod, such as `behaviour`. An annotation takes precedence over a label.
+    /// Returns the value of the setting `key`, such as `behaviour`. A setting is an annotation or a label of the pod.
+    /// If the pod has both, returns the value of the annotation.
     pub fn setting(&self, key: &str) -> Option<&str> {
         let label = || self.labels.get(&format!("{PREFIX}{key}"));
         self.settings.get(key).or_else(label).map(String::as_str)
@@ -57,7 +58,7 @@ pub(super) struct JobFacts {
     pub has_failed_pods: bool,
 }
 
-/// Whether `labels` contains all of `wanted`.
+/// Whether `labels` contains each label in `wanted`, with the same value.
 pub(super) fn has_labels(labels: &Labels, wanted: &Labels) -> bool {
     wanted.iter().all(|(key, value)| labels.get(key) == Some(value))
 }

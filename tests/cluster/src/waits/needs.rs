@@ -1,7 +1,7 @@
-//! Reads from a pod's spec the objects that must exist or be ready before its containers start.
+//! Reads from a pod's spec the objects that must exist or be ready before the pod's containers start.
 //!
 //! The `DEPENDENCY_*` variables have the format of airship/kubernetes-entrypoint (see its `util/env/env.go` and
-//! `dependencies/`): the default namespace is the namespace of the pod, and this module ignores malformed entries.
+//! `dependencies/`). An entry without a namespace refers to the pod's namespace. This module ignores malformed entries.
 
 use std::collections::BTreeMap;
 
@@ -17,8 +17,8 @@ pub(super) struct Needs {
     pub volumes: Vec<Source>,
     /// The dependencies for which kubernetes-entrypoint waits in an init container.
     pub dependencies: Vec<Dependency>,
-    /// The Secrets and ConfigMaps from which the pod's containers get environment variables. A kubelet creates
-    /// a container only when all objects of its environment exist.
+    /// The Secrets and ConfigMaps from which the pod's containers get environment variables. A kubelet does not
+    /// create a container until all Secrets and ConfigMaps that the container uses exist.
     pub environment: Vec<Source>,
 }
 
@@ -29,7 +29,8 @@ pub(super) enum SourceKind {
     ConfigMap,
 }
 
-/// A Secret or ConfigMap that must exist in the pod's namespace, because the pod does not refer to it as optional.
+/// A Secret or ConfigMap that must exist in the pod's namespace before the pod starts. The pod's spec does not mark the
+/// reference to this object as `optional`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Source {
     pub kind: SourceKind,
@@ -49,8 +50,8 @@ pub(super) enum Dependency {
     Custom(CustomDependency),
 }
 
-/// A custom resource for which kubernetes-entrypoint waits, with the required fields and conditions: an entry of the
-/// variable `DEPENDENCY_CUSTOM_RESOURCE`.
+/// An entry of the variable `DEPENDENCY_CUSTOM_RESOURCE`: a custom resource for which kubernetes-entrypoint waits, and
+/// the fields and conditions that the resource must have.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[derive(Default)]
@@ -59,7 +60,7 @@ pub(super) struct CustomDependency {
     pub kind: String,
     pub namespace: String,
     pub name: String,
-    /// The fields that must have the given values, each with its path, such as `status.phase`.
+    /// The required values of fields. The key of each entry is the path of the field, such as `status.phase`.
     pub fields: Vec<FieldDependency>,
     pub conditions: Vec<ConditionDependency>,
 }
@@ -111,8 +112,8 @@ impl Needs {
 }
 
 impl CustomDependency {
-    /// Returns the kind and namespace of the custom resource. One watch reports the changes of all resources with this
-    /// kind and namespace.
+    /// Returns the kind and namespace of the custom resource. All resources with the same kind and namespace share one
+    /// watch.
     pub fn kind_in_namespace(&self) -> CustomKind {
         CustomKind { api_version: self.api_version.clone(), kind: self.kind.clone(), namespace: self.namespace.clone() }
     }
@@ -204,8 +205,8 @@ fn dependencies(namespace: &str, container: &Container) -> Vec<Dependency> {
     found
 }
 
-/// Parses `name,namespace:name,…` into pairs of namespace and name. The default namespace is `namespace`. Ignores
-/// malformed entries, as kubernetes-entrypoint does.
+/// Parses `name,namespace:name,…` into pairs of namespace and name. If an entry has no namespace, the pair contains
+/// `namespace`. Ignores malformed entries, as kubernetes-entrypoint does.
 fn names<'a>(namespace: &'a str, list: &'a str) -> impl Iterator<Item = (String, String)> + 'a {
     list.split(',').filter(|entry| !entry.is_empty()).filter_map(move |entry| {
         match entry.split(':').collect::<Vec<_>>()[..] {
@@ -216,8 +217,9 @@ fn names<'a>(namespace: &'a str, list: &'a str) -> impl Iterator<Item = (String,
     })
 }
 
-/// Returns the Jobs that a container waits for, from the values of two environment variables. `list` has the format
-/// `name,namespace:name,…`; `json` is a JSON list. If `json` is not empty, the function ignores `list`.
+/// Returns the Jobs that a container waits for. `list` is the value of `DEPENDENCY_JOBS`, in the format
+/// `name,namespace:name,…`. `json` is the value of `DEPENDENCY_JOBS_JSON`, a JSON list. If `json` is not empty, the
+/// function ignores `list`.
 fn jobs(namespace: &str, list: &str, json: &str) -> Vec<Dependency> {
     if json.is_empty() {
         return names(namespace, list).map(|(namespace, name)| Dependency::Job { namespace, name }).collect();

@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 pub(crate) const FAULTS: &str = "kwok-faults";
 /// The namespace of the ConfigMap that contains all rules.
 pub(crate) const FAULTS_NAMESPACE: &str = "kube-system";
-/// The name, without the prefix `kwok.osdpl.dev/`, of the annotation that says which rules are in force. The supervisor
-/// reads the rules in the ConfigMap [`FAULTS`], and then writes their digest into this annotation of the ConfigMap.
+/// The name (without the prefix `kwok.osdpl.dev/`) of an annotation of the ConfigMap [`FAULTS`]. The annotation
+/// contains the digest of the rules that are in force. The supervisor writes the digest after it has read the rules.
 pub(crate) const IN_FORCE: &str = "in-force";
 
 /// The names of the settings that a rule may contain. The annotation for the setting `NAME` is `kwok.osdpl.dev/NAME`.
@@ -45,7 +45,7 @@ pub struct Rule {
     /// The time between restarts of a failing container, such as `1.5s`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub restart_delay: Option<String>,
-    /// The time between the deletion of the pod and its end, such as `1.5s`.
+    /// How long the pod continues to exist after a client has deleted it, such as `1.5s`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub termination_delay: Option<String>,
     /// The exit code of a failing container.
@@ -96,8 +96,8 @@ impl Rule {
     }
 }
 
-/// The content of the ConfigMap [`FAULTS`]: the valid rules by name, and the digest of all rules. `acknowledged` is the
-/// digest in the annotation [`IN_FORCE`].
+/// The fault rules in the ConfigMap [`FAULTS`]. `by_name` contains only the valid rules, but `digest` is the digest of
+/// all rules. `acknowledged` is the digest in the annotation [`IN_FORCE`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Rules {
     pub by_name: BTreeMap<String, Rule>,

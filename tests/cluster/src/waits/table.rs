@@ -6,7 +6,7 @@ use std::hash::Hash;
 use kube::runtime::watcher::Event;
 
 /// The objects of one kind. `now` contains the last complete list of objects, with all later changes. If the watch must
-/// list all objects again, it collects them in `coming`. When this list is complete, `coming` replaces `now`.
+/// list all objects again, `coming` collects the new list. When the new list is complete, it replaces `now`.
 pub(super) struct Table<K, V> {
     now: HashMap<K, V>,
     coming: HashMap<K, V>,

@@ -14,8 +14,8 @@ use super::needs::CustomKind;
 use super::rules::{FAULTS, FAULTS_NAMESPACE};
 use super::world::Change;
 
-/// The delay before a failed watch is started again. It is short, because tests kill the API server and continue as
-/// soon as it is ready again.
+/// The delay before kube restarts a failed watch. The delay is short, because tests restart the API server and continue
+/// as soon as the new API server is ready.
 const DELAY: Duration = Duration::from_millis(200);
 /// The interval at which the supervisor asks whether the API server knows a kind of custom resource. The API server may
 /// not know the kind yet, because the CRD may be created after a pod that waits for a resource of this kind.
@@ -50,7 +50,7 @@ impl Changes {
         self.streams.next().await
     }
 
-    /// Starts to watch the custom resources of further kinds, for which pods wait.
+    /// Starts a watch for each of `kinds`. Pods wait for custom resources of these kinds.
     pub fn watch_also(&mut self, kinds: Vec<CustomKind>) {
         for kind in kinds {
             let client = self.client.clone();

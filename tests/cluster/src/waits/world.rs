@@ -51,16 +51,17 @@ pub(super) enum Change {
     Custom(CustomKind, Event<DynamicObject>),
 }
 
-/// The pods that the supervisor must evaluate again after some changes. To evaluate a pod means to compute its control
-/// annotations. Each field except `customs` selects pods, and the supervisor evaluates every pod that at least one
-/// field selects.
+/// The pods that the supervisor must evaluate again after some changes. To evaluate a pod means to compute the pod's
+/// annotations `kwok.osdpl.dev/…`, which control kwok. Each field except `customs` selects pods, and the supervisor
+/// evaluates every pod that at least one field selects.
 #[derive(Debug, Default)]
 pub(super) struct Touched {
     /// Whether to evaluate all pods again, for example after a change of a node or of the fault rules.
     pub all: bool,
-    /// Whether to evaluate all pods that are not released to start yet. They may wait for an object that has changed.
+    /// Whether to evaluate all pods that the supervisor does not allow to start yet. These pods may wait for an object
+    /// that has changed.
     pub waiting: bool,
-    /// Whether to evaluate all pods that wait for other pods, because a pod has changed.
+    /// Whether a pod has changed, so that the supervisor must evaluate all pods that wait for other pods.
     pub waiting_for_pods: bool,
     /// The keys of the pods that were created, changed or deleted.
     pub pods: HashSet<Key>,
@@ -150,7 +151,7 @@ impl World {
         if is_deleted {
             pods.remove(key);
         } else if pods.insert(key.clone()) && !node.is_empty() {
-            // The pod has just been scheduled: remove it from the pods without a node.
+            // The pod has just been scheduled. So remove it from the entry for "", which lists the pods without a node.
             self.set_node(key, "", true);
         }
     }
@@ -174,13 +175,13 @@ impl World {
         self.pods.iter()
     }
 
-    /// Returns the pods in a namespace that have all of these labels.
+    /// Returns each pod in `namespace` that has all `labels`.
     pub fn pods_with<'a>(&'a self, namespace: &'a str, labels: &'a Labels) -> impl Iterator<Item = &'a PodFacts> {
         let keys = self.pods.iter().filter(move |(key, _)| key.namespace == namespace);
         keys.map(|(_, pod)| pod).filter(|pod| has_labels(&pod.labels, labels))
     }
 
-    /// Returns the pods on a node that are in a namespace and have all of these labels.
+    /// Returns each pod on `node` that is in `namespace` and has all `labels`.
     pub fn pods_on<'a>(
         &'a self,
         node: &'a str,
@@ -188,8 +189,8 @@ impl World {
         labels: &'a Labels,
     ) -> impl Iterator<Item = &'a PodFacts> {
         let keys = self.pods_by_node.get(node).into_iter().flatten().filter(move |key| key.namespace == namespace);
-        // Check the node again: a pod of the same name may have been created on another node while the watch was
-        // interrupted.
+        // The index may be outdated, so compare the node of the pod itself: while the watch was interrupted, a pod of
+        // the same name may have been created on another node.
         keys.filter_map(|key| self.pods.get(key)).filter(move |pod| pod.node == node && has_labels(&pod.labels, labels))
     }
 

@@ -1,5 +1,5 @@
-//! Helpers of the tests: functions that wait for conditions of objects, and a cluster that tests share, unless they
-//! break it.
+//! Helpers of the tests: functions that wait for conditions of objects, and a cluster that the tests share. A test that
+//! breaks its cluster does not use the shared cluster.
 
 use std::future::Future;
 use std::time::Duration;
@@ -15,8 +15,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
-/// Returns the cluster that all tests share. It stops when this process exits. Each test has a separate client of the
-/// cluster, because a client works only in the tokio runtime that created it.
+/// Returns the shared cluster, which stops when the test process exits. Each test gets a separate client, because
+/// a client works only in the tokio runtime that created it.
 pub async fn shared() -> Cluster {
     static SHARED: OnceCell<Cluster> = OnceCell::const_new();
     let start = || async { Cluster::start(Options::default().with_audit(Audit::default())).await.unwrap() };
@@ -85,7 +85,8 @@ impl TestNamespace {
         self.api::<Pod>().patch(pod, &PatchParams::default(), &patch).await.unwrap();
     }
 
-    /// Waits until a pod satisfies `check`, and returns it.
+    /// Waits until a pod satisfies `check`, and returns the pod. `what`, such as `becoming Ready`, describes the check
+    /// in the message of a failure.
     pub async fn pod_where(&self, name: &str, what: &str, check: impl Fn(&Pod) -> bool + Send) -> Pod {
         let condition = move |pod: Option<&Pod>| pod.is_some_and(&check);
         in_time(&format!("pod {name} {what}"), await_condition(self.api::<Pod>(), name, condition))
@@ -94,12 +95,12 @@ impl TestNamespace {
             .unwrap()
     }
 
-    /// Waits until a pod is Ready, and returns it.
+    /// Waits until a pod is Ready, and returns the pod.
     pub async fn ready(&self, name: &str) -> Pod {
         self.pod_where(name, "becoming Ready", is_ready).await
     }
 
-    /// Waits until a Job satisfies `check`, and returns it.
+    /// Waits until a Job satisfies `check`, and returns the Job.
     pub async fn job_where(&self, name: &str, what: &str, check: impl Fn(&Job) -> bool + Send) -> Job {
         let condition = move |job: Option<&Job>| job.is_some_and(&check);
         in_time(&format!("Job {name} {what}"), await_condition(self.api::<Job>(), name, condition))

@@ -1,4 +1,5 @@
-//! Tests how programs are found and built. The tests put a fake `go` in PATH, because a real build takes minutes.
+//! Tests how this crate finds and builds programs. The tests put a fake `go` in PATH, because a real build takes
+//! minutes.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -59,7 +60,7 @@ fn concurrent_builds_happen_once() {
     assert!(outputs.iter().all(|output| output.status.success()), "{outputs:?}");
     assert_eq!(outputs[0].stdout, outputs[1].stdout);
     assert_eq!(builds(root.path()), 1);
-    assert!(run(root.path()).stderr.is_empty(), "a third run must find the program without output");
+    assert!(run(root.path()).stderr.is_empty(), "the third run must find the built program and print nothing");
 }
 
 #[test]

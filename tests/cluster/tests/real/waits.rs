@@ -27,15 +27,15 @@ fn entrypoint(name: &str, variables: &[(&str, &str)]) -> Value {
     })
 }
 
-/// Returns a predicate: the pod's annotation and status say that the pod waits for the objects in `text`.
+/// Returns a predicate: whether the pod waits for the objects in `text`, according to the pod's annotation and status.
 fn waits_for(text: &str) -> impl Fn(&Pod) -> bool + Send {
     let text = text.to_string();
-    // Check the status, too, because kwok writes it only after the supervisor has written the annotation.
+    // The annotation alone is not enough: after the supervisor writes it, kwok needs time to write the status.
     move |pod| annotation(pod, "waits-for") == Some(&text) && waiting(pod).is_some()
 }
 
-/// Returns a predicate: the pod waits for the objects in `text`, and its container waits with this reason. kwok may
-/// write a different reason before this one.
+/// Returns a predicate: whether the pod waits for the objects in `text`, and its container has this reason for waiting.
+/// The predicate is false while the container has a different reason, which kwok may write first.
 fn waits_as(reason: &'static str, text: &str) -> impl Fn(&Pod) -> bool + Send {
     let waits = waits_for(text);
     move |pod| waits(pod) && waiting(pod).as_deref() == Some(reason)

@@ -1,4 +1,4 @@
-//! Tests of helm processes that are stopped, or whose operator ends.
+//! Tests how helm processes end after the operator has stopped them, or when the operator itself ends.
 
 use super::*;
 

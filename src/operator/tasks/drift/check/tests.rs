@@ -12,7 +12,7 @@ use osdpl_core::drift::find_kind;
 use osdpl_core::observed::RecordBody;
 use osdpl_core::release::Status;
 
-/// The state of the fake API server: whether the Service exists, and the release's records.
+/// The state of the fake API server: whether the release's only Service exists, and the records of the release.
 #[derive(Clone, Default)]
 struct Cluster(Arc<Mutex<(bool, Records)>>);
 
@@ -85,8 +85,9 @@ async fn found(checks: &mut Checks, release: &ObservedRelease) -> Vec<String> {
 async fn waits_for_the_record_before_it_reports_drift() {
     let (cluster, nothing) = (Cluster::default(), Vec::<String>::new());
 
-    // In the cluster, helm has recorded upgrade 2 and deleted the Service. The watch on the Service has reported the
-    // deletion, but the watch on records still reports revision 1.
+    // A deletion by helm is no drift, even if the watch on records is late: helm has recorded upgrade 2 and deleted the
+    // Service. The watch on the Service has reported the deletion, but the watch on records has not yet reported
+    // upgrade 2.
     let mut checks = cluster.checks();
     cluster.set(false, &[(1, Status::Deployed), (2, Status::PendingUpgrade)]);
     assert_eq!(found(&mut checks, &deployed(1)).await, nothing);
@@ -99,8 +100,8 @@ async fn waits_for_the_record_before_it_reports_drift() {
     );
     assert!(!checks.is_unsettled());
 
-    // Upgrade 2 is finished. The watch on records reports revision 2, but the watch on the Service has not yet reported
-    // that the Service exists again.
+    // An existing Service is no drift, even if its watch is late: upgrade 2 is finished, and the watch on records
+    // reports revision 2. But the watch on the Service has not yet reported that the Service exists again.
     let mut checks = cluster.checks();
     cluster.set(true, &[(1, Status::Superseded), (2, Status::Deployed)]);
     assert_eq!(found(&mut checks, &deployed(2)).await, nothing);

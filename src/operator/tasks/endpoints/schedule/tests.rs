@@ -43,8 +43,8 @@ impl Fixture {
         Self { schedule, now }
     }
 
-    /// Ends all due probes with `result`. Returns the names of the probed APIs, with a `+` if the probe requested the
-    /// catalogue.
+    /// Runs all due probes, which end with `result`. Returns the names of the probed APIs; a `+` after a name means
+    /// that the probe requested the service catalogue.
     fn round(&mut self, result: &ProbeResult, types: Option<&[&str]>) -> Vec<String> {
         let due = self.schedule.due(self.now, 9);
         assert!(self.schedule.due(self.now, 9).is_empty(), "probed twice at a time");
@@ -80,7 +80,7 @@ fn reports_the_second_consecutive_fault_until_recovery() {
     assert_eq!(
         fixture.after(RETRY_PERIOD).round(&ProbeResult::Healthy, None),
         [""; 0],
-        "a healthy API is not probed before its period"
+        "a healthy API is not probed again before the period has passed"
     );
     assert_eq!(fixture.after(PERIOD).round(&ProbeResult::Healthy, None), ["image"]);
 }

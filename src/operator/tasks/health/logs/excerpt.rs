@@ -5,7 +5,8 @@
 //! of exceptions, the first exception is the cause of the others:
 //! <https://docs.python.org/3/library/traceback.html>.
 
-/// The maximum number of lines at the end of a log that osdpl shows. An exception must end within these lines.
+/// The maximum number of lines at the end of a log that osdpl shows. If an exception ends within these lines, osdpl
+/// shows the exception instead.
 pub(super) const LINES: usize = 5;
 
 /// The line before the frames of an exception.

@@ -18,8 +18,8 @@ pub(super) fn explain_workload(workload: &Workload, pods: &[&UnreadyPod], facts:
     let lost_nodes = if on_nodes { lost(pods, facts) } else { Vec::new() };
     let awaited = pods.iter().filter(|pod| on_nodes && facts.is_on_recovering_node(pod)).count();
     let Workload { ready, updated, outdated_pods: outdated, misscheduled, .. } = *workload;
-    // The DaemonSet controller does not count `NotReady` nodes, because of their taint. So a DaemonSet that lost its
-    // pods on such nodes would look complete. osdpl counts the lost pods as desired.
+    // The DaemonSet controller does not count `NotReady` nodes, because of their taint. Without these nodes, a
+    // DaemonSet that lost its pods on them would look complete. So osdpl counts the lost pods as desired.
     let count = |nodes: usize| i32::try_from(nodes).unwrap_or(i32::MAX);
     let on_lost = misscheduled.min(count(lost_nodes.len().saturating_add(awaited)));
     let desired = workload.desired.saturating_add(on_lost);

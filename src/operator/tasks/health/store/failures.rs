@@ -63,7 +63,8 @@ impl Store {
         first.collect()
     }
 
-    /// Whether the task must fetch the log now. If so, the function marks its fetch as in flight.
+    /// Whether the task must fetch the log of the container `wanted` now. If so, the function marks the fetch as in
+    /// flight.
     fn needs_fetch(&mut self, wanted: &Wanted) -> bool {
         let restarts = wanted.failing.restarts;
         let fresh = || Fetched { restarts, attempts: 0, in_flight: false, text: None };

@@ -21,7 +21,8 @@ impl MountCheck {
     }
 }
 
-/// Whether a check of an object that waits is due in this round of the health task.
+/// Whether the health task must check in this round why an object waits. `rounds` counts the rounds in which the object
+/// has waited.
 ///
 /// The first check is due in the second round, later checks at growing intervals. While checks find a problem, a check
 /// is due in every round.

@@ -1,5 +1,5 @@
-//! Finds objects that wait for a reason that no watched object shows: workloads and Jobs without pods, claims without a
-//! volume.
+//! Finds the objects that wait although no watched object shows a reason: workloads and Jobs without pods, and claims
+//! without a volume.
 
 use std::collections::BTreeMap;
 
@@ -14,17 +14,17 @@ use osdpl_core::health::pod_creation::{describe_creation_error, shorten};
 use osdpl_core::observed::{ClaimPhase, Workload};
 use osdpl_values::CollectSorted;
 
-/// The queries for events about one object that waits for an unknown reason.
+/// The queries for events about one object that waits although no watched object shows a reason.
 #[derive(Default)]
 pub(super) struct EventCheck {
-    /// The number of rounds of the health task in which the object waited for an unknown reason.
+    /// The number of rounds of the health task in which the object waited although no watched object showed a reason.
     rounds: u32,
     in_flight: bool,
     message: Option<String>,
 }
 
 impl Store {
-    /// Returns the objects that wait for a reason that no watched object shows.
+    /// Returns the objects that wait although no watched object shows a reason.
     pub(super) fn unexplained(&self, pods: &Pods<'_>) -> Vec<Subject> {
         let subject =
             |kind, namespace: &str, name: &str| Subject { kind, namespace: namespace.into(), name: name.into() };
@@ -46,8 +46,8 @@ impl Store {
         workloads.chain(jobs).chain(claims.map(|claim| subject(CLAIM, &claim.namespace, &claim.name))).collect()
     }
 
-    /// Begins a round of the health task. Returns the objects that wait for an unknown reason and whose events the task
-    /// queries in this round.
+    /// Begins a round of the health task. Returns the objects that wait although no watched object shows a reason, and
+    /// about which the task queries events in this round.
     pub(in crate::tasks::health) fn due_event_queries(&mut self) -> Vec<Subject> {
         let mut previous = std::mem::take(&mut self.event_checks);
         let mut due = Vec::new();
