@@ -43,7 +43,7 @@ fn always_holds_back_each_new_target() {
         let cloud = world.until_reason(reason::APPROVAL).await;
         assert_eq!(cloud.child("memcached").changes, ["conf.memcached.memory"]);
         // Approve the hash `first` a second time, while the status still contains this hash as the approved target.
-        // This approval must not apply to the targets with other hashes that the next changes create.
+        // This approval must not apply to the next changes, because each of them has another target hash.
         world.annotate(APPROVE, json!(first)).await;
         world.apply(&with_values(spec.clone(), "memcached", memory(301))).await;
         let cloud = world.until_reason(reason::APPROVAL).await;

@@ -1,5 +1,5 @@
-//! Asks the operator to adopt releases: writes an annotation to the resource, which the operator removes after the
-//! adoption.
+//! Asks the operator to adopt releases: writes an annotation to the resource. After the adoption, the operator removes
+//! this annotation.
 
 mod adoptability;
 

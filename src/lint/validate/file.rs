@@ -79,9 +79,10 @@ pub fn split_documents(file: &str, text: &str) -> Vec<Document> {
     found
 }
 
-/// Returns an invalid document if `text`, the rest of the line after a marker, is neither empty nor a comment.
+/// Returns the error about `text`, the rest of a line after the marker `---` between two documents; `None` if `text` is
+/// empty or a comment.
 ///
-/// kubectl refuses such text, and other tools ignore it.
+/// kubectl refuses other text there, and other tools ignore it.
 fn text_after_marker(file: &str, before: u64, text: &str) -> Option<Document> {
     let text = text.trim();
     let problem =

@@ -346,8 +346,8 @@ fn report_refusal(response: &mut Response, unknown: &mut Vec<String>) {
     }
 }
 
-/// Removes the remedy from an error. The remedy would change the operator's permissions, but the API server refused a
-/// request with the user's permissions.
+/// Removes the remedy from an error. The remedy says how to change the permissions of the operator, but a command of
+/// the user sent the refused request.
 fn plain(error: Error) -> Error {
     match error {
         Error::Api { what, error } => Error::Object(format!("{what}: {}", api_message(&error))),

@@ -49,8 +49,7 @@ pub struct Probing {
 /// requests of users.
 pub const PROBE_PERIOD: Duration = Duration::from_secs(45);
 
-/// The default timeout of a probe. For comparison: the timeouts of the readiness probes in OpenStack-Helm's charts are
-/// at most 15 s.
+/// The default timeout of a probe. The readiness probes in OpenStack-Helm's charts have timeouts of up to 15 s.
 pub const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The APIs to probe, by release. Each pass sets them.

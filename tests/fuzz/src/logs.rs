@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::sections;
 
-/// The name of a part that is a secret.
+/// The name of the parts of the input that contain a secret.
 const SECRET: &str = "secret";
 
 /// The minimum length of a secret that the scrubber searches for.

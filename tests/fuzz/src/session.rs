@@ -1,4 +1,5 @@
-//! Controls one run of libFuzzer: writes the seeds, counts memory, and ends the run when its processor time is used up.
+//! Controls one run of libFuzzer: writes the seeds, measures how much memory the target allocates for each input, and
+//! ends the run when its processor time is used up.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

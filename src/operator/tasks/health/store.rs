@@ -100,7 +100,7 @@ pub(super) struct Store {
     pub(super) node_times: NodeTimes,
     /// How long a node may be `NotReady` before osdpl regards it as missing.
     pub(super) grace: Duration,
-    /// The current time, with which the assessment decides whether a node is missing.
+    /// The current time. A node counts as missing if it has been `NotReady` for longer than `grace`.
     pub(super) now: Timestamp,
     /// The requirements of pods, such as mounted objects. Pods with the same requirements share one copy.
     pub(super) shared: Templates,
