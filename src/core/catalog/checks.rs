@@ -1,7 +1,8 @@
-//! Loads the checks that compare values of several releases. The files `values/couplings.yaml` and `values/rules.yaml`
-//! contain these checks.
+//! Loads the files that name values of several releases: the checks in `values/couplings.yaml` and `values/rules.yaml`,
+//! and the list of unread values in `values/hooks.yaml`.
 
 mod coupling;
+mod hooks;
 mod pool;
 mod rule;
 mod separate_servers;
@@ -48,6 +49,16 @@ struct Reader<'a> {
 pub(super) fn read(files: &Files, services: &BTreeMap<String, Service>, errors: &mut Vec<Error>) -> CrossChecks {
     let mut reader = Reader { services, errors };
     CrossChecks { couplings: coupling::read(files, &mut reader), ..rule::read(files, &mut reader) }
+}
+
+/// Reads `values/hooks.yaml`, and adds its errors to `errors`. Returns the paths of the values that no hook of a release
+/// reads, by the name of the release.
+pub(super) fn read_unread_by_hooks(
+    files: &Files,
+    services: &BTreeMap<String, Service>,
+    errors: &mut Vec<Error>,
+) -> BTreeMap<String, Vec<Path>> {
+    hooks::read(files, &mut Reader { services, errors })
 }
 
 impl Reader<'_> {

@@ -3,7 +3,6 @@
 //! The loader parses every file, compiles the expressions in users' files to check them, and collects all errors.
 
 mod feature;
-mod hooks;
 mod service;
 
 use std::collections::BTreeMap;
@@ -66,10 +65,10 @@ impl Loader<'_> {
             managers: tolerated.managers.into_keys().collect_set(),
             fields: tolerated.fields.into_keys().collect_set(),
         };
-        let unread_by_hooks = self.unread_by_hooks(&services);
         let file::Nodes { roles, rollout } = self.parse::<file::Nodes>("values/nodes.yaml").unwrap_or_default();
         let mut rule_errors = Vec::new();
         let cross_checks = checks::read(self.files, &services, &mut rule_errors);
+        let unread_by_hooks = checks::read_unread_by_hooks(self.files, &services, &mut rule_errors);
         // If a service could not be loaded, its releases are unknown, and every rule for these releases causes an
         // error. Drop these errors, because the error about the service explains them.
         if services.len() == self.names("values/services/", &[".yaml"]).len() {

@@ -153,3 +153,16 @@ fn rejects_secret_conditions_and_wrong_marks() {
         assert!(errors.contains(expected), "{errors}");
     }
 }
+
+#[test]
+fn reports_errors_in_the_values_that_no_hook_reads() {
+    let load = |text: &str| Catalog::load(&files(&[("values/hooks.yaml", text)]));
+    let entry = |release: &str, path: &str| format!("unread: [{{why: x, releases: [{release}], paths: [{path}]}}]");
+    let catalog = load(&entry("front", "pod.replicas")).unwrap();
+    assert_eq!(catalog.unread_by_hooks["front"], [osdpl_values::Path::parse("pod.replicas").unwrap()]);
+    let errors = load(&entry("frnt", "pod.replicas")).unwrap_err().to_string();
+    let expected = "values/hooks.yaml: unread[0].release: there is no release \"frnt\", did you mean \"front\"?";
+    assert!(errors.contains(expected), "{errors}");
+    let errors = load(&entry("front", "pod..replicas")).unwrap_err().to_string();
+    assert!(errors.contains("values/hooks.yaml: unread[0].path: "), "{errors}");
+}

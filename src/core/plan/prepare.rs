@@ -62,7 +62,7 @@ impl Context<'_> {
     /// * The upgrade changes neither images nor an input that the hooks may read.
     /// * All Jobs of the hooks exist and are complete, because the init containers of new pods wait for these Jobs.
     fn skips_hooks(&self, release: &DesiredRelease, record: &ObservedRelease, why: &Reason) -> Option<bool> {
-        let is_change = matches!(why, Reason::Spec | Reason::Catalog | Reason::Additions(_));
+        let is_change = matches!(why, Reason::Spec | Reason::Catalog);
         let is_deployed = record.status == Status::Deployed;
         let same_inputs = release.hooks.is_some() && record.hooks == release.hooks && has_images(release, record);
         if self.policy.hooks == HookPolicy::Always || !is_change || !is_deployed || !same_inputs {
