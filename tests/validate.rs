@@ -92,7 +92,7 @@ fn findings_of(input: &str, usual: &Report, catalog: &Catalog, schemas: &Schemas
 /// names at the end of the message, and the index of a fragment in its file.
 fn without_lists(message: &str) -> String {
     let mut text = message.to_owned();
-    for list in ["; there are ", "; these can: "] {
+    for list in ["; choose from ", "; these can: "] {
         text = text.split_once(list).map_or(text.clone(), |(before, _)| format!("{before}{list}…"));
     }
     let parts: Vec<&str> = text.split("fragments[").collect();
@@ -130,7 +130,7 @@ fn every_bad_input_has_location_cause_and_remedy() {
             let _ = writeln!(problems, "{input}has the findings:\n{actual}not:\n{expected}");
         }
         let has_remedy = |line: &&str| {
-            ["; ", ", did you mean", ", such as ", ": either", ": name ", ": set "]
+            ["; ", " (did you mean", ", such as ", ": either", ": name ", ": set "]
                 .iter()
                 .any(|word| line.contains(word))
         };

@@ -230,7 +230,7 @@ mod tests {
             (
                 KUBECONFIG,
                 Some("alb"),
-                "the kubeconfig FILE has no context \"alb\", did you mean \"lab\"?; choose one of its contexts with --context: lab",
+                "the kubeconfig FILE has no context \"alb\" (did you mean \"lab\"?); choose one of its contexts with --context: lab",
             ),
             (KUBECONFIG, Some("lab"), "the kubeconfig FILE can't be used: failed to load the cluster of context: lab"),
         ] {

@@ -92,6 +92,9 @@ impl Arguments {
         let Some(unknown) = self.releases.iter().find(|name| !decisions.contains_key(*name)) else { return Ok(()) };
         let names = decisions.keys().map(String::as_str);
         let hint = osdpl_core::catalog::did_you_mean(unknown, names.clone());
-        bail!("there is no release {unknown:?} in this cloud{hint}; there are {}", names.collect::<Vec<_>>().join(", "))
+        bail!(
+            "there is no release {unknown:?} in this cloud{hint}; choose from {}",
+            names.collect::<Vec<_>>().join(", ")
+        )
     }
 }

@@ -267,7 +267,7 @@ mod tests {
         let wrong = CLOUD.replace("OpenStackDeployment", "OpenstackDeployment");
         let error = Document::parse("c.yaml", &wrong, None).err().unwrap().to_string();
         assert!(
-            error.starts_with("c.yaml:2: kind: there is no kind \"OpenstackDeployment\" of osdpl, did you mean"),
+            error.starts_with("c.yaml:2: kind: there is no kind \"OpenstackDeployment\" of osdpl (did you mean"),
             "{error}"
         );
     }

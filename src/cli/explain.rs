@@ -220,5 +220,5 @@ fn check_release<'a>(release: &'a str, cloud: &Cloud) -> anyhow::Result<&'a str>
         return Ok(release);
     }
     let hint = did_you_mean(release, names());
-    bail!("there is no release {release:?} in this cloud{hint}; there are {}", names().collect::<Vec<_>>().join(", "))
+    bail!("there is no release {release:?} in this cloud{hint}; choose from {}", names().collect::<Vec<_>>().join(", "))
 }

@@ -127,5 +127,5 @@ fn check_name<'a>(kind: &str, name: &str, names: impl Iterator<Item = &'a String
     }
     let hint = did_you_mean(name, names.clone().map(String::as_str));
     let list = names.map(String::as_str).collect::<Vec<_>>().join(", ");
-    bail!("there is no {kind} {name:?}{hint}; there are {list}")
+    bail!("there is no {kind} {name:?}{hint}; choose from {list}")
 }

@@ -95,13 +95,13 @@ pub enum Error {
     #[error("{0}; correct the file")]
     Yaml(#[from] yaml::Error),
     /// There is no entry of the requested kind and name.
-    #[error("there is no {kind} {name:?}{hint}; there are {known}")]
+    #[error("there is no {kind} {name:?}{hint}; choose from {known}")]
     Unknown {
         /// The requested kind.
         kind: &'static str,
         /// The name that was requested.
         name: String,
-        /// A similar name, in the form `, did you mean …?`; empty if no name is similar.
+        /// A similar name, in the form ` (did you mean …?)`; empty if no name is similar.
         hint: String,
         /// The names of all entries of this kind, separated by commas.
         known: String,

@@ -171,7 +171,7 @@ impl Arguments {
         if let Some(unknown) = self.releases.iter().find(|name| !desired.releases.contains_key(*name)) {
             let names = || desired.releases.keys().map(String::as_str);
             let (hint, all) = (did_you_mean(unknown, names()), names().collect::<Vec<_>>().join(", "));
-            bail!("there is no release {unknown:?} in this cloud{hint}; there are {all}");
+            bail!("there is no release {unknown:?} in this cloud{hint}; choose from {all}");
         }
         let mut selected: Vec<(&str, &DesiredRelease)> =
             desired.releases.iter().map(|(name, release)| (name.as_str(), release)).collect();

@@ -216,7 +216,7 @@ mod tests {
         assert_eq!(
             warnings(&["keystoen"]),
             [
-                "annotation osdpl.dev/repair: there is no release \"keystoen\", did you mean \"keystone\"?; osdpl ignores it: correct the name, or remove it from the annotation"
+                "annotation osdpl.dev/repair: there is no release \"keystoen\" (did you mean \"keystone\"?); osdpl ignores it: correct the name, or remove it from the annotation"
             ]
         );
     }

@@ -138,8 +138,8 @@ pub struct Changes {
     pub(crate) revision: i64,
     /// The digest of the inputs that the upgrade would apply.
     pub(crate) inputs: String,
-    /// The value paths; or the reason why osdpl does not know the paths, and the time when it reads the release record
-    /// again.
+    /// The paths of the values that the upgrade would change. If osdpl could not find them: the reason, and the time
+    /// when osdpl tries again.
     pub(crate) paths: Result<Vec<String>, (String, Timestamp)>,
 }
 

@@ -31,7 +31,8 @@ pub struct Snapshot {
     pub helm: Helm,
     /// The charts of the releases.
     pub charts: Charts,
-    /// The observed state. The decision adds the releases' names in the catalogue, and the root causes of problems.
+    /// The observed state. The decision completes it: it finds out which release of the catalogue each observed release
+    /// is, and the root causes of problems.
     pub observed: Observed,
     /// The objects that are not ready, each with the chain to its root cause.
     pub affected: Vec<AffectedObject>,

@@ -66,7 +66,7 @@ fn reports_typos_below_user_maps() {
         ("libvirt", "conf.libvirt.listen_tpc", "listen_tcp"),
         ("horizon", "conf.horizon.local_settings.confg", "config"),
     ] {
-        let expected = KeyState::No(format!(", did you mean {meant:?}?"));
+        let expected = KeyState::No(format!(" (did you mean {meant:?}?)"));
         assert_eq!(lookup(&catalog, chart, path), expected, "{chart} {path}");
     }
 }

@@ -191,17 +191,17 @@ fn uses_the_files_of_another_chart_version() {
         "{text}"
     );
     let (text, success) = explain(&["--charts", &path("tests/charts").to_string_lossy()]);
-    assert!(!success && text.contains("nova has no such key, did you mean \"backend\"?"), "{text}");
+    assert!(!success && text.contains("nova has no such key (did you mean \"backend\"?)"), "{text}");
 }
 
 #[test]
 fn suggests_the_nearest_key() {
     let (text, success) = explain("minimal", &["nova", "podd.replicas"]);
-    assert!(!success && text.contains("chart    nova has no such key, did you mean \"pod\"?"), "{text}");
+    assert!(!success && text.contains("chart    nova has no such key (did you mean \"pod\"?)"), "{text}");
     let (text, success) = explain("minimal", &["podd.replicas"]);
     assert!(!success && text.contains("no layer sets podd.replicas of any release"), "{text}");
     let (text, success) = explain("minimal", &["nva", "pod.replicas"]);
-    assert!(!success && text.contains("there is no release \"nva\" in this cloud, did you mean \"nova\"?"), "{text}");
+    assert!(!success && text.contains("there is no release \"nva\" in this cloud (did you mean \"nova\"?)"), "{text}");
     let (text, success) = explain("minimal", &["nova", "pod..replicas"]);
     assert!(!success && text.contains("is not a valid path: a key is empty"), "{text}");
 }

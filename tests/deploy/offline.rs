@@ -67,10 +67,10 @@ fn wrong_type_hides_no_other_finding() {
         let output = run(&file, arguments, None);
         let stderr = text(&output.stderr);
         for expected in [
-            "cloud.yaml:6: error: spec.presets[1]: there is no preset \"hA\", did you mean",
+            "cloud.yaml:6: error: spec.presets[1]: there is no preset \"hA\" (did you mean",
             "cloud.yaml:7: error: spec.region: 5 is a number, but a string is expected; put it in quotes: \"5\"\n",
             "cloud.yaml:8: error: spec.approval: \"automatic\" is not one of ",
-            "cloud.yaml:9: error: spec.services.novaa: there is no service \"novaa\", did you mean",
+            "cloud.yaml:9: error: spec.services.novaa: there is no service \"novaa\" (did you mean",
             "osdpl: the resource is refused: 4 error(s), see above\n",
         ] {
             assert!(
@@ -97,7 +97,7 @@ fn refuses_another_version_and_a_similar_kind() {
         ),
         (
             HEAD.replace("OpenStackDep", "OpenstackDep"),
-            "cloud.yaml:2: kind: there is no kind \"OpenstackDeployment\" of osdpl, did you mean \"OpenStackDeployment\"?",
+            "cloud.yaml:2: kind: there is no kind \"OpenstackDeployment\" of osdpl (did you mean \"OpenStackDeployment\"?)",
         ),
     ] {
         let output = run(&file, &plan, None);

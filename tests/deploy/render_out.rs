@@ -73,7 +73,7 @@ fn refuses_to_install_without_real_credentials() {
     assert!(error_text(&output).contains("keystone.yaml has no credentials"), "{output:?}");
     assert_eq!(log, "");
     let (output, _) = run(&folder, &["keystoen"]);
-    assert!(error_text(&output).starts_with("there is no release keystoen here; there are "), "{output:?}");
+    assert!(error_text(&output).starts_with("there is no release keystoen here; choose from "), "{output:?}");
     assert!(render("minimal", &folder, &["--placeholders"]).status.success());
     let (output, log) = run(&folder, &[]);
     assert!(error_text(&output).contains("placeholders, which are publicly known"), "{output:?}");
@@ -103,7 +103,7 @@ fn writes_charts_and_uses_their_namespaces() {
     std::fs::create_dir_all(home.path().join("other/out")).unwrap();
     let mut shell = Command::new("sh");
     shell.args(["out/install.sh", "none"]).current_dir(home.path()).env("CDPATH", home.path().join("other"));
-    assert!(error_text(&shell.output().unwrap()).starts_with("there is no release none here; there are memcached"));
+    assert!(error_text(&shell.output().unwrap()).starts_with("there is no release none here; choose from memcached"));
     assert_eq!(*namespace, "kubectl get namespace openstack secret");
     let (before, archive) = helm.split_once(" --namespace openstack -- memcached ").unwrap();
     let pinned = "helm upgrade --install --reset-values --skip-crds ";

@@ -48,7 +48,7 @@ fn reports_wrong_case_and_misspelt_path() {
         lines,
         [
             "ERR   one",
-            "      cases.yaml:5: no layer sets pod.replicas.apii, and chart keystone does not have this key, did you mean \"api\"?; correct the path",
+            "      cases.yaml:5: no layer sets pod.replicas.apii, and chart keystone does not have this key (did you mean \"api\"?); correct the path",
             "ok    one",
             "ERR   one",
             "      cases.yaml:11: this expectation sets 0 of the following fields; set exactly one: equals, atLeast, atMost, matches, exists, holds, wanted, refused, warns",
@@ -147,13 +147,14 @@ fn prints_json_and_junit() {
 fn invalid_file_has_its_own_exit_code() {
     let (printed, code) = expecting(&["{release: keystoen, wanted: true}"], &[]);
     assert!(
-        printed.contains("cases.yaml:5: the catalogue has no release \"keystoen\", did you mean \"keystone\"?"),
+        printed.contains("cases.yaml:5: the catalogue has no release \"keystoen\" (did you mean \"keystone\"?)"),
         "{printed}"
     );
     assert_eq!(code, Some(2));
     let (printed, code) = expecting(&["{release: keystone, hold: x}"], &[]);
     assert!(
-        printed.contains("cases.yaml:5: there is no field `hold`, did you mean \"holds\"?; there are release, path,"),
+        printed
+            .contains("cases.yaml:5: there is no field `hold` (did you mean \"holds\"?); choose from release, path,"),
         "{printed}"
     );
     assert_eq!(code, Some(2));

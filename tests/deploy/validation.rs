@@ -67,7 +67,7 @@ fn plan_of_a_new_cloud_knows_chart_images() {
     let charts = crate::path("tests/charts").display().to_string();
     let output = run(&file, &["plan", "--offline", "-f", "cloud.yaml", "--charts", &charts], None);
     let stderr = text(&output.stderr);
-    let expected = "cloud.yaml:7: warning: spec.images.digests[quay.io/airshipit/keystone:2062.1]: has no effect: no release has the image quay.io/airshipit/keystone:2062.1, did you mean";
+    let expected = "cloud.yaml:7: warning: spec.images.digests[quay.io/airshipit/keystone:2062.1]: has no effect: no release has the image quay.io/airshipit/keystone:2062.1 (did you mean";
     assert!(output.status.success() && stderr.contains(expected), "{stderr}");
     let known = run(
         &file.replace("2062.1", "2026.1-ubuntu_noble"),

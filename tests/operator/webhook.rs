@@ -129,9 +129,9 @@ fn webhook_refuses_errors_and_shows_warnings() {
 
         let invalid = json!({"openstackRelease": "2026.1", "presets": ["compute", "hA"], "features": {"netwrok": {}}});
         let output = until_refused(world, &invalid).await;
-        assert!(output.contains("spec.presets[1]: there is no preset \"hA\", did you mean \"ha\"?"), "{output}");
+        assert!(output.contains("spec.presets[1]: there is no preset \"hA\" (did you mean \"ha\"?)"), "{output}");
         assert!(
-            output.contains("spec.features.netwrok: there is no feature \"netwrok\", did you mean \"network\"?"),
+            output.contains("spec.features.netwrok: there is no feature \"netwrok\" (did you mean \"network\"?)"),
             "{output}"
         );
 

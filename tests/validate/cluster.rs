@@ -125,7 +125,7 @@ fn unknown_class_lists_known_ones() {
     assert_eq!(
         findings_of("region: one", &known),
         [format!(
-            "warning spec.storageClass: there is no StorageClass \"general\", did you mean \"generals\"?, {wait}; the cluster has only \
+            "warning spec.storageClass: there is no StorageClass \"general\" (did you mean \"generals\"?), {wait}; the cluster has only \
              fast, generals; name an existing class, or create the missing one"
         )]
     );

@@ -21,7 +21,7 @@ fn exit_code_tells_errors_from_unreadable_input() {
     let (code, stdout, _) = validate(&[], INVALID);
     assert_eq!(code, 1, "{stdout}");
     assert!(
-        stdout.starts_with("stdin:4: error: spec.presets[0]: there is no preset \"hA\", did you mean \"ha\"?"),
+        stdout.starts_with("stdin:4: error: spec.presets[0]: there is no preset \"hA\" (did you mean \"ha\"?)"),
         "{stdout}"
     );
     let (code, stdout, _) = validate(&["-"], WITH_WARNING);

@@ -76,7 +76,7 @@ fn converts_schemas_to_tables() {
 #[test]
 fn suggests_the_nearest_name() {
     let error = reference().describe(Kind::Features, "color").unwrap_err().to_string();
-    assert_eq!(error, "there is no feature \"color\", did you mean \"colour\"?; there are colour");
+    assert_eq!(error, "there is no feature \"color\" (did you mean \"colour\"?); choose from colour");
 }
 
 #[test]

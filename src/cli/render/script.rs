@@ -21,7 +21,7 @@ const HEAD: &str = r#"set -eu
 CDPATH= cd -- "$(dirname -- "$0")"
 all=@ALL@
 for name in "$@"; do
-  case "$all" in *" $name "*) ;; *) echo "there is no release $name here; there are$all" >&2; exit 2 ;; esac
+  case "$all" in *" $name "*) ;; *) echo "there is no release $name here; choose from$all" >&2; exit 2 ;; esac
 done
 names=" $* "
 wanted() { case "$names" in "  " | *" $1 "*) return 0 ;; *) return 1 ;; esac }

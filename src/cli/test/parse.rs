@@ -114,7 +114,7 @@ fn find_field_problem(parsed: &Value, fields: &[(&str, FieldType)]) -> Option<(S
     if let Some(field) = parsed.keys().find(|field| !names().any(|name| name == *field)) {
         let hint = did_you_mean(field, names());
         let all = names().collect::<Vec<_>>().join(", ");
-        return Some((field.clone(), format!("there is no field `{field}`{hint}; there are {all}")));
+        return Some((field.clone(), format!("there is no field `{field}`{hint}; choose from {all}")));
     }
     let has_wrong_type =
         |(name, field_type): &&(&str, FieldType)| parsed.get(*name).is_some_and(|value| !field_type.accepts(value));

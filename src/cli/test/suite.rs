@@ -151,15 +151,15 @@ mod tests {
             ("cases:\n- name: a\n  spec: {}\n  expect: []\n".to_owned(), "cases.yaml:2: this case expects nothing"),
             (
                 "cases:\n- name: a\n  sepc: {}\n".to_owned(),
-                "cases.yaml:3: there is no field `sepc`, did you mean \"spec\"?",
+                "cases.yaml:3: there is no field `sepc` (did you mean \"spec\"?)",
             ),
             ("cases:\n- name: a\n  spec: 1\n  expect: []\n".to_owned(), "cases.yaml:3: `spec` takes a map"),
             (with("{release: a, path: b,\n     atLeast: x}"), "cases.yaml:6: `atLeast` takes a number; correct it"),
             (
                 with("{release: a, path: b, atleast: 1}"),
-                "cases.yaml:5: there is no field `atleast`, did you mean \"atLeast\"?",
+                "cases.yaml:5: there is no field `atleast` (did you mean \"atLeast\"?)",
             ),
-            (with("{warns: y}\n- nmae: b"), "cases.yaml:6: there is no field `nmae`, did you mean \"name\"?"),
+            (with("{warns: y}\n- nmae: b"), "cases.yaml:6: there is no field `nmae` (did you mean \"name\"?)"),
             (with("{release: a, wanted: 7}"), "cases.yaml:5: `wanted` takes true or false"),
             (
                 with("{release: a, path: b}"),

@@ -19,8 +19,8 @@ fn validates_every_document_and_notes_other_kinds() {
     let text = text::format(&reported(TWO));
     let lines: Vec<&str> = text.lines().collect();
     let begins = [
-        "two.yaml:12: error: spec.presets[1]: there is no preset \"hA\", did you mean \"ha\"?",
-        "two.yaml:13: error: spec.regoin: there is no such field, did you mean \"region\"?; correct it, or remove it [field]",
+        "two.yaml:12: error: spec.presets[1]: there is no preset \"hA\" (did you mean \"ha\"?)",
+        "two.yaml:13: error: spec.regoin: there is no such field (did you mean \"region\"?); correct it, or remove it [field]",
         "two.yaml:20: error: spec.parallelMigrations: 99 is too large; write a whole number from 1 to 32 [schema]",
         "two.yaml:24: error: duplicate mapping key: a; correct the YAML [yaml]",
         "note: two.yaml:1: ConfigMap is not validated",
@@ -37,7 +37,7 @@ fn json_has_rule_and_location_of_findings() {
     let report = serde_json::to_value(reported(TWO)).unwrap();
     assert_eq!(report["summary"], json!({"resources": 2, "errors": 4, "warnings": 0}));
     let second = json!({"file": "two.yaml", "line": 13, "level": "error", "rule": "field", "resource": "OpenStackDeployment cloud",
-                        "field": "spec.regoin", "message": "there is no such field, did you mean \"region\"?; correct it, or remove it"});
+                        "field": "spec.regoin", "message": "there is no such field (did you mean \"region\"?); correct it, or remove it"});
     assert_eq!(report["findings"][1], second);
 }
 

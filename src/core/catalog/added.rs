@@ -312,7 +312,7 @@ mod tests {
             ),
             (
                 ("presets.x.yaml", "preset: x\ndescription: x\nservices: [bakc]\n"),
-                "key \"presets.x.yaml\": services: there is no service \"bakc\", did you mean \"back\"?",
+                "key \"presets.x.yaml\": services: there is no service \"bakc\" (did you mean \"back\"?)",
             ),
             (
                 ("presets.x.yaml", "preset: z\ndescription: x\n"),

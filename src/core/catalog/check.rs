@@ -362,7 +362,7 @@ mod tests {
                     "    plainJobs",
                     "    facts: made\n    fragments: [{when: has(facts.frnt.a), values: {a: 1}}]\n    plainJobs",
                 ),
-                "releases.front.fragments[0].when: there is no release with facts \"frnt\", did you mean \"front\"?",
+                "releases.front.fragments[0].when: there is no release with facts \"frnt\" (did you mean \"front\"?)",
             ),
             (
                 with("region: '${spec.region}'", "region: 'in ${facts.store.region}'"),

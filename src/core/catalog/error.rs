@@ -46,7 +46,7 @@ pub enum Error {
         kind: &'static str,
         /// The name that no file declares.
         name: String,
-        /// The suggestion of a similar name: `, did you mean …?`; empty if no name is similar.
+        /// The suggestion of a similar name: ` (did you mean …?)`; empty if no name is similar.
         hint: String,
     },
     /// Releases need each other in a cycle, such as `nova → neutron → nova`.
@@ -79,10 +79,10 @@ impl fmt::Display for Errors {
 
 impl std::error::Error for Errors {}
 
-/// Returns `, did you mean "nova"?` with the candidate that is most similar to `name`; empty if none is similar enough.
+/// Returns ` (did you mean "nova"?)` with the candidate that is most similar to `name`; empty if none is similar enough.
 pub fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     let nearest = nearest_of(name, &mut candidates.into_iter());
-    nearest.map(|candidate| format!(", did you mean {candidate:?}?")).unwrap_or_default()
+    nearest.map(|candidate| format!(" (did you mean {candidate:?}?)")).unwrap_or_default()
 }
 
 #[cfg(debug_assertions)]
@@ -156,7 +156,7 @@ mod tests {
     fn suggests_the_nearer_number() {
         let releases = ["2025.1", "2025.2", "2026.1"];
         for (name, expected) in [("2027.1", "2026.1"), ("2024.1", "2025.1"), ("2025.3", "2025.2")] {
-            assert_eq!(did_you_mean(name, releases), format!(", did you mean {expected:?}?"), "{name}");
+            assert_eq!(did_you_mean(name, releases), format!(" (did you mean {expected:?}?)"), "{name}");
         }
         assert_eq!(
             did_you_mean("secretKeyRef", ["key", "kind", "name"]),
@@ -187,7 +187,7 @@ mod tests {
             ("", ""),
         ] {
             let suggestion = did_you_mean(name, names);
-            let expected = if expected.is_empty() { String::new() } else { format!(", did you mean {expected:?}?") };
+            let expected = if expected.is_empty() { String::new() } else { format!(" (did you mean {expected:?}?)") };
             assert_eq!(suggestion, expected, "{name}");
         }
     }

@@ -31,32 +31,32 @@ fn reports_every_error_with_its_location() {
         (
             "presets/small.yaml",
             "preset: small\ndescription: x\nservices: [stor]\n".into(),
-            "presets/small.yaml: services: there is no service \"stor\", did you mean \"store\"?; correct the name, or add a file that declares it",
+            "presets/small.yaml: services: there is no service \"stor\" (did you mean \"store\"?); correct the name, or add a file that declares it",
         ),
         (
             "presets/small.yaml",
             "preset: small\ndescription: x\nfeatures: {color: {}}\n".into(),
-            "presets/small.yaml: features: there is no feature \"color\", did you mean \"colour\"?",
+            "presets/small.yaml: features: there is no feature \"color\" (did you mean \"colour\"?)",
         ),
         (
             "presets/small.yaml",
             "preset: small\ndescription: x\nexcludes: {smal: x}\n".into(),
-            "presets/small.yaml: excludes: there is no preset \"smal\", did you mean \"small\"?",
+            "presets/small.yaml: excludes: there is no preset \"smal\" (did you mean \"small\"?)",
         ),
         (
             "presets/small.yaml",
             "preset: small\ndescription: x\nfragments:\n- when: feature.x\n".into(),
-            "presets/small.yaml:4: fragments[0].when: `feature.x` uses `feature`, which does not exist; available are spec, features",
+            "presets/small.yaml:4: fragments[0].when: `feature.x` uses `feature`, which does not exist; choose from spec, features",
         ),
         (
             "presets/small.yaml",
             "preset: small\ndescription: x\nfragments:\n- releases: {font: {values: {}}}\n".into(),
-            "presets/small.yaml: fragments[0].releases: there is no release \"font\", did you mean \"front\"?",
+            "presets/small.yaml: fragments[0].releases: there is no release \"font\" (did you mean \"front\"?)",
         ),
         (
             "values/services/front.yaml",
             with("store/server", "store/servre"),
-            "values/services/front.yaml: releases.front.needs: there is no component \"store/servre\", did you mean \"store/server\"?",
+            "values/services/front.yaml: releases.front.needs: there is no component \"store/servre\" (did you mean \"store/server\"?)",
         ),
         (
             "values/rules.yaml",
@@ -71,7 +71,7 @@ fn reports_every_error_with_its_location() {
         (
             "values/services/front.yaml",
             with("    needs: [{component: store/server}]", "    awaits: [{component: store/servre}]"),
-            "values/services/front.yaml: releases.front.awaits: there is no component \"store/servre\", did you mean \"store/server\"?",
+            "values/services/front.yaml: releases.front.awaits: there is no component \"store/servre\" (did you mean \"store/server\"?)",
         ),
         (
             "values/services/front.yaml",
@@ -86,7 +86,7 @@ fn reports_every_error_with_its_location() {
         (
             "values/services/front.yaml",
             with("front.user", "front.usr"),
-            "values/services/front.yaml: releases.front.values: there is no credential \"front.usr\", did you mean \"front.user\"?",
+            "values/services/front.yaml: releases.front.values: there is no credential \"front.usr\" (did you mean \"front.user\"?)",
         ),
         (
             "values/services/front.yaml",
@@ -131,7 +131,7 @@ fn reports_only_the_unreadable_service() {
 #[test]
 fn checks_releases_of_the_rollout() {
     for (list, expected) in [
-        ("[frnt]", "values/nodes.yaml: rollout[0]: there is no release \"frnt\", did you mean \"front\"?"),
+        ("[frnt]", "values/nodes.yaml: rollout[0]: there is no release \"frnt\" (did you mean \"front\"?)"),
         ("[front]", "values/nodes.yaml: rollout names release \"front\", which has no DaemonSet; remove it"),
         ("[front, front]", "values/nodes.yaml: rollout names release \"front\", which has no DaemonSet; remove it"),
     ] {
@@ -161,7 +161,7 @@ fn reports_errors_in_the_values_that_no_hook_reads() {
     let catalog = load(&entry("front", "pod.replicas")).unwrap();
     assert_eq!(catalog.unread_by_hooks["front"], [osdpl_values::Path::parse("pod.replicas").unwrap()]);
     let errors = load(&entry("frnt", "pod.replicas")).unwrap_err().to_string();
-    let expected = "values/hooks.yaml: unread[0].release: there is no release \"frnt\", did you mean \"front\"?";
+    let expected = "values/hooks.yaml: unread[0].release: there is no release \"frnt\" (did you mean \"front\"?)";
     assert!(errors.contains(expected), "{errors}");
     let errors = load(&entry("front", "pod..replicas")).unwrap_err().to_string();
     assert!(errors.contains("values/hooks.yaml: unread[0].path: "), "{errors}");

@@ -36,11 +36,11 @@ pub fn external(object: &str, data: &BTreeMap<String, Vec<u8>>) -> Result<Ceph, 
         .consistent()
 }
 
-/// Reads the Ceph user of one service from its keys `key`, `pool` and `user`; `None` if the Secret has none of these
-/// three keys.
+/// Reads the Ceph user of one service from the entries `<service>.key`, `<service>.pool` and `<service>.user` of the
+/// Secret; `None` if the Secret has none of these three entries.
 ///
-/// If the Secret has one of the three keys, `pool` and `key` are required. There is one exception: if the Secret has
-/// `nova.pool`, but neither `nova.key` nor `nova.user`, Nova gets the name and key of Cinder's user.
+/// If the Secret has one of the three, it must also have `<service>.pool` and `<service>.key`. There is one exception:
+/// if the Secret has `nova.pool`, but neither `nova.key` nor `nova.user`, Nova gets the name and key of Cinder's user.
 ///
 /// `cinder` is Cinder's user if `consumer` is Nova; for other consumers, it is `None`.
 fn user(source: &SecretData<'_>, consumer: Consumer, cinder: Option<&User>) -> Result<Option<User>, SecretError> {

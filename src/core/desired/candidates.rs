@@ -151,7 +151,7 @@ checks:
             [DEEP, BLUE, OLD, LACKS],
             "osdpl reports all failed checks if all names are known"
         );
-        let refused = "spec.presets[0]: there is no preset \"smal\", did you mean \"small\"?; there are sky, small";
+        let refused = "spec.presets[0]: there is no preset \"smal\" (did you mean \"small\"?); choose from sky, small";
         assert_eq!(
             messages(json!({"presets": ["smal"]})),
             [refused, DEEP, OLD, LACKS],

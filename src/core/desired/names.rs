@@ -17,7 +17,7 @@ fn unknown<'a>(field: String, kind: &str, name: &str, known: impl IntoIterator<I
     let hint = did_you_mean(name, known.clone());
     let names: Vec<_> = known.into_iter().collect();
     let list = if hint.is_empty() || names.len() <= LISTED {
-        format!("; there are {}", names.join(", "))
+        format!("; choose from {}", names.join(", "))
     } else {
         "; correct the name".to_owned()
     };

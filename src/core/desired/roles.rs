@@ -23,8 +23,9 @@ pub(super) fn check(spec: &OpenStackDeploymentSpec, catalog: &Catalog, findings:
         if labels.is_empty() {
             let hint = did_you_mean(name, catalog.roles.keys().map(String::as_str));
             let known = catalog.roles.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
-            let message =
-                format!("there is no role {name:?}{hint}; there are {known}; a role with another name needs `labels`");
+            let message = format!(
+                "there is no role {name:?}{hint}; choose from {known}; a role with another name needs `labels`"
+            );
             refuse(field, message);
             continue;
         }
@@ -131,7 +132,7 @@ mod tests {
         let cases = [
             (
                 json!({"computer": {"names": ["a"]}}),
-                "computer: there is no role \"computer\", did you mean \"compute\"?; there are compute; a role with another name needs `labels`",
+                "computer: there is no role \"computer\" (did you mean \"compute\"?); choose from compute; a role with another name needs `labels`",
             ),
             (json!({"compute": {}}), "compute: has no nodes for the role"),
             (json!({"own": {"names": ["a"], "labels": {"a b": "x"}}}), "own.labels: \"a b\" is not a valid label key"),

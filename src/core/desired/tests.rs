@@ -157,24 +157,24 @@ fn rejects_wrong_specs_with_a_remedy() {
     for (value, expected) in [
         (
             json!({"openstackRelease": "2026.2"}),
-            "spec.openstackRelease: there is no OpenStack release \"2026.2\", did you mean \"2026.1\"?; there are 2026.1",
+            "spec.openstackRelease: there is no OpenStack release \"2026.2\" (did you mean \"2026.1\"?); choose from 2026.1",
         ),
         (
             json!({"presets": ["smal"]}),
-            "spec.presets[0]: there is no preset \"smal\", did you mean \"small\"?; there are small",
+            "spec.presets[0]: there is no preset \"smal\" (did you mean \"small\"?); choose from small",
         ),
         (json!({"presets": []}), "spec.presets: no service is enabled; name a preset (small) or enable services"),
         (
             json!({"services": {"frnt": {}}}),
-            "spec.services.frnt: there is no service \"frnt\", did you mean \"front\"?; there are front, store",
+            "spec.services.frnt: there is no service \"frnt\" (did you mean \"front\"?); choose from front, store",
         ),
         (
             json!({"services": {"front": {"releases": {"x": {}}}}}),
-            "spec.services.front.releases.x: there is no release \"x\"; there are front",
+            "spec.services.front.releases.x: there is no release \"x\"; choose from front",
         ),
         (
             json!({"services": {"front": {"credentials": {"usr": {"name": "a", "key": "b"}}}}}),
-            "spec.services.front.credentials.usr: there is no credential \"usr\", did you mean \"user\"?; there are user",
+            "spec.services.front.credentials.usr: there is no credential \"usr\" (did you mean \"user\"?); choose from user",
         ),
         (
             json!({"services": {"front": {"external": {"host": "h"}}}}),
@@ -186,7 +186,7 @@ fn rejects_wrong_specs_with_a_remedy() {
         ),
         (
             json!({"features": {"color": {}}}),
-            "spec.features.color: there is no feature \"color\", did you mean \"colour\"?; there are colour",
+            "spec.features.color: there is no feature \"color\" (did you mean \"colour\"?); choose from colour",
         ),
         (
             json!({"features": {"colour": {"name": "green"}}}),
@@ -194,7 +194,7 @@ fn rejects_wrong_specs_with_a_remedy() {
         ),
         (
             json!({"features": {"colour": {"nmae": "red"}}}),
-            "spec.features.colour.nmae: is an unknown field, did you mean \"name\"?; the known fields are code, name",
+            "spec.features.colour.nmae: is an unknown field (did you mean \"name\"?); the known fields are code, name",
         ),
         (
             json!({"features": {"colour": {"code": "red"}}}),

@@ -121,12 +121,14 @@ impl Unknown<'_> {
         self.keys.iter().cloned().collect()
     }
 
-    /// Returns the known key that the user most likely meant; `None` if no known key is similar.
+    /// Returns ` (did you mean "replicas"?)` with the known key that the user most likely meant; empty if no known key
+    /// is similar.
     ///
     /// The search for the nearest name is expensive, so osdpl calls this function only while it writes a warning.
-    fn suggestion(&self) -> Option<&str> {
+    fn suggestion(&self) -> String {
         let typo = if self.is_typo { typo::find_typo(&self.key, self.siblings.names()) } else { None };
-        typo.or_else(|| nearest_name(&self.key, self.siblings.names()))
+        let name = typo.or_else(|| nearest_name(&self.key, self.siblings.names()));
+        name.map(|name| format!(" (did you mean {name:?}?)")).unwrap_or_default()
     }
 }
 
@@ -240,7 +242,7 @@ pub enum KeyState {
     Read,
     /// The chart does not know the key, but the key is in a map whose keys the user chooses.
     Free,
-    /// The chart does not know the key. The text is a suggestion, such as `, did you mean "port"?`; it is empty if no
+    /// The chart does not know the key. The text is a suggestion, such as ` (did you mean "port"?)`; it is empty if no
     /// known key is similar.
     No(String),
 }
@@ -253,9 +255,7 @@ pub fn classify_key(catalog: &Catalog, chart: &str, path: &Path) -> Option<KeySt
 
 /// Returns whether and how a chart with the keys in `tree` uses the key at `path`.
 pub fn classify_key_in(tree: &KeyTree, catalog: &Catalog, path: &Path) -> KeyState {
-    classify(tree, catalog, path).unwrap_or_else(|unknown| {
-        KeyState::No(unknown.suggestion().map(|name| format!(", did you mean {name:?}?")).unwrap_or_default())
-    })
+    classify(tree, catalog, path).unwrap_or_else(|unknown| KeyState::No(unknown.suggestion()))
 }
 
 /// Whether a chart with the keys in `tree` does not know the key at `path`.
@@ -278,13 +278,7 @@ fn classify<'a>(tree: &'a KeyTree, catalog: &Catalog, path: &Path) -> Result<Key
 }
 
 fn finding(field: String, chart: &str, unknown: &[Unknown<'_>]) -> Finding {
-    let name = |unknown: &Unknown<'_>| {
-        let path = unknown.keys.join(".");
-        match unknown.suggestion() {
-            Some(name) => format!("{path} (did you mean {name:?}?)"),
-            None => path,
-        }
-    };
+    let name = |unknown: &Unknown<'_>| unknown.keys.join(".") + &unknown.suggestion();
     let more = unknown.len().saturating_sub(NAMED);
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };
     let names = unknown.iter().take(NAMED).map(name).collect::<Vec<_>>().join(", ");

@@ -8,9 +8,11 @@ use osdpl_values::CollectSorted;
 use super::{DriftedObject, ObjectId, find_kind};
 use crate::release::{Field, Object, ReleaseKey};
 
-/// The fields that the manifest sets in one object, each with the number of times that the manifest sets a field with
-/// this path. The number may be greater than 1, because a field has the same path in all items of a list. If a field
-/// has fewer owners in the cluster than this number, someone removed the field.
+/// The fields that the manifest sets in one object. Each path comes with the number of fields that have this path: all
+/// items of a list have the same path.
+///
+/// `managedFields` of the object in the cluster names each field with its owner. If it names fewer fields with a path
+/// than this number, someone removed a field.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExpectedFields(pub Box<[Field]>);
 

@@ -209,7 +209,7 @@ fn warns_about_names_and_selectors_without_nodes() {
     let cases = [
         (
             json!({"names": ["node-11"]}),
-            "there is no node \"node-11\", did you mean \"node-1\"?; correct the name, or add the node: it gets its labels when it joins",
+            "there is no node \"node-11\" (did you mean \"node-1\"?); correct the name, or add the node: it gets its labels when it joins",
         ),
         (
             json!({"names": ["x", "node-1", "y"]}),

@@ -78,7 +78,7 @@ fn schedule_problem(text: &str) -> Option<String> {
         return (!is_duration).then(|| format!("{interval:?} is not a duration such as 1h30m"));
     }
     if text.starts_with('@') {
-        return (!NAMED.contains(&text)).then(|| format!("{text} is unknown; there are {}", NAMED.join(", ")));
+        return (!NAMED.contains(&text)).then(|| format!("{text} is unknown; choose from {}", NAMED.join(", ")));
     }
     let parts: Vec<&str> = text.split_whitespace().collect();
     if parts.len() != FIELDS.len() {
@@ -139,7 +139,7 @@ mod tests {
             ("*/0 * * * *", "the step of the range \"*/0\" of the field minute must be a number above 0"),
             ("5-1 * * * *", "the range \"5-1\" of the field minute ends before it begins"),
             ("0 0 * * someday", "\"someday\" is not a valid day of the week"),
-            ("@noon", "@noon is unknown; there are @yearly, @annually"),
+            ("@noon", "@noon is unknown; choose from @yearly, @annually"),
             ("@every day", "\"day\" is not a duration such as 1h30m"),
             ("TZ=UTC 0 0 * * *", "the time zone of a CronJob belongs in its field timeZone"),
         ];

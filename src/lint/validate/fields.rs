@@ -17,7 +17,7 @@ pub(super) fn unknown_fields(schema: &Value, object: &Value) -> Vec<Finding> {
     for key in object.as_object().into_iter().flat_map(|object| object.keys()) {
         if !COMMON.contains(&key.as_str()) {
             let is_of_spec = schema["properties"]["spec"]["properties"].get(key).is_some();
-            let hint = if is_of_spec { format!(", did you mean \"spec.{key}\"?") } else { did_you_mean(key, COMMON) };
+            let hint = if is_of_spec { format!(" (did you mean \"spec.{key}\"?)") } else { did_you_mean(key, COMMON) };
             found.push(unknown(key.clone(), &hint));
         }
     }
@@ -71,7 +71,7 @@ fn reference_hint(key: &str, value: &Value, properties: &Map<String, Value>) -> 
     let kind = properties.contains_key("kind").then(|| format!("kind: {kind}"));
     let name = own("name").unwrap_or_else(|| "name: NAME".to_owned());
     let fields = kind.into_iter().chain([name]).chain(own("key")).collect::<Vec<_>>().join(", ");
-    Some(format!(", did you mean {{{fields}}} without {key}?"))
+    Some(format!(" (did you mean {{{fields}}} without {key}?)"))
 }
 
 /// Whether the finding `missing` is superfluous, because `reported` describes the same mistake.
@@ -109,10 +109,10 @@ mod tests {
             found,
             [
                 "foo: there is no such field; correct it, or remove it",
-                "presets: there is no such field, did you mean \"spec.presets\"?; correct it, or remove it",
-                "metadata.lables: there is no such field, did you mean \"labels\"?; correct it, or remove it",
-                "spec.nodes.overrides[0].nmae: there is no such field, did you mean \"name\"?; correct it, or remove it",
-                "spec.services.nova.enbled: there is no such field, did you mean \"enabled\"?; correct it, or remove it",
+                "presets: there is no such field (did you mean \"spec.presets\"?); correct it, or remove it",
+                "metadata.lables: there is no such field (did you mean \"labels\"?); correct it, or remove it",
+                "spec.nodes.overrides[0].nmae: there is no such field (did you mean \"name\"?); correct it, or remove it",
+                "spec.services.nova.enbled: there is no such field (did you mean \"enabled\"?); correct it, or remove it",
             ]
         );
     }

@@ -141,7 +141,7 @@ impl Chart {
         let definitions = contents.files().filter(|(path, _)| is_definition(path));
         let text = |(path, content): (&str, &[u8])| {
             let text = String::from_utf8(content.to_vec());
-            text.map_err(|_| self.unreadable(ChartProblem::NotUnicode(path.to_owned())))
+            text.map_err(|_| self.unreadable(ChartProblem::Yaml(format!("{path}: it is not UTF-8"))))
         };
         definitions.map(text).collect()
     }

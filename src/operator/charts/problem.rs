@@ -85,8 +85,8 @@ pub enum ChartProblem {
     /// The chart has no `Chart.yaml` at its top.
     #[error("it has no Chart.yaml at its top")]
     NoChartYaml,
-    /// A `Chart.yaml` or `values.yaml` cannot be parsed. The field contains the parser's message, with file, line and
-    /// column.
+    /// A `Chart.yaml` or `values.yaml` cannot be parsed, or it or a CRD is not UTF-8. The field contains the message, with
+    /// the file, and for a parser's message also line and column.
     #[error("{0}")]
     Yaml(String),
     /// The name in `Chart.yaml` differs from the expected name, which comes from the file name, from the request, or

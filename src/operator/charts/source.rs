@@ -26,7 +26,7 @@ pub enum InvalidSource {
     #[error("charts: the source of charts is empty; name a folder or a repository such as {UPSTREAM}")]
     Empty,
     /// osdpl does not support the scheme of the address.
-    #[error("charts: {0:?} is not a source of charts; use a folder, or an https://, http:// or oci:// repository")]
+    #[error("{0:?} is not a source of charts; use a folder, or an https://, http:// or oci:// repository")]
     Scheme(String),
     /// The spec, the catalogue or the lock names a repository with an unencrypted `http://` address.
     #[error(

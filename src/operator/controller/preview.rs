@@ -288,7 +288,7 @@ impl<'a> Planner<'a> {
                     }
                     Read::Stored(reference) if !reference.name.starts_with(&format!("{name}-credentials-")) => (
                         Response::Stored(osdpl_decide::Stored::Nothing),
-                        "whether osdpl can write the ConfigMap and the Secrets of Ceph that charts mount",
+                        "what osdpl would do with the ConfigMap and the Secrets of Ceph that charts mount",
                     ),
                     _ => return Err(plain(error)),
                 };

@@ -21,7 +21,7 @@ pub enum Error {
         problem: String,
     },
     /// The expression uses a variable that does not exist.
-    #[error("`{}` uses `{name}`, which does not exist; available are {known}", quote(.expression))]
+    #[error("`{}` uses `{name}`, which does not exist; choose from {known}", quote(.expression))]
     Variable {
         /// The expression as written.
         expression: String,

@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn reports_unknown_names_and_the_limits() {
         assert!(
-            compiled("vales.x == 1").unwrap_err().contains("uses `vales`, which does not exist; available are spec,")
+            compiled("vales.x == 1").unwrap_err().contains("uses `vales`, which does not exist; choose from spec,")
         );
         assert!(compiled(&"!".repeat(5000)).unwrap_err().contains("an expression may have at most 4096 bytes"));
     }

@@ -42,7 +42,7 @@ fn reports_invalid_expressions() {
         ("${spec +}", "`spec +` is not a valid CEL expression: column 7: a value is missing after `+`; write one, "),
         (
             "${feature.network}",
-            "`feature.network` uses `feature`, which does not exist; available are spec, features, openstack",
+            "`feature.network` uses `feature`, which does not exist; choose from spec, features, openstack",
         ),
     ] {
         let (path, error) = Template::compile(map(json!({"a": {"b": text}}))).unwrap_err();

@@ -63,7 +63,7 @@ fn diff_compares_file_and_cloud_without_secrets() {
 
         let (output, code) = world.diff(&reader, &["-f", &file, "mariadbb"]);
         assert!(
-            output.contains("there is no release \"mariadbb\" in this cloud, did you mean \"mariadb\"?"),
+            output.contains("there is no release \"mariadbb\" in this cloud (did you mean \"mariadb\"?)"),
             "{output}"
         );
         assert_eq!(code, Some(2));

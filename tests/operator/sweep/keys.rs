@@ -54,7 +54,8 @@ impl Keys {
     /// keys. First waits until the watch has reported every Secret. Then compares the present content of each Secret
     /// with its first content.
     pub async fn check(&self, filled: &[&str]) {
-        let what = format!("{filled:?} have keys, and the watch has seen each Secret with a password or key");
+        let what =
+            format!("the Secrets {filled:?} are filled, and the watch has reported all Secrets with passwords or keys");
         let present = with_timeout(&what, async {
             loop {
                 let present = self.present().await;

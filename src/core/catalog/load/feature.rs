@@ -62,14 +62,14 @@ fn check_schema(schema: &Value, location: &str, wrong: &mut Vec<String>) {
     for keyword in map.keys().filter(|keyword| !KEYWORDS.contains(&keyword.as_str()) && !keyword.starts_with("x-")) {
         let hint = did_you_mean(keyword, KEYWORDS);
         wrong.push(format!(
-            "{}: this keyword is not supported{hint}; available are {}",
+            "{}: this keyword is not supported{hint}; choose from {}",
             field_path(location, keyword),
             KEYWORDS.join(", ")
         ));
     }
     if let Some(kind) = map.get("type").filter(|kind| kind.as_str().is_none_or(|kind| !TYPES.contains(&kind))) {
         let hint = did_you_mean(kind.as_str().unwrap_or_default(), TYPES);
-        wrong.push(format!("{location}.type: {kind} is not a type{hint}; available are {}", TYPES.join(", ")));
+        wrong.push(format!("{location}.type: {kind} is not a type{hint}; choose from {}", TYPES.join(", ")));
     }
     if let Some(pattern) = map.get("pattern") {
         let problem = pattern.as_str().map_or(Some("it is not a string".to_owned()), expr::pattern_error);
@@ -117,12 +117,12 @@ mod tests {
             (
                 "{type: objekt}",
                 "{}",
-                "schema.type: \"objekt\" is not a type, did you mean \"object\"?; available are array",
+                "schema.type: \"objekt\" is not a type (did you mean \"object\"?); choose from array",
             ),
             (
                 "{type: object, propertys: {}}",
                 "{}",
-                "schema.propertys: this keyword is not supported, did you mean \"properties\"?; available are ",
+                "schema.propertys: this keyword is not supported (did you mean \"properties\"?); choose from ",
             ),
             (
                 "{type: object, properties: {name: {type: string, pattern: '(['}}}",

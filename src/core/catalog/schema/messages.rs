@@ -272,7 +272,7 @@ mod tests {
         let one = json!({"type": "string", "enum": ["Manual", "Automatic"]});
         assert_eq!(
             messages(&one, &json!("automatic")),
-            "\"automatic\" is not one of \"Manual\", \"Automatic\", did you mean \"Automatic\"?; choose one of them"
+            "\"automatic\" is not one of \"Manual\", \"Automatic\" (did you mean \"Automatic\"?); choose one of them"
         );
     }
 }

@@ -34,7 +34,7 @@ pub(in crate::desired) fn check(
                 let hint = did_you_mean(name, known.iter().copied());
                 findings.push(refused(
                     field,
-                    format!("there is no release {name:?}{hint}; there are {}", known.join(", ")),
+                    format!("there is no release {name:?}{hint}; choose from {}", known.join(", ")),
                 ));
                 continue;
             };

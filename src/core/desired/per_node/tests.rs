@@ -111,7 +111,7 @@ fn rejects_what_charts_cannot_express() {
         (json!({"name": "x", "nodes": ["n1"]}), "changes nothing; name releases"),
         (
             entry(&rack, "frnot", &fine),
-            ".releases.frnot: there is no release \"frnot\", did you mean \"front\"?; there are other, front, store",
+            ".releases.frnot: there is no release \"frnot\" (did you mean \"front\"?); choose from other, front, store",
         ),
         (
             entry(&rack, "bare", &fine),
@@ -119,7 +119,7 @@ fn rejects_what_charts_cannot_express() {
         ),
         (
             named,
-            ".releases.front.daemonsets: chart front has no DaemonSet \"agnet\" whose values can differ by node, did you mean \"agent\"?; choose from agent, l2_agent",
+            ".releases.front.daemonsets: chart front has no DaemonSet \"agnet\" whose values can differ by node (did you mean \"agent\"?); choose from agent, l2_agent",
         ),
         (
             entry(&rack, "front", &json!({})),

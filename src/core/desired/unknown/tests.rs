@@ -135,7 +135,7 @@ fn classifies_keys() {
         ("annotations", KeyState::Read),
         ("annotations.pod.front_api", KeyState::Free),
         ("conf.front.DEFAULT.verbose", KeyState::Free),
-        ("conf.front.DEFAULT.debgu", KeyState::No(", did you mean \"debug\"?".into())),
+        ("conf.front.DEFAULT.debgu", KeyState::No(" (did you mean \"debug\"?)".into())),
         ("conf.front.database.max_poll_size", KeyState::Free),
         ("colour", KeyState::No(String::new())),
     ] {

@@ -124,3 +124,14 @@ async fn reads_values_keys_and_crds() {
     let path = |text| osdpl_values::Path::parse(text).unwrap();
     assert!(tree.has_path(&path("deep.y")) && !tree.has_path(&path("deep.x")) && !tree.has_path(&path("free")));
 }
+
+#[tokio::test]
+async fn names_a_crd_that_is_not_utf_8() {
+    let fixture = Fixture::new();
+    let mut archive = Tarball::with_chart();
+    archive.file("demo/crds/b.yaml", b"kind: \xff\n");
+    fixture.put("demo-1.0.0.tgz", archive.finish());
+    let chart = demo(&fixture.store("")).await.unwrap();
+    let error = chart.crds().unwrap_err().to_string();
+    assert!(error.contains("crds/b.yaml: it is not UTF-8") && !error.contains("the path of"), "{error}");
+}

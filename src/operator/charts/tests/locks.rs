@@ -29,7 +29,7 @@ fn rejected_locks_say_where_and_why() {
         ("charts:\n  ../demo: {version: 1.0.0}\n", "values/lock.yaml: charts: \"../demo\" is not a chart name"),
         (
             "charts:\n  demo: {version: 1.0.0, repository: 'ftp://x'}\n",
-            "values/lock.yaml: charts.demo.repository: charts: \"ftp://x\" is not a source of charts; use a folder, or an https://, http:// or oci:// repository",
+            "values/lock.yaml: charts.demo.repository: \"ftp://x\" is not a source of charts; use a folder, or an https://, http:// or oci:// repository",
         ),
         ("charts: [\n", "values/lock.yaml:1:9: expected a map, found something else"),
     ] {
@@ -51,7 +51,7 @@ fn rejected_sources_say_why() {
         ),
         (
             "ftp://charts.example",
-            "charts: \"ftp://charts.example\" is not a source of charts; use a folder, or an https://, http:// or oci:// repository",
+            "\"ftp://charts.example\" is not a source of charts; use a folder, or an https://, http:// or oci:// repository",
         ),
         (
             "https://me:word@charts.example/x",

@@ -39,7 +39,7 @@ async fn unusable_additions_are_errors_until_corrected() {
     assert!(handle.update(&named(&[("edge", Some(INVALID)), other]), false).await);
     assert!(handle.catalog().presets.contains_key("other"), "other additions are used");
     let expected = "spec.catalog[0]: ConfigMap openstack/edge: key \"presets.edge.yaml\": services: there is no \
-                    service \"keystne\", did you mean \"keystone\"?";
+                    service \"keystne\" (did you mean \"keystone\"?)";
     let found = errors(&handle);
     assert!(found[0].starts_with(expected), "{found:?}");
     handle.update(&named(&[("edge", None), other]), false).await;
