@@ -54,9 +54,11 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 pub use clients::Clients;
+pub use elsewhere::CHART_LABEL;
 
 use crate::helm::{Guard, Instance, ProcessState, guard};
 use decide::{Seen, Step, next_step};
+use elsewhere::Others;
 
 /// The name of the Lease.
 pub const NAME: &str = "osdpl";
@@ -105,7 +107,8 @@ impl Leadership {
         let _ = self.0.subscribe().wait_for(Option::is_some).await;
     }
 
-    fn activate(&self, until: Instant) {
+    /// Makes this process the active operator until the given time.
+    pub(crate) fn activate(&self, until: Instant) {
         self.0.send_replace(Some(until));
     }
 
@@ -185,14 +188,15 @@ impl Elector {
     /// Returns an error if this process loses the Lease, or if an operator is active in another namespace. The process
     /// must then end at once.
     pub async fn run(mut self, release: CancellationToken) -> Result<(), Lost> {
-        let renewed = tokio::select! {
-            renewed = self.acquire_alone() => renewed?,
-            () = release.cancelled() => {
-                if self.is_own() {
-                    self.release().await;
-                }
-                return Ok(());
+        let acquired = tokio::select! {
+            acquired = self.acquire_alone() => acquired.map(Some),
+            () = release.cancelled() => Ok(None),
+        };
+        let Ok(Some(renewed)) = acquired else {
+            if self.is_own() {
+                self.release().await;
             }
+            return acquired.map(drop);
         };
         let mut guard = match Guard::start(&self.instance) {
             Ok(guard) => guard,
@@ -215,10 +219,19 @@ impl Elector {
     }
 
     /// Takes the Lease, unless an operator is active in another namespace.
+    ///
+    /// Searches again after taking the Lease: an operator in another namespace may have taken its Lease since the first
+    /// search. Of two operators that take their Leases at the same time, at least one finds the other.
     async fn acquire_alone(&mut self) -> Result<Instant, Lost> {
-        match elsewhere::find_active(&self.api, &self.namespace).await {
-            Some(other) => Err(Lost::Elsewhere(other)),
-            None => Ok(self.acquire().await),
+        let others = Others::read(&self.api, &self.namespace).await;
+        if let Some(other) = others.find_active().await {
+            return Err(Lost::Elsewhere(other));
+        }
+        let sent = self.acquire().await;
+        match tokio::time::timeout_at((sent + RENEW_DEADLINE).into(), others.find_changed()).await {
+            Ok(None) => Ok(sent),
+            Ok(Some(other)) => Err(Lost::Elsewhere(other)),
+            Err(_) => Err(Lost::Expired(Failure::Timeout.to_string())),
         }
     }
 

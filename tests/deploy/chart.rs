@@ -54,8 +54,19 @@ fn lease_rights_are_limited_to_one_name() {
     });
     assert_eq!(role["rules"][0], named);
     assert_eq!(role["metadata"]["namespace"], of_kind(&objects, "Deployment")["metadata"]["namespace"]);
-    let cluster_wide = of_kind(&objects, "ClusterRole")["rules"].to_string();
-    assert!(!cluster_wide.contains("leases"), "{cluster_wide}");
+    // The operator lists the Leases of operators in other namespaces.
+    let listed = serde_json::json!({
+        "apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "resourceNames": [osdpl_operator::lease::NAME],
+        "verbs": ["list"],
+    });
+    let cluster_wide = of_kind(&objects, "ClusterRole")["rules"].as_array().unwrap();
+    let rules: Vec<_> = cluster_wide.iter().filter(|rule| rule.to_string().contains("leases")).collect();
+    assert_eq!(rules, [&listed]);
+    // An operator finds the namespaces of other operators by the label and the subjects of this binding.
+    let binding = of_kind(&objects, "ClusterRoleBinding");
+    let (key, value) = osdpl_operator::lease::CHART_LABEL.split_once('=').unwrap();
+    assert_eq!(binding["metadata"]["labels"][key], value);
+    assert_eq!(binding["subjects"][0]["namespace"], role["metadata"]["namespace"]);
 }
 
 #[test]

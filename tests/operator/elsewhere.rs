@@ -1,17 +1,67 @@
-//! While an operator is active, a person starts a second operator by hand, with a Lease in another namespace. The
-//! second operator must end, because two operators must not manage the same cloud.
+//! Two operators have Leases in different namespaces, or a person starts an operator by hand. Only one operator may be
+//! active, because two operators must not manage the same cloud.
 
-use crate::operator::PROBE_PERIOD;
+use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
+use kube::Api;
+use kube::api::{ObjectMeta, PostParams};
+
+use crate::cloud::{StatusAccess, services};
+use crate::interrupted::{hang_job, until_hook};
+use crate::lease::HOOK;
+use crate::operator::{Operator, PROBE_PERIOD};
 use crate::pool::SYSTEM;
-use crate::world::{run_test, with_timeout};
+use crate::world::{World, now, run_test, with_timeout};
+
+/// Grants the operator's ServiceAccount the rights on the Lease in the test's namespace: copies the Role and the
+/// `RoleBinding` that the operator's chart creates in the operator's namespace.
+async fn grant_lease(world: &World) {
+    let name = SYSTEM.1;
+    let metadata = || ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() };
+    let role = Api::<Role>::namespaced(world.client.clone(), SYSTEM.0).get(name).await.unwrap();
+    let role = Role { metadata: metadata(), ..role };
+    world.api::<Role>().create(&PostParams::default(), &role).await.unwrap();
+    let binding = Api::<RoleBinding>::namespaced(world.client.clone(), SYSTEM.0).get(name).await.unwrap();
+    let binding = RoleBinding { metadata: metadata(), ..binding };
+    world.api::<RoleBinding>().create(&PostParams::default(), &binding).await.unwrap();
+}
+
+/// Waits until the operator that a person started is active.
+async fn leads(by_hand: &Operator) {
+    let leads = async {
+        while by_hand.metric("osdpl_leader", "") == 0 {
+            tokio::time::sleep(PROBE_PERIOD).await;
+        }
+    };
+    with_timeout("the operator that a person started is active", leads).await;
+}
+
+#[test]
+fn second_installation_ends_while_the_first_runs_helm() {
+    run_test("two-installations", async |world| {
+        grant_lease(world).await;
+        hang_job(world, HOOK).await;
+        let active = world.operator().pod("first").start().await;
+        world.apply(&services(&["rabbitmq"])).await;
+        until_hook(world, "rabbitmq", HOOK).await;
+        // The operator of the second installation has only the rights that the chart grants, and can't see the helm
+        // process of the first operator.
+        let second = world.operator().pod("second").in_own_namespace().environment("POD_NAMESPACE", &world.namespace);
+        assert!(!second.spawn().ended().await.success());
+        let log = world.operator_log();
+        let lease = format!("renews the Lease osdpl in the namespace {}", SYSTEM.0);
+        assert!(log.contains("another operator is active: first_") && log.contains(&lease), "{log}");
+        assert_eq!(active.readiness(), "ok: leader\n");
+        world.cluster().remove_rule(HOOK).await.unwrap();
+        let cloud = world.until_ready().await;
+        assert_eq!((cloud.child("rabbitmq").revision, world.helm_runs().len()), (Some(1), 1));
+    });
+}
 
 #[test]
 fn ends_if_an_operator_is_active_in_another_namespace() {
     run_test("elsewhere", async |world| {
         let active = world.operator().pod("active").start().await;
         world.until_holder("active").await;
-        // Start the second operator with a person's kubeconfig. A person may list the Leases in all namespaces, so the
-        // second operator finds the active one. The operator's ServiceAccount does not have this right.
         let by_hand = world.operator().pod("by-hand").environment("KUBECONFIG", world.cluster().kubeconfig());
         let by_hand = by_hand.arguments(&["--namespace", &world.namespace]).spawn();
         assert!(!by_hand.ended().await.success());
@@ -25,11 +75,30 @@ fn ends_if_an_operator_is_active_in_another_namespace() {
         active.kill();
         let by_hand = world.operator().pod("by-hand").environment("KUBECONFIG", world.cluster().kubeconfig());
         let by_hand = by_hand.arguments(&["--namespace", &world.namespace]).start().await;
-        let leads = async {
-            while by_hand.metric("osdpl_leader", "") == 0 {
-                tokio::time::sleep(PROBE_PERIOD).await;
-            }
+        leads(&by_hand).await;
+    });
+}
+
+#[test]
+fn operator_that_a_person_starts_waits_for_the_lease() {
+    run_test("by-hand", async |world| {
+        let began = now();
+        let active = world.operator().pod("active").start().await;
+        world.until_holder("active").await;
+        let by_hand = world.operator().environment("KUBECONFIG", world.cluster().kubeconfig()).start().await;
+        assert!(by_hand.readiness().starts_with("ok: standby"), "{}", by_hand.readiness());
+        // Outside of a pod, the user agent contains the operator's process ID.
+        let process = format!(".{}.", by_hand.pid());
+        let writes = || {
+            let mut writes = world.cluster().audit(began).unwrap();
+            writes.retain(|entry| entry.is_write() && entry.user_agent.contains(&process));
+            writes
         };
-        with_timeout("the operator that a person started is active", leads).await;
+        world.apply(&services(&["memcached"])).await;
+        world.until_ready().await;
+        assert_eq!(writes(), []);
+        active.kill();
+        leads(&by_hand).await;
+        assert!(!writes().is_empty(), "the audit log must contain the operator's writes after it has taken the Lease");
     });
 }

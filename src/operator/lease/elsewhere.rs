@@ -1,14 +1,18 @@
 //! Finds an active operator in another namespace. That operator holds the Lease of its own namespace, so the election
 //! in this namespace does not prevent that both operators are active.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 use kube::api::ListParams;
 use kube::{Api, Client};
 use osdpl_values::CollectSorted;
 
-use super::{DURATION, NAME, RETRY_PERIOD, request};
+use super::{DURATION, Failure, NAME, RETRY_PERIOD, request};
+
+/// The label of all objects of the operator's chart, see `deploy/osdpl/templates/_helpers.tpl`.
+pub const CHART_LABEL: &str = "app.kubernetes.io/name=osdpl";
 
 /// Returns the Leases named [`NAME`] that have a holder, by namespace.
 pub(super) async fn held(client: &Client) -> Result<BTreeMap<String, LeaseSpec>, kube::Error> {
@@ -18,34 +22,94 @@ pub(super) async fn held(client: &Client) -> Result<BTreeMap<String, LeaseSpec>,
     Ok(held.filter(|(_, lease)| lease.holder_identity.as_ref().is_some_and(|holder| !holder.is_empty())).collect_map())
 }
 
-/// Returns a text that names an active operator in a namespace other than `own`; `None` if the function finds none.
-///
-/// An operator is active if it renews its Lease while this function waits. The Lease alone does not prove that its
-/// holder is active, because the Lease of a killed operator remains. The function waits as long as a standby waits
-/// before it takes the Lease of a killed operator. The function ignores the times in Leases, because they come from the
-/// clocks of other machines.
-///
-/// The result is also `None` if the API server does not respond, or if the operator lacks the permission to list Leases
-/// in all namespaces. The operator's chart does not grant this permission; a person who starts an operator by hand
-/// often has it.
-pub(super) async fn find_active(api: &Api<Lease>, own: &str) -> Option<String> {
-    let client = api.clone().into_client();
-    let others = async || {
-        let mut others = request(held(&client)).await.ok()?;
-        others.remove(own);
-        Some(others)
-    };
-    let before = others().await?;
-    let longest = DURATION + RETRY_PERIOD * 2;
-    let checks = if before.is_empty() { 0 } else { longest.as_secs().div_ceil(RETRY_PERIOD.as_secs()) };
-    for _ in 0..checks {
-        tokio::time::sleep(RETRY_PERIOD).await;
-        let now = others().await.unwrap_or_default();
-        let renewed = now.into_iter().find(|(namespace, lease)| before.get(namespace).is_some_and(|old| old != lease));
-        if let Some((namespace, lease)) = renewed {
-            let holder = lease.holder_identity.unwrap_or_default();
-            return Some(format!("{holder} renews the Lease {NAME} in the namespace {namespace}"));
-        }
+/// The Leases of operators in other namespaces, as this process first saw them.
+pub(super) struct Others {
+    client: Client,
+    /// The namespace of this operator.
+    own: String,
+    first: BTreeMap<String, LeaseSpec>,
+}
+
+impl Others {
+    /// Reads the Leases of the operators in namespaces other than `own`.
+    pub(super) async fn read(api: &Api<Lease>, own: &str) -> Self {
+        let (client, own) = (api.clone().into_client(), own.to_owned());
+        let first = read(&client, &own).await;
+        Self { client, own, first }
     }
-    None
+
+    /// Returns a text that names an active operator in another namespace; `None` if the function finds none.
+    ///
+    /// An operator is active if it renews its Lease while this function waits. The Lease alone does not prove that its
+    /// holder is active, because the Lease of a killed operator remains. The function waits as long as a standby waits
+    /// before it takes the Lease of a killed operator. The function ignores the times in Leases, because they come from
+    /// the clocks of other machines.
+    pub(super) async fn find_active(&self) -> Option<String> {
+        let longest = DURATION + RETRY_PERIOD * 2;
+        let checks = if self.first.is_empty() { 0 } else { longest.as_secs().div_ceil(RETRY_PERIOD.as_secs()) };
+        for _ in 0..checks {
+            tokio::time::sleep(RETRY_PERIOD).await;
+            let active = self.find_changed().await;
+            if active.is_some() {
+                return active;
+            }
+        }
+        None
+    }
+
+    /// Returns a text that names an operator in another namespace that has taken or renewed its Lease since the first
+    /// read; `None` if there is none.
+    pub(super) async fn find_changed(&self) -> Option<String> {
+        let now = read(&self.client, &self.own).await;
+        let (namespace, lease) = now.into_iter().find(|(namespace, lease)| self.first.get(namespace) != Some(lease))?;
+        let holder = lease.holder_identity.unwrap_or_default();
+        Some(format!("{holder} renews the Lease {NAME} in the namespace {namespace}"))
+    }
+}
+
+/// Returns the Leases of the operators in namespaces other than `own`. If the API server does not respond, tries again.
+///
+/// The result is empty if the operator lacks the permission to list these Leases in all namespaces. The operator's
+/// chart grants this permission.
+async fn read(client: &Client, own: &str) -> BTreeMap<String, LeaseSpec> {
+    loop {
+        let error = match request(held_elsewhere(client, own)).await {
+            Ok(held) => return held,
+            Err(error) => error,
+        };
+        if matches!(&error, Failure::Other(error) if matches!(&**error, kube::Error::Api(why) if why.is_forbidden())) {
+            tracing::warn!(
+                %error,
+                "can't find out whether an operator is active in another namespace; grant the rights of the operator's \
+                 chart"
+            );
+            return BTreeMap::new();
+        }
+        tracing::warn!(%error, "can't find out whether an operator is active in another namespace; retrying");
+        tokio::time::sleep(RETRY_PERIOD).await;
+    }
+}
+
+/// Returns the Leases named [`NAME`] that have a holder and are in another namespace with an installation of the
+/// operator's chart.
+///
+/// Ignores other Leases named [`NAME`]: whoever may write Leases in some other namespace must not be able to stop the
+/// operator.
+async fn held_elsewhere(client: &Client, own: &str) -> Result<BTreeMap<String, LeaseSpec>, kube::Error> {
+    let mut held = held(client).await?;
+    held.remove(own);
+    if !held.is_empty() {
+        let installed = installations(client).await?;
+        held.retain(|namespace, _| installed.contains(namespace));
+    }
+    Ok(held)
+}
+
+/// Returns the namespaces in which the operator's chart is installed: those of the ServiceAccounts to which the chart's
+/// `ClusterRoleBinding`s grant rights.
+async fn installations(client: &Client) -> Result<BTreeSet<String>, kube::Error> {
+    let of_chart = ListParams::default().labels(CHART_LABEL);
+    let bindings = Api::<ClusterRoleBinding>::all(client.clone()).list(&of_chart).await?.items;
+    let subjects = bindings.into_iter().flat_map(|binding| binding.subjects.unwrap_or_default());
+    Ok(subjects.filter_map(|subject| subject.namespace).collect_set())
 }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use axum::Router;
 use axum::body::Bytes;
 use axum::http::{Method, StatusCode};
+use axum::routing::get;
 use osdpl_client::{Bounds, bounded};
 use serde_json::{Value, json};
 
@@ -13,9 +14,9 @@ use super::*;
 /// The Lease that the fake API server stores; null if there is none. A write must name the stored resourceVersion.
 type Stored = Arc<Mutex<Value>>;
 
-fn fake(stored: &Stored) -> Client {
+fn fake(stored: &Stored) -> Router {
     let stored = Arc::clone(stored);
-    let router = Router::new().fallback(async move |method: Method, body: Bytes| {
+    Router::new().fallback(async move |method: Method, body: Bytes| {
         let mut stored = stored.lock().unwrap();
         let refused = |code: u16| {
             let status = json!({"kind": "Status", "status": "Failure", "code": code, "message": "refused"});
@@ -32,8 +33,7 @@ fn fake(stored: &Stored) -> Client {
         written["metadata"]["resourceVersion"] = next(&stored).into();
         *stored = written;
         (StatusCode::OK, stored.to_string())
-    });
-    Client::new(router, "a")
+    })
 }
 
 /// Returns the resourceVersion that the Lease gets with the next write.
@@ -42,9 +42,32 @@ fn next(lease: &Value) -> String {
     (version.unwrap_or_default() + 1).to_string()
 }
 
-fn elector(stored: &Stored) -> Elector {
+fn elector_with(router: Router) -> Elector {
     let instance = Instance::of_this_process(None).unwrap();
-    Elector::new(fake(stored), "a", instance, None, Leadership::default())
+    Elector::new(Client::new(router, "a"), "a", instance, None, Leadership::default())
+}
+
+fn elector(stored: &Stored) -> Elector {
+    elector_with(fake(stored))
+}
+
+/// Returns an elector that is not alone: while it takes its Lease, another process takes the Lease in the namespace
+/// `b`. The operator's chart is installed in the namespace `installed`.
+fn elector_with_rival(stored: &Stored, installed: &str) -> Elector {
+    let own = Arc::clone(stored);
+    let leases = async move || {
+        let rival = json!({"metadata": {"name": NAME, "namespace": "b"}, "spec": {"holderIdentity": "rival"}});
+        let items = if own.lock().unwrap().is_null() { json!([]) } else { json!([rival]) };
+        json!({"apiVersion": "v1", "kind": "List", "metadata": {}, "items": items}).to_string()
+    };
+    let role = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "osdpl"});
+    let subjects = json!([{"kind": "ServiceAccount", "name": "osdpl", "namespace": installed}]);
+    let items = json!([{"metadata": {"name": "osdpl"}, "roleRef": role, "subjects": subjects}]);
+    let bindings = json!({"apiVersion": "v1", "kind": "List", "metadata": {}, "items": items}).to_string();
+    let router = fake(stored)
+        .route("/apis/coordination.k8s.io/v1/leases", get(leases))
+        .route("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", get(async move || bindings));
+    elector_with(router)
 }
 
 #[tokio::test]
@@ -87,4 +110,21 @@ async fn the_first_read_retries() {
     let mut elector = elector(&Stored::default());
     elector.read_through(&reads).await.unwrap();
     assert!(elector.lease.is_some() && *refusals.lock().unwrap() == 0);
+}
+
+#[tokio::test]
+async fn gives_up_the_lease_if_a_rival_starts_at_the_same_time() {
+    let stored = Stored::default();
+    let lost = elector_with_rival(&stored, "b").run(CancellationToken::new()).await.unwrap_err().to_string();
+    assert!(lost.contains("rival renews the Lease osdpl in the namespace b"), "{lost}");
+    let lease = stored.lock().unwrap().clone();
+    assert_eq!(lease["spec"]["holderIdentity"], "", "the elector must take and release the Lease: {lease}");
+}
+
+#[tokio::test]
+async fn ignores_a_lease_in_a_namespace_without_the_chart() {
+    let stored = Stored::default();
+    let mut elector = elector_with_rival(&stored, "c");
+    elector.acquire_alone().await.unwrap();
+    assert!(elector.is_own());
 }
