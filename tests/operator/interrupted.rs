@@ -12,6 +12,7 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use crate::cloud::{StatusAccess, services};
+use crate::lease::until_ended;
 use crate::operator::Operator;
 use crate::world::{World, run_test, with_timeout};
 
@@ -202,9 +203,11 @@ fn ends_with_helm_if_the_api_server_is_lost_during_an_install() {
         world.cluster().kill(Component::Apiserver).await.unwrap();
         // The operator must exit while the API server is still down, because another operator could take the Lease as
         // soon as the API server runs again.
+        let helm = world.helm_runs().iter().map(|run| run.pid).collect::<Vec<_>>();
         assert!(!operator.ended().await.success());
         let log = world.operator_log();
         assert!(log.contains("the operator could not renew its Lease for 10 s"), "{log}");
+        until_ended("helm has ended", &helm).await;
         world.cluster().restart(Component::Apiserver).await.unwrap();
         world.cluster().remove_rule("rabbitmq-cluster-wait").await.unwrap();
         let _operator = world.operator().start().await;

@@ -1,16 +1,21 @@
 //! Two operators share a Lease: one is active, the other is a standby and takes over.
 
+use std::time::Duration;
+
 use cluster::AuditEntry;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::Api;
+use kube::api::{Patch, PatchParams};
 use kube::runtime::wait::await_condition;
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
 
 use crate::cloud::{StatusAccess, services};
 use crate::interrupted::{hang_job, record_status, until_hook};
 use crate::operator::Operator;
 use crate::pool::SYSTEM;
+use crate::sweep::kill::children;
 use crate::world::{World, now, run_test, with_timeout};
 
 /// The hook Job of rabbitmq at which helm waits in these tests.
@@ -113,6 +118,16 @@ pub fn is_running(pid: i32) -> bool {
     stat.rsplit_once(')').is_some_and(|(_, fields)| !fields.trim_start().starts_with(['Z', 'X']))
 }
 
+/// Waits until these processes have ended. They are no children of the test, so the test can only poll.
+pub async fn until_ended(what: &str, processes: &[i32]) {
+    let ended = async {
+        while processes.iter().any(|process| is_running(*process)) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    with_timeout(what, ended).await;
+}
+
 /// Lets the hook end, waits until the cloud is Ready, and checks that the two operators together ran helm twice.
 pub async fn finish(world: &World) {
     world.cluster().remove_rule(HOOK).await.unwrap();
@@ -189,5 +204,44 @@ fn frozen_operator_runs_no_helm_and_writes_nothing_after_its_time() {
         let log = world.operator_log();
         assert!(log.contains("the operator could not renew its Lease for 10 s"), "{log}");
         finish(world).await;
+    });
+}
+
+/// Waits until the active operator has ended with this message in the log, and the standby has taken the Lease. Checks
+/// that helm has ended before, and that the active operator has written nothing since `lost`.
+async fn check_succession(world: &World, active: Operator, lost: Timestamp, message: &str) {
+    let helm = world.helm_runs()[0].pid;
+    assert!(!active.ended().await.success());
+    let log = world.operator_log();
+    assert!(log.contains(message), "{log}");
+    world.until_holder("second").await;
+    assert!(!is_running(helm), "helm must end before another operator takes the Lease");
+    assert_eq!(world.writes_of("first", lost), []);
+    until_hook(world, "rabbitmq", HOOK).await;
+    finish(world).await;
+}
+
+#[test]
+fn healthy_operator_ends_if_another_process_takes_its_lease() {
+    run_test("robbed", async |world| {
+        let (active, _standby) = start_both(world).await;
+        let lost = now();
+        let taken = Patch::Merge(json!({"spec": {"holderIdentity": "robber"}}));
+        let leases: Api<Lease> = Api::namespaced(world.client.clone(), SYSTEM.0);
+        leases.patch(osdpl_operator::lease::NAME, &PatchParams::default(), &taken).await.unwrap();
+        check_succession(world, active, lost, "robber has taken the Lease from this operator").await;
+    });
+}
+
+#[test]
+fn operator_ends_with_helm_if_its_guard_is_killed() {
+    run_test("unguarded", async |world| {
+        let (active, _standby) = start_both(world).await;
+        let helm = world.helm_runs()[0].pid;
+        let guards: Vec<_> = children(active.pid()).into_iter().filter(|child| *child != helm).collect();
+        let [guard] = guards[..] else { panic!("the operator must have two children, the guard and helm: {guards:?}") };
+        let lost = now();
+        kill_process(Pid::from_raw(guard).unwrap(), Signal::KILL).unwrap();
+        check_succession(world, active, lost, "the guard process of helm was killed; the operator ends").await;
     });
 }

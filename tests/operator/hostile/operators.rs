@@ -3,8 +3,6 @@
 //! paused. One of the two standbys must take over, and two helm processes must never work on the release at the same
 //! time ([`Recorder::check_no_overlap`]).
 
-use std::time::Duration;
-
 use k8s_openapi::api::coordination::v1::LeaseSpec;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::jiff::Timestamp;
@@ -16,11 +14,11 @@ use serde_json::json;
 use crate::cloud::{StatusAccess, services};
 use crate::helm::Recorder;
 use crate::interrupted::{hang_job, until_hook};
-use crate::lease::{HOOK, finish, is_running};
+use crate::lease::{HOOK, finish, is_running, until_ended};
 use crate::operator::Operator;
 use crate::pool::SYSTEM;
 use crate::sweep::kill::children;
-use crate::world::{World, now, run_test, with_timeout};
+use crate::world::{World, now, run_test};
 
 /// The maximum number of status writes after the active operator has failed, until the cloud is Ready. Each step
 /// (takeover, unlock, upgrade, hook, health of the only release) needs a few writes. A loop would write hundreds.
@@ -196,12 +194,7 @@ fn paused_node_changes_nothing_when_it_continues() {
         first.signal(Signal::CONT);
         signal(Signal::CONT);
         check_ended(world, &pods, first, &failure).await;
-        let ended = async {
-            while children.iter().any(|pid| is_running(*pid)) {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-        };
-        with_timeout("the guard has killed helm and ended", ended).await;
+        until_ended("the guard has killed helm and ended", &children).await;
         until_finished(world, &failure).await;
         assert_eq!(until_heir(world, &pods).await, heir, "the new operator must keep the Lease");
         for index in 0..3 {

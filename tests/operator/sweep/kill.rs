@@ -1,12 +1,11 @@
 //! Kills the operator and its helm processes at a chosen write to the API server.
 
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::sync::{oneshot, watch};
 
-use crate::lease::is_running;
+use crate::lease::until_ended;
 use crate::operator::Operator;
 use crate::proxy::{Answer, Proxy, Request};
 
@@ -87,9 +86,7 @@ pub async fn kill_all(operator: Operator) {
         kill_process(Pid::from_raw(*child).unwrap(), Signal::KILL).unwrap();
     }
     operator.kill();
-    while children.iter().any(|child| is_running(*child)) {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    until_ended("the killed processes have ended", &children).await;
 }
 
 /// Returns the ids of the child processes of the process `parent`.
