@@ -275,6 +275,11 @@ impl Operator {
         }
     }
 
+    /// Returns the whole response to a GET request to the probes.
+    pub fn answer(&self, path: &str) -> String {
+        request(TcpStream::connect(self.address).unwrap(), self.address, path)
+    }
+
     /// Returns the text of the readiness probe.
     pub fn readiness(&self) -> String {
         get(self.address, "/readyz").unwrap()
