@@ -26,7 +26,7 @@ mod error;
 pub mod exec;
 mod failure;
 #[cfg(test)]
-mod fake;
+pub(crate) mod fake;
 pub mod guard;
 mod instance;
 pub mod kubeconfig;

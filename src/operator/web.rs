@@ -93,7 +93,49 @@ async fn scrape(State(health): State<Health>) -> impl IntoResponse {
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpStream;
+
     use super::*;
+    use crate::helm::Config;
+    use crate::helm::fake::FakeHelm;
+
+    /// Returns the whole response to a GET request.
+    async fn get(address: SocketAddr, path: &str) -> String {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut response = String::new();
+        stream.read_to_string(&mut response).await.unwrap();
+        response
+    }
+
+    #[tokio::test]
+    async fn probes_report_passes_and_readiness() {
+        let (metrics, fake_helm) = (Metrics::default(), FakeHelm::with_script(""));
+        let health = Health {
+            metrics: metrics.clone(),
+            runner: fake_helm.runner(Config::default()).await,
+            leadership: Leadership::default(),
+            pass_timeout: Duration::ZERO,
+        };
+        let listener = listen("127.0.0.1:0".parse().unwrap()).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let stop = CancellationToken::new();
+        let server = tokio::spawn(serve((listener, None), health, stop.clone()));
+        // With a limit of zero, each running pass exceeds its limit.
+        let pass = metrics.start_pass();
+        assert!(get(address, "/livez").await.starts_with("HTTP/1.1 500"));
+        drop(pass);
+        assert!(get(address, "/livez").await.starts_with("HTTP/1.1 200"));
+        let syncing = get(address, "/readyz").await;
+        assert!(syncing.starts_with("HTTP/1.1 503") && syncing.contains("\r\n\r\nsyncing: "), "{syncing}");
+        metrics.set_ready();
+        let standby = get(address, "/readyz").await;
+        assert!(standby.starts_with("HTTP/1.1 200") && standby.contains("\r\n\r\nok: standby"), "{standby}");
+        stop.cancel();
+        server.await.unwrap();
+    }
 
     #[test]
     fn is_alive_unless_a_pass_ignores_its_limit() {

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::net::unix::pipe::{OpenOptions, Receiver, Sender};
 
-use super::Program;
+use super::{Config, Instance, Program, Runner};
 
 /// Returns the path of the fake helm.
 ///
@@ -25,7 +25,7 @@ pub(super) fn wrapper() -> PathBuf {
 }
 
 /// The home folder of fake helm processes, and the pipes between these processes and the test.
-pub(super) struct FakeHelm {
+pub(crate) struct FakeHelm {
     pub(super) home: TempDir,
     messages: Lines<BufReader<Receiver>>,
     go: Sender,
@@ -35,7 +35,7 @@ impl FakeHelm {
     /// Creates a fake helm that runs `script`. The fake helm answers `helm version` with 4.3.1, without running the
     /// script.
     #[allow(clippy::disallowed_methods, reason = "safe Rust has no mkfifo")]
-    pub(super) fn with_script(script: &str) -> Self {
+    pub(crate) fn with_script(script: &str) -> Self {
         let home = tempfile::tempdir().unwrap();
         let script = format!("if [ \"$1\" = version ]; then echo v4.3.1; exit; fi\n{script}\n");
         fs::write(home.path().join("script"), script).unwrap();
@@ -51,8 +51,13 @@ impl FakeHelm {
         Self { messages: BufReader::new(messages).lines(), go, home }
     }
 
-    pub(super) async fn program(&self) -> Program {
+    pub(crate) async fn program(&self) -> Program {
         Program::find(Some(helm()), self.home.path().to_owned()).await.unwrap()
+    }
+
+    /// Returns a runner that starts this fake helm.
+    pub(crate) async fn runner(&self, config: Config) -> Runner {
+        Runner::new(self.program().await, config, Instance::of_this_process(None).unwrap()).unwrap()
     }
 
     /// Waits for the next message that the script of a fake helm process sends with `report`.

@@ -23,8 +23,7 @@ async fn fixture(script: &str) -> Fixture {
 
 async fn fixture_with(script: &str, config: Config) -> Fixture {
     let helm = FakeHelm::with_script(script);
-    let instance = Instance::of_this_process(None).unwrap();
-    let runner = Runner::new(helm.program().await, config, instance).unwrap();
+    let runner = helm.runner(config).await;
     Fixture { helm, runner }
 }
 
