@@ -10,7 +10,8 @@ use super::super::read::SKIPPED_HOOKS;
 use super::super::{Context, now};
 use super::Outcome;
 use crate::cluster::Error;
-use crate::helm::{ApplyMode, Job, JobRejection, Operation, StopReason, Uninstall, Upgrade};
+use crate::helm::{ApplyMode, Job, JobRejection, Operation, Runner, StopReason, Uninstall, Upgrade};
+use crate::lease::Leadership;
 use osdpl_core::desired::DesiredRelease;
 use osdpl_core::observed::{ObservedRelease, ReleaseKey, Repaired};
 use osdpl_core::plan::{Action, Reason, Step, count_repairs};
@@ -169,22 +170,28 @@ impl Context {
     /// Returns `true` if helm runs; `false` if helm can't start now, usually because all slots are in use; `None` if
     /// the values can't be serialised.
     fn start_helm(&self, key: &ReleaseKey, operation: Operation, revision: i64, deadline: Duration) -> Option<bool> {
-        if !self.leadership.may_write() {
-            return Some(false);
-        }
-        let verb = operation.verb().as_str();
         let revision = u32::try_from(revision).unwrap_or(u32::MAX);
         let scrubber = Arc::clone(&self.scrubber.borrow());
-        match self.runner.start(Job { release: key.clone(), operation, revision, deadline, scrubber }) {
-            Ok(attempt) => {
-                tracing::info!(release = %key, verb, %attempt, "helm started");
-                Some(true)
-            }
-            Err(JobRejection::Busy | JobRejection::Full | JobRejection::Closing) => Some(false),
-            Err(rejection @ JobRejection::Values) => {
-                tracing::error!(release = %key, %rejection, "helm was not started");
-                None
-            }
+        let job = Job { release: key.clone(), operation, revision, deadline, scrubber };
+        start_if_active(&self.runner, &self.leadership, job)
+    }
+}
+
+/// Starts helm, if this process is the active operator. The results are those of [`Context::start_helm`].
+fn start_if_active(runner: &Runner, leadership: &Leadership, job: Job) -> Option<bool> {
+    if !leadership.may_write() {
+        return Some(false);
+    }
+    let (key, verb) = (job.release.clone(), job.operation.verb().as_str());
+    match runner.start(job) {
+        Ok(attempt) => {
+            tracing::info!(release = %key, verb, %attempt, "helm started");
+            Some(true)
+        }
+        Err(JobRejection::Busy | JobRejection::Full | JobRejection::Closing) => Some(false),
+        Err(rejection @ JobRejection::Values) => {
+            tracing::error!(release = %key, %rejection, "helm was not started");
+            None
         }
     }
 }
@@ -219,5 +226,33 @@ impl Memory {
         let now = now();
         let count = count_repairs(self.repairs.get(key), now);
         self.repairs.insert(key.clone(), Repaired { count, last_started_at: now });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+    use crate::helm::Config;
+    use crate::helm::fake::FakeHelm;
+    use osdpl_core::scrub::Scrubber;
+
+    #[tokio::test]
+    async fn only_the_active_operator_starts_helm() {
+        let (fake_helm, leadership) = (FakeHelm::with_script(""), Leadership::default());
+        let runner = fake_helm.runner(Config { wrapper: None, ..Config::default() }).await;
+        let start = || {
+            let operation = Operation::Uninstall(Uninstall { timeout: UNINSTALL_TIMEOUT, hooks: true });
+            let (release, scrubber) = (ReleaseKey::new("cloud", "nova"), Arc::new(Scrubber::new(["hunter22"])));
+            let job = Job { release, operation, revision: 1, deadline: UNINSTALL_TIMEOUT, scrubber };
+            (start_if_active(&runner, &leadership, job), runner.table().len())
+        };
+        assert_eq!(start(), (Some(false), 0));
+        leadership.activate(Instant::now());
+        assert_eq!(start(), (Some(false), 0), "the Lease has expired");
+        leadership.activate(Instant::now() + UNINSTALL_TIMEOUT);
+        assert_eq!(start(), (Some(true), 1));
+        runner.shutdown().await;
     }
 }
