@@ -158,8 +158,8 @@ mod tests {
     use super::*;
     use osdpl_core::api::{OpenStackDeploymentSpec, REPAIR};
 
-    #[tokio::test]
-    async fn does_not_annotate_a_changed_resource() {
+    /// Returns a cluster whose API server refuses each write with a conflict, and the bodies of these writes.
+    fn cluster_with_conflicts() -> (Cluster, Arc<Mutex<Vec<serde_json::Value>>>) {
         let requests = Arc::<Mutex<Vec<serde_json::Value>>>::default();
         let bodies = Arc::clone(&requests);
         let conflict = async move |body: String| {
@@ -167,10 +167,42 @@ mod tests {
             let refusal = json!({"kind": "Status", "status": "Failure", "code": 409, "reason": "Conflict"});
             (StatusCode::CONFLICT, refusal.to_string()).into_response()
         };
-        let cluster = Cluster::new(kube::Client::new(Router::new().fallback(conflict), "cloud"));
+        (Cluster::new(kube::Client::new(Router::new().fallback(conflict), "cloud")), requests)
+    }
+
+    /// Returns a resource with the uid `u` and the resourceVersion `7`.
+    fn nimbus() -> OpenStackDeployment {
         let mut deployment = OpenStackDeployment::new("nimbus", OpenStackDeploymentSpec::default());
         deployment.metadata.namespace = Some("cloud".into());
+        deployment.metadata.uid = Some("u".into());
         deployment.metadata.resource_version = Some("7".into());
+        deployment
+    }
+
+    #[tokio::test]
+    async fn status_and_finalizer_do_not_overwrite_a_change() {
+        let ((cluster, requests), deployment) = (cluster_with_conflicts(), nimbus());
+        let status = OpenStackDeploymentStatus { observed_generation: Some(1), ..OpenStackDeploymentStatus::default() };
+        let written = cluster.publish_status(&deployment, status, Vec::new()).await;
+        assert!(written.is_err_and(|error| error.is_conflict()));
+        assert!(cluster.set_finalizer(&deployment, true).await.is_err_and(|error| error.is_conflict()));
+        let mut own = deployment;
+        own.metadata.finalizers = Some(vec![FINALIZER.to_owned()]);
+        assert!(cluster.set_finalizer(&own, false).await.is_err_and(|error| error.is_conflict()));
+        // The resourceVersion names one version of one object, so a patch with it needs no uid.
+        let expected = [
+            json!({"uid": "u", "resourceVersion": "7"}),
+            json!({"finalizers": [FINALIZER], "resourceVersion": "7"}),
+            json!({"finalizers": [], "resourceVersion": "7"}),
+        ];
+        let requests = requests.lock().unwrap();
+        let metadata: Vec<_> = requests.iter().map(|body| body["metadata"].clone()).collect();
+        assert_eq!(metadata, expected);
+    }
+
+    #[tokio::test]
+    async fn does_not_annotate_a_changed_resource() {
+        let ((cluster, requests), deployment) = (cluster_with_conflicts(), nimbus());
         assert!(!cluster.annotate(&deployment, &[(REPAIR, None)].into()).await.unwrap());
         assert!(
             cluster.annotate(&deployment, &BTreeMap::new()).await.unwrap(),
@@ -195,8 +227,7 @@ mod tests {
             event.to_string().into_response()
         };
         let cluster = Cluster::new(kube::Client::new(Router::new().fallback(record), "cloud"));
-        let mut deployment = OpenStackDeployment::new("nimbus", OpenStackDeploymentSpec::default());
-        deployment.metadata.namespace = Some("cloud".into());
+        let mut deployment = nimbus();
         for version in versions {
             deployment.metadata.resource_version = Some((*version).to_owned());
             cluster.record_events(&deployment, event(version)).await;
