@@ -60,8 +60,8 @@ pub(crate) struct Arguments {
     /// The source of charts: a folder of archives or chart directories, or a repository's URL.
     #[arg(long, env = "OSDPL_CHARTS", default_value = charts::UPSTREAM)]
     charts: String,
-    /// Accept a source of charts at an `http://` address. Anyone on the network can then replace the charts that have
-    /// no digest in the lock.
+    /// Accept `http://` addresses in `--charts` and in the lock. Anyone on the network can then replace the charts that
+    /// have no digest in the lock.
     #[arg(long, env = "OSDPL_ALLOW_HTTP_CHARTS")]
     allow_http_charts: bool,
     /// The folder in which the operator caches charts, and in which helm stores its files.
@@ -113,6 +113,7 @@ impl Arguments {
         let listeners = self.listeners().await?;
         let handle = CatalogHandle::new(self.catalog.load()?, self.catalog.catalog.clone());
         let catalog = handle.catalog();
+        let lock = self.lock(&catalog)?;
         let (stop, leadership) = (CancellationToken::new(), Leadership::default());
         let pod = std::env::var("POD_NAME").ok();
         let instance = Instance::of_this_process(std::env::var("POD_UID").ok().as_deref())?;
@@ -120,7 +121,7 @@ impl Arguments {
         let Clients { lease, reads: client, writes, evictions } = clients;
         let program = self.program().await?;
         tracing::info!(helm = %program.version(), path = %program.path().display(), %instance, "starting");
-        let store = self.store(source, &catalog, &program)?;
+        let store = self.store(source, lock, &program)?;
         let runner = self.runner(program, &instance)?;
         let (metrics, pass_timeout) = (Metrics::default(), Duration::from_secs(self.pass_timeout));
         let health =
@@ -236,8 +237,16 @@ impl Arguments {
         Ok(source)
     }
 
-    fn store(&self, source: charts::Source, catalog: &Catalog, program: &Program) -> anyhow::Result<charts::Store> {
+    /// Returns the lock of the operator's own catalogue.
+    fn lock(&self, catalog: &Catalog) -> Result<charts::Lock, charts::InvalidLock> {
         let lock = charts::Lock::of_catalogue(&catalog.lock)?;
+        if !self.allow_http_charts {
+            lock.check_encrypted()?;
+        }
+        Ok(lock)
+    }
+
+    fn store(&self, source: charts::Source, lock: charts::Lock, program: &Program) -> anyhow::Result<charts::Store> {
         let program = program.clone();
         let puller = helm::pull::Puller::new(move |slot| program.command(slot));
         let store = charts::Store::new(self.cache.join("charts"), source, lock, Arc::new(puller));

@@ -3,22 +3,55 @@
 use std::path::Path;
 use std::process::Command;
 
+use crate::{path, read};
+
 const KUBECONFIG: &str = "apiVersion: v1\nkind: Config\ncurrent-context: lab\ncontexts: [{name: lab, context: {cluster: lab, user: me}}]\nusers: [{name: me, user: {}}]\n";
+
+/// Starts an operator without a cluster; returns the error output with which it ends.
+fn start(arguments: &[&str]) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_osdpl"));
+    command.args(["operator", "--namespace", "osdpl", "--listen", "127.0.0.1:0"]).args(arguments);
+    for name in ["OSDPL_ALLOW_HTTP_CHARTS", "OSDPL_CATALOG", "OSDPL_CHARTS"] {
+        command.env_remove(name);
+    }
+    let output = command.env("KUBECONFIG", "/nowhere").output().unwrap();
+    assert!(!output.status.success());
+    String::from_utf8(output.stderr).unwrap()
+}
 
 #[test]
 fn refuses_an_http_repository_unless_it_is_allowed() {
-    let start = |extra: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_osdpl"));
-        command
-            .args(["operator", "--namespace", "osdpl", "--listen", "127.0.0.1:0", "--charts", "http://127.0.0.1:1"])
-            .args(extra);
-        command.env("KUBECONFIG", "/nowhere").env_remove("OSDPL_ALLOW_HTTP_CHARTS").env_remove("OSDPL_CATALOG");
-        let output = command.output().unwrap();
-        assert!(!output.status.success());
-        String::from_utf8(output.stderr).unwrap()
-    };
+    let start = |extra: &[&str]| start(&[&["--charts", "http://127.0.0.1:1"], extra].concat());
     let refused = start(&[]);
     let expected = "charts: \"http://127.0.0.1:1\" is not encrypted, so anyone on the network could replace its charts";
+    assert!(refused.contains(expected) && refused.contains("--allow-http-charts"), "{refused}");
+    let allowed = start(&["--allow-http-charts"]);
+    assert!(allowed.contains("no cluster to connect to"), "{allowed}");
+}
+
+/// The operator refuses an `http://` repository in the lock even if the lock contains the chart's digest: the spec can
+/// name another version, for which the lock contains no digest.
+#[test]
+fn refuses_an_http_repository_in_the_lock_unless_it_is_allowed() {
+    let folder = tempfile::tempdir().unwrap();
+    let link = |name: &str| std::os::unix::fs::symlink(path(name), folder.path().join(name)).unwrap();
+    std::fs::create_dir(folder.path().join("values")).unwrap();
+    link("presets");
+    for entry in std::fs::read_dir(path("values")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        if name != "lock.yaml" {
+            link(&format!("values/{name}"));
+        }
+    }
+    let entry = format!(
+        "charts:\n  podinfo: {{version: 1.0.0, repository: 'http://charts.example', digest: 'sha256:{}'}}\n",
+        "0".repeat(64)
+    );
+    let lock = read("values/lock.yaml").replacen("charts:\n", &entry, 1);
+    std::fs::write(folder.path().join("values/lock.yaml"), lock).unwrap();
+    let start = |extra: &[&str]| start(&[&["--catalog", folder.path().to_str().unwrap()], extra].concat());
+    let refused = start(&[]);
+    let expected = "values/lock.yaml: charts.podinfo.repository: charts: \"http://charts.example\" is not encrypted";
     assert!(refused.contains(expected) && refused.contains("--allow-http-charts"), "{refused}");
     let allowed = start(&["--allow-http-charts"]);
     assert!(allowed.contains("no cluster to connect to"), "{allowed}");

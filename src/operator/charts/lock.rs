@@ -115,6 +115,23 @@ impl Lock {
         Ok(())
     }
 
+    /// Checks that the connections to all repositories in the lock are encrypted. The operator needs this check even if
+    /// the lock contains the digests of all charts: for another version of a chart, which the spec can name, the lock
+    /// contains no digest.
+    ///
+    /// # Errors
+    /// Returns an error if the lock names a repository with an `http://` address.
+    pub fn check_encrypted(&self) -> Result<(), InvalidLock> {
+        for (name, LockEntry { repository, .. }) in &self.charts {
+            let checked = repository.as_deref().map_or(Ok(()), source::check_allowed);
+            checked.map_err(|error| InvalidLock {
+                location: format!("values/lock.yaml: charts.{name}.repository"),
+                problem: error.to_string(),
+            })?;
+        }
+        Ok(())
+    }
+
     /// Returns the text of `values/lock.yaml`, sorted and with one field per line to allow a diff.
     pub fn to_yaml(&self) -> String {
         format!("{HEAD}{}", osdpl_values::yaml::write(self))

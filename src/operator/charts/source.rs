@@ -28,13 +28,13 @@ pub enum InvalidSource {
     /// osdpl does not support the scheme of the address.
     #[error("{0:?} is not a source of charts; use a folder, or an https://, http:// or oci:// repository")]
     Scheme(String),
-    /// The spec, the catalogue or the lock names a repository with an unencrypted `http://` address.
+    /// The spec or an addition names a repository with an unencrypted `http://` address, or the lock names one without
+    /// the chart's digest.
     #[error(
-        "charts: {0:?} is not encrypted, so anyone on the network could replace its charts; use https:// or oci:// \
-         (http:// needs the chart's digest in the lock)"
+        "charts: {0:?} is not encrypted, so anyone on the network could replace its charts; use https:// or oci://"
     )]
     Unencrypted(String),
-    /// The operator's option `--charts` names a repository with an unencrypted `http://` address.
+    /// The operator's option `--charts` or its lock names a repository with an unencrypted `http://` address.
     #[error(
         "charts: {0:?} is not encrypted, so anyone on the network could replace its charts; use https:// or oci://, \
          or allow it with --allow-http-charts (OSDPL_ALLOW_HTTP_CHARTS=true)"
@@ -68,14 +68,19 @@ impl Source {
     /// Returns an error if the source is a repository with an `http://` address.
     pub fn check_encrypted(&self) -> Result<(), InvalidSource> {
         match self {
-            Self::Repository { url } if is_plain_http(url) => Err(InvalidSource::PlainHttp(url.clone())),
-            Self::Repository { .. } | Self::Folder(_) => Ok(()),
+            Self::Repository { url } => check_allowed(url),
+            Self::Folder(_) => Ok(()),
         }
     }
 }
 
 fn is_plain_http(url: &str) -> bool {
     url.starts_with("http://")
+}
+
+/// Checks a repository of the operator's own settings, for an operator that does not allow `http://` addresses.
+pub(super) fn check_allowed(url: &str) -> Result<(), InvalidSource> {
+    if is_plain_http(url) { Err(InvalidSource::PlainHttp(url.to_owned())) } else { Ok(()) }
 }
 
 impl FromStr for Source {

@@ -77,7 +77,11 @@ fn rejected_sources_say_why() {
         refused.contains("charts.demo.repository: charts: \"http://charts.example\" is not encrypted"),
         "{refused}"
     );
-    assert!(http(&format!(", digest: 'sha256:{}'", "0".repeat(64))).is_ok(), "a digest protects the chart");
+    let locked = http(&format!(", digest: '{DIGEST}'")).expect("a digest protects the chart");
+    let refused = locked.check_encrypted().unwrap_err().to_string();
+    let expected = "values/lock.yaml: charts.demo.repository: charts: \"http://charts.example\" is not encrypted";
+    assert!(refused.starts_with(expected) && refused.contains("--allow-http-charts"), "{refused}");
+    assert_eq!(Lock::built_in().unwrap().check_encrypted(), Ok(()));
     let error: InvalidSource = "oci://me:word@registry.example".parse::<Source>().unwrap_err();
     assert!(!format!("{error:?}").contains("word"));
 }

@@ -323,3 +323,22 @@ async fn prefers_the_deployments_repository_then_the_charts() {
         ChartRequest { repository: Some("oci://mirror.example/charts/".into()), ..ChartRequest::locked("demo") };
     assert_eq!(store.obtain(&wanted).await.unwrap().origin, "oci://mirror.example/charts");
 }
+
+#[tokio::test]
+async fn never_pulls_from_an_http_repository_of_the_spec_or_an_addition() {
+    let fixture = Fixture::new();
+    let repository = Repository::with(Ok(chart("1.0.0", "x")));
+    let digest = demo(&store(&fixture, &repository, LOCK)).await.unwrap().digest.to_string();
+    let fresh = Fixture::new();
+    let store = store(&fresh, &repository, LOCK);
+    for source in [DigestSource::Spec, DigestSource::Addition] {
+        let wanted = ChartRequest {
+            repository: Some("http://charts.example/x".into()),
+            digest: Some(ExpectedDigest { digest: digest.clone(), source }),
+            ..ChartRequest::locked("demo")
+        };
+        let error = store.obtain(&wanted).await.unwrap_err().to_string();
+        assert!(error.contains("\"http://charts.example/x\" is not encrypted"), "{error}");
+    }
+    assert_eq!(repository.pulls(), 1, "only the pull from the https repository");
+}
