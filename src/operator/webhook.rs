@@ -51,7 +51,7 @@ pub struct CertificateFiles {
     pub key: PathBuf,
 }
 
-/// How long the webhook waits for the catalogue with its additions when it reviews a resource.
+/// How long the webhook waits for the additions to the catalogue when it reviews a resource.
 ///
 /// The API server waits `webhook.timeoutSeconds` (a value of the operator's chart) for the webhook. This value must be
 /// more than `CATALOGUE_TIMEOUT` plus [`OBSERVATION_TIMEOUT`], the longest time for which the webhook waits.
@@ -73,9 +73,13 @@ const MAX_REQUESTS: usize = 4;
 /// The response if a review has no result, because it took too long or the validation panicked.
 const NO_RESULT: &str = "the operator could not validate the resource in time; try again";
 
-/// A function that returns the catalogue for a spec in a namespace, with the additions that the spec names.
-pub type CatalogOf =
-    Arc<dyn Fn(String, OpenStackDeploymentSpec) -> BoxFuture<'static, CatalogWithFindings> + Send + Sync>;
+/// A function that builds a catalogue, and returns it with the findings about its additions. The build takes CPU time,
+/// so the webhook runs this function on its own thread.
+pub type CatalogBuild = Box<dyn FnOnce() -> CatalogWithFindings + Send>;
+
+/// A function that reads the additions that a spec in a namespace names, and returns a function that builds the catalogue
+/// with these additions.
+pub type CatalogOf = Arc<dyn Fn(String, OpenStackDeploymentSpec) -> BoxFuture<'static, CatalogBuild> + Send + Sync>;
 
 /// How long the webhook waits for the properties of the cluster when it reviews a resource. After this time, the
 /// webhook skips the checks that need these properties.
@@ -96,7 +100,7 @@ pub type DeletionObstacleOf = Arc<dyn Fn(OpenStackDeployment) -> BoxFuture<'stat
 /// The functions through which the webhook gets data from the operator.
 #[derive(Clone)]
 pub struct Sources {
-    /// Returns the catalogue for a spec.
+    /// Reads the additions that a spec names.
     pub catalog_of: CatalogOf,
     /// Returns the properties of the cluster that the checks of a spec use.
     pub cluster_info_of: ClusterInfoOf,
@@ -160,8 +164,8 @@ impl Reviewer {
     /// Checks the resource in an `AdmissionReview`, and returns the response to the API server.
     ///
     /// # Errors
-    /// Returns an error if the operator has not read the additions to the catalogue in time, or the validation
-    /// panicked.
+    /// Returns an error if the operator has not read the additions to the catalogue in time, or the build of the
+    /// catalogue or the validation panicked.
     async fn review(&self, review: Arc<Value>) -> Result<Value, &'static str> {
         if review["request"]["operation"] == "DELETE" {
             return Ok(self.review_deletion(&review["request"]).await);
@@ -174,10 +178,10 @@ impl Reviewer {
         // the catalogue without additions.
         let shared = Arc::clone(&review);
         let spec = self.worker.run(move || spec_to_check(&shared)).await.ok_or(NO_RESULT)?;
-        let catalog = catalog_of(namespace, spec.clone().unwrap_or_default());
-        let catalog = tokio::time::timeout(CATALOGUE_TIMEOUT, catalog).await;
-        let (catalog, findings) =
-            catalog.map_err(|_| "the operator has not read the additions to the catalogue yet; try again")?;
+        let build = catalog_of(namespace, spec.clone().unwrap_or_default());
+        let build = tokio::time::timeout(CATALOGUE_TIMEOUT, build).await;
+        let build = build.map_err(|_| "the operator has not read the additions to the catalogue yet; try again")?;
+        let (catalog, findings) = self.worker.run(build).await.ok_or(NO_RESULT)?;
         let (mut cluster_info, mut relevant) = (ClusterInfo::default(), Vec::new());
         if let Some(spec) = spec {
             let observed = cluster_info_of(owner, spec, Arc::clone(&catalog));
@@ -234,8 +238,12 @@ fn with_warnings(mut response: Value, findings: &[Finding]) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use std::sync::{Mutex, mpsc};
 
+    use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+    use tokio::net::TcpStream;
+
+    use super::listener::tests::{certify, connect};
     use super::*;
     use osdpl_core::observed::{Class, NodeCount, Range};
 
@@ -249,8 +257,10 @@ mod tests {
     ) -> Reviewer {
         let catalog = Arc::new(osdpl_core::files::load_catalog(None).unwrap());
         let schemas = Schemas::new(&catalog).unwrap();
-        let catalog_of: CatalogOf =
-            Arc::new(move |_, _| Box::pin(std::future::ready((Arc::clone(&catalog), findings.clone()))));
+        let catalog_of: CatalogOf = Arc::new(move |_, _| {
+            let built = (Arc::clone(&catalog), findings.clone());
+            Box::pin(std::future::ready(Box::new(move || built) as CatalogBuild))
+        });
         let deletion_obstacle_of: DeletionObstacleOf = Arc::new(|deployment| Box::pin(obstacle(deployment)));
         let known = Sources { catalog_of, cluster_info_of: Arc::new(move |_, _, _| observe()), deletion_obstacle_of };
         Reviewer { known, schemas: Arc::new(schemas), worker: Worker::start(1).unwrap() }
@@ -381,17 +391,23 @@ mod tests {
         address
     }
 
-    /// Sends the head of a request that announces a body of `size` bytes, and then `body`; returns the connection.
-    async fn send(address: std::net::SocketAddr, size: usize, body: &[u8]) -> tokio::net::TcpStream {
-        let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+    /// Connects to `address`, sends a request, and returns the connection.
+    async fn send(address: std::net::SocketAddr, size: usize, body: &[u8]) -> TcpStream {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        request(&mut stream, size, body).await;
+        stream
+    }
+
+    /// Sends the head of a request that announces a body of `size` bytes, and then `body`.
+    async fn request(stream: &mut (impl AsyncWrite + Unpin), size: usize, body: &[u8]) {
         let head =
             format!("POST {PATH} HTTP/1.1\r\nHost: webhook\r\nContent-Length: {size}\r\nConnection: close\r\n\r\n");
         stream.write_all(head.as_bytes()).await.unwrap();
         stream.write_all(body).await.unwrap();
-        stream
+        stream.flush().await.unwrap();
     }
 
-    async fn response(mut stream: tokio::net::TcpStream) -> String {
+    async fn response(mut stream: impl AsyncRead + Unpin) -> String {
         let mut text = String::new();
         stream.read_to_string(&mut text).await.unwrap();
         text
@@ -408,6 +424,58 @@ mod tests {
         let hasty = serve_limited(echo(), Duration::from_millis(1)).await;
         let late = response(send(hasty, 3, b"a").await).await;
         assert!(late.starts_with("HTTP/1.1 503 ") && late.contains("could not validate"), "{late}");
+    }
+
+    /// Uses the same kind of runtime as the operator: with only one thread for tasks, and one thread for blocking work.
+    #[test]
+    fn serves_limited_requests_over_tls_and_validates_on_its_own_thread() {
+        let runtime = tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).enable_all().build();
+        runtime.unwrap().block_on(async {
+            let folder = tempfile::tempdir().unwrap();
+            let [certificate, key] = ["tls.crt", "tls.key"].map(|name| folder.path().join(name));
+            let files = CertificateFiles { certificate, key };
+            let trusted = certify(&files);
+            let catalog = Arc::new(osdpl_core::files::load_catalog(None).unwrap());
+            let (started, mut starts) = tokio::sync::mpsc::unbounded_channel();
+            let (finish, end) = mpsc::channel();
+            let (used, end) = (Arc::clone(&catalog), Arc::new(Mutex::new(end)));
+            // The build of the catalogue takes until the test ends it.
+            let catalog_of: CatalogOf = Arc::new(move |_, _| {
+                let (started, end, used) = (started.clone(), Arc::clone(&end), Arc::clone(&used));
+                let build = move || {
+                    started.send(std::thread::current().name().map(str::to_owned)).unwrap();
+                    let _ = end.lock().unwrap().recv_timeout(Duration::from_mins(1));
+                    (used, Vec::new())
+                };
+                Box::pin(std::future::ready(Box::new(build) as CatalogBuild))
+            });
+            let known = Sources {
+                catalog_of,
+                cluster_info_of: Arc::new(|_, _, _| Box::pin(std::future::ready(ClusterInfo::default()))),
+                deletion_obstacle_of: Arc::new(|deployment| Box::pin(obstacle(deployment))),
+            };
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let address = listener.local_addr().unwrap();
+            tokio::spawn(serve(listener, files, (&catalog, known), CancellationToken::new()).unwrap());
+            let send = async |size: usize, body: &[u8]| {
+                let mut stream = connect(address, &trusted).await.unwrap();
+                request(&mut stream, size, body).await;
+                stream
+            };
+
+            let refused = response(send(MAX_BODY + 1, &vec![b' '; MAX_BODY + 1]).await).await;
+            assert!(refused.starts_with("HTTP/1.1 413 "), "{refused}");
+
+            let object = json!({"spec": {"openstackRelease": "2026.1"}});
+            let review = json!({"request": {"uid": "1", "namespace": "openstack", "object": object}}).to_string();
+            let busy = send(review.len(), review.as_bytes()).await;
+            assert_eq!(starts.recv().await.unwrap().as_deref(), Some("webhook"));
+            let other = tokio::task::spawn_blocking(|| "read").await.unwrap();
+            assert_eq!(other, "read", "a validation must not delay other work");
+            finish.send(()).unwrap();
+            let accepted = response(busy).await;
+            assert!(accepted.starts_with("HTTP/1.1 200 ") && accepted.contains("\"uid\":\"1\""), "{accepted}");
+        });
     }
 
     #[tokio::test]

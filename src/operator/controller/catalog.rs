@@ -83,12 +83,14 @@ impl CatalogHandle {
     }
 
     /// Returns the catalogue that a pass would use with the additions `named`, and the findings about the additions.
-    pub(super) async fn extended_with(&self, named: &NamedAdditions) -> CatalogWithFindings {
+    ///
+    /// The function may build the catalogue, which takes a while. So callers must not run it on a thread of the runtime.
+    pub(super) fn extended_with(&self, named: &NamedAdditions) -> CatalogWithFindings {
         let current = Arc::clone(&self.current().0);
         let mut known = [Some(current), self.validation().clone()].into_iter().flatten();
         let built = match known.find(|known| known.additions == named.additions) {
             Some(known) => known,
-            None => self.build(&named.additions).await,
+            None => Arc::new(build(self.folder.as_deref(), &self.own, named.additions.clone())),
         };
         *self.validation() = Some(Arc::clone(&built));
         (Arc::clone(&built.catalog), named.missing_errors().chain(built.findings(named)).collect())

@@ -2,12 +2,14 @@
 //! it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use futures::FutureExt as _;
 use kube::ResourceExt as _;
 use osdpl_values::CollectSorted;
 
-use super::{CatalogWithFindings, Context};
+use super::Context;
+use crate::webhook::CatalogBuild;
 use osdpl_core::api::{OpenStackDeployment, OpenStackDeploymentSpec};
 use osdpl_core::catalog::Catalog;
 use osdpl_core::nodes;
@@ -18,11 +20,14 @@ use osdpl_lint::rule;
 use osdpl_maintenance::OpenStackClient;
 
 impl Context {
-    /// Returns the catalogue with the additions that `spec` names in `namespace`, and the findings about the additions.
+    /// Reads the additions that `spec` names in `namespace` from the API server. Returns a function that builds the
+    /// catalogue with these additions.
     ///
-    /// The function reads the additions from the API server. It does not change the catalogue that passes use.
-    pub async fn catalog_for(&self, namespace: &str, spec: &OpenStackDeploymentSpec) -> CatalogWithFindings {
-        self.catalog.extended_with(&self.cluster.read_additions(namespace, &spec.catalog, |_| None).await).await
+    /// Neither function changes the catalogue that passes use.
+    pub async fn catalog_for(self: &Arc<Self>, namespace: &str, spec: &OpenStackDeploymentSpec) -> CatalogBuild {
+        let named = self.cluster.read_additions(namespace, &spec.catalog, |_| None).await;
+        let context = Arc::clone(self);
+        Box::new(move || context.catalog.extended_with(&named))
     }
 
     /// Returns the properties of the cluster that the webhook needs to check the spec of a cloud. `owner` is the

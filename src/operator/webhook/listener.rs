@@ -162,14 +162,15 @@ fn acceptor(files: &CertificateFiles, [chain, secret]: &[String; 2]) -> anyhow::
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use rcgen::{CertificateParams, KeyPair};
     use tokio_rustls::TlsConnector;
     use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
     use super::*;
 
-    fn certify(files: &CertificateFiles) -> CertificateDer<'static> {
+    /// Writes a new self-signed certificate for localhost, and its key, into the files. Returns the certificate.
+    pub(in super::super) fn certify(files: &CertificateFiles) -> CertificateDer<'static> {
         let pair = KeyPair::generate().unwrap();
         let certificate = CertificateParams::new(vec!["localhost".into()]).unwrap().self_signed(&pair).unwrap();
         std::fs::write(&files.key, pair.serialize_pem()).unwrap();
@@ -177,14 +178,22 @@ mod tests {
         certificate.der().clone()
     }
 
-    async fn connects(address: SocketAddr, trusted: &CertificateDer<'static>) -> bool {
+    /// Connects to `address` with TLS. The client trusts only the certificate `trusted`.
+    pub(in super::super) async fn connect(
+        address: SocketAddr,
+        trusted: &CertificateDer<'static>,
+    ) -> std::io::Result<tokio_rustls::client::TlsStream<TcpStream>> {
         let mut roots = RootCertStore::empty();
         roots.add(trusted.clone()).unwrap();
         let config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()));
         let config = config.with_safe_default_protocol_versions().unwrap();
         let config = Arc::new(config.with_root_certificates(roots).with_no_client_auth());
         let stream = TcpStream::connect(address).await.unwrap();
-        TlsConnector::from(config).connect("localhost".try_into().unwrap(), stream).await.is_ok()
+        TlsConnector::from(config).connect("localhost".try_into().unwrap(), stream).await
+    }
+
+    async fn connects(address: SocketAddr, trusted: &CertificateDer<'static>) -> bool {
+        connect(address, trusted).await.is_ok()
     }
 
     #[tokio::test]

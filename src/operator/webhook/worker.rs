@@ -1,7 +1,7 @@
 //! Runs the webhook's validations one at a time, on a separate thread.
 //!
-//! A validation takes CPU time. On the operator's main thread, a validation would delay reconcile passes and probes. On
-//! the runtime's only blocking thread, it would delay reads of charts and release records.
+//! A validation and the build of its catalogue take CPU time. On the operator's main thread, they would delay reconcile
+//! passes and probes. On the runtime's only blocking thread, they would delay reads of charts and release records.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -56,13 +56,13 @@ async fn unusable_additions_are_errors_until_corrected() {
 async fn validates_without_changing_the_catalogue_of_passes() {
     let handle = catalog();
     assert!(!handle.update(&named(&[]), false).await, "no additions do not change the catalogue");
-    let first = handle.extended_with(&named(&[("edge", Some(EDGE))])).await;
+    let first = handle.extended_with(&named(&[("edge", Some(EDGE))]));
     assert!(first.0.presets.contains_key("edge") && first.1.is_empty());
     assert!(!handle.catalog().presets.contains_key("edge"), "a validation does not change the catalogue of passes");
-    let second = handle.extended_with(&named(&[("edge", Some(EDGE))])).await;
+    let second = handle.extended_with(&named(&[("edge", Some(EDGE))]));
     assert!(Arc::ptr_eq(&first.0, &second.0), "the result is cached");
     let invalid = [("edge", Some(INVALID)), ("none", None)];
-    let (_, findings) = handle.extended_with(&named(&invalid)).await;
+    let (_, findings) = handle.extended_with(&named(&invalid));
     handle.update(&named(&invalid), false).await;
     assert_eq!(handle.findings(), findings, "the webhook reports the same findings as a pass");
     assert_eq!(findings.len(), 2);
