@@ -144,6 +144,9 @@ fn webhook_uses_the_configured_certificate() {
         assert_eq!(of_kind(&objects, first)["metadata"]["labels"]["app.kubernetes.io/name"], "osdpl");
         let webhook = &hook["webhooks"][0];
         assert_eq!((&webhook["failurePolicy"], webhook["timeoutSeconds"].as_u64()), (&"Ignore".into(), Some(5)));
+        // The webhook must see DELETE, because it refuses the deletion of a cloud with instances.
+        assert_eq!(webhook["rules"][0]["operations"], serde_json::json!(["CREATE", "UPDATE", "DELETE"]));
+        assert_eq!(webhook["rules"][0]["resources"], serde_json::json!(["openstackdeployments"]));
         assert_eq!(webhook["clientConfig"]["caBundle"].is_string(), first == "Secret");
         assert_eq!(
             hook["metadata"]["annotations"]["cert-manager.io/inject-ca-from"].is_string(),

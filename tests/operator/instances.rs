@@ -5,7 +5,8 @@ use std::time::Duration;
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use kube::Api;
 use kube::api::DeleteParams;
-use osdpl_core::api::OpenStackDeployment;
+use osdpl_core::api::{DELETE_WITH_INSTANCES, OpenStackDeployment};
+use serde_json::{Value, json};
 
 use crate::cloud::{NAME, StatusAccess};
 use crate::fake_apis::{Behaviour, FakeApis};
@@ -60,13 +61,26 @@ fn a_standby_queries_nova() {
         webhook.register(world, &authority).await;
         let refused = until_refused(world).await;
         assert!(refused.contains("Nova has instances, such as web-name, so nothing is uninstalled"), "{refused}");
+
+        let params = DeleteParams { dry_run: true, ..DeleteParams::default() };
+        let delete = async || world.deployments().delete(NAME, &params).await.map(drop);
+        let mut detached = nova();
+        detached["deletionPolicy"] = json!("Detach");
+        world.apply(&detached).await;
+        delete().await.expect("the standby must admit the deletion of a cloud that keeps running");
+        world.apply(&nova()).await;
+        world.annotate(DELETE_WITH_INSTANCES, json!("another")).await;
+        until_refused(world).await;
+        world.annotate(DELETE_WITH_INSTANCES, json!(NAME)).await;
+        delete().await.expect("the standby must admit a deletion that a person has allowed");
+        world.annotate(DELETE_WITH_INSTANCES, Value::Null).await;
+
         server.set_behaviour("nova-api", Behaviour::Unavailable);
         let refused = until_refused(world).await;
         assert!(refused.contains("osdpl can't query Nova for instances"), "{refused}");
         server.set_behaviour("nova-api", Behaviour::Normal);
         server.nova.remove_server("web");
-        let params = DeleteParams { dry_run: true, ..DeleteParams::default() };
-        world.deployments().delete(NAME, &params).await.expect("the standby must admit the deletion of an empty cloud");
+        delete().await.expect("the standby must admit the deletion of an empty cloud");
         let webhooks: Api<ValidatingWebhookConfiguration> = Api::all(world.client.clone());
         webhooks.delete(HOOK, &DeleteParams::default()).await.unwrap();
     });
