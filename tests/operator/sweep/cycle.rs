@@ -15,9 +15,9 @@ use crate::proxy::Proxy;
 use crate::world::{World, with_timeout};
 
 use super::keys::Keys;
-use super::kill::{KillPoint, Writes, kill_all};
+use super::kill::{KillPoint, Point, Writes, general_text, kill_all};
 use super::objects::Object;
-use super::{Cloud, Log, NEVER};
+use super::{Cloud, Log};
 
 /// A phase of a cloud's life.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -31,9 +31,9 @@ impl Phase {
     pub const ALL: [Self; 3] = [Self::Install, Self::Upgrade, Self::Deletion];
 }
 
-/// For each phase, the number of the write at which the test kills the operator and helm. With `None`, the test kills
-/// nothing in the phase.
-pub type Points = [Option<usize>; 3];
+/// For each phase, the write at which the test kills the operator and helm. With `None`, the test kills nothing in the
+/// phase.
+pub type Points = [Option<Point>; 3];
 
 /// How a namespace differs from what the test expects: the missing objects, the leftover objects, and, if the retained
 /// objects are not the expected ones, the retained objects.
@@ -77,19 +77,23 @@ pub async fn run(world: &World, cloud: &Cloud, points: Points, log: &Log) {
 impl Cycle<'_> {
     /// Runs one phase, and checks its result. If `point` is the number of a write, kills the operator and helm at this
     /// write, and starts a new operator.
-    async fn phase(&mut self, phase: Phase, point: Option<usize>, mut operator: Operator) -> Operator {
-        self.log.enter(phase, point);
+    async fn phase(&mut self, phase: Phase, point: Option<Point>, mut operator: Operator) -> Operator {
+        let (world, point) = (self.world, point.unwrap_or(Point::NEVER));
+        self.log.enter(phase, &point);
         self.retained = match phase {
             Phase::Deletion if self.cloud.policy != DeletionPolicy::Purge => retained_objects(self.world).await,
             _ => BTreeMap::new(),
         };
+        if phase == Phase::Deletion {
+            self.keys.allow_deletion_of_copies();
+        }
         self.writes = Writes::default();
-        let mut kill = KillPoint::set(&self.proxy, point.unwrap_or(NEVER), &self.writes);
+        let mut kill = self.set_kill_point(point);
         self.begin(phase).await;
         let hit = tokio::select! {
             hit = kill.hit() => Some(hit),
             () = Box::pin(self.until_idle(phase)) => {
-                KillPoint::set(&self.proxy, NEVER, &self.writes);
+                self.set_kill_point(Point::NEVER);
                 // The phase may end before the API server responds to the last write of the phase. If this last write
                 // is the kill point, wait for the response: the test must kill the processes even then.
                 if kill.is_reached() { Some(kill.hit().await) } else { None }
@@ -99,14 +103,18 @@ impl Cycle<'_> {
         if let Some(write) = &hit {
             self.log.hit(write);
             kill_all(operator).await;
-            KillPoint::set(&self.proxy, NEVER, &self.writes);
-            operator = self.world.operator().through(&self.proxy).arguments(&self.cloud.arguments).start().await;
+            self.set_kill_point(Point::NEVER);
+            operator = world.operator().through(&self.proxy).arguments(&self.cloud.arguments).start().await;
             Box::pin(self.until_idle(phase)).await;
         }
-        let (recovery, writes) = (started.elapsed(), self.writes.count());
+        let (recovery, writes) = (started.elapsed(), self.writes.general_texts(&world.namespace));
         self.check(phase).await;
-        self.log.leave(phase, writes, hit.map(|_| recovery));
+        self.log.leave(phase, writes, hit.map(|write| (general_text(&write, &world.namespace), recovery)));
         operator
+    }
+
+    fn set_kill_point(&self, point: Point) -> KillPoint {
+        KillPoint::set(&self.proxy, point, &self.writes, &self.world.namespace)
     }
 
     async fn begin(&self, phase: Phase) {
@@ -175,7 +183,8 @@ impl Cycle<'_> {
             );
         }
         if phase != Phase::Deletion || self.cloud.policy != DeletionPolicy::Purge {
-            self.keys.check(self.cloud.keys).await;
+            let copies = if phase == Phase::Deletion { &[] } else { self.cloud.copies };
+            self.keys.check(&[self.cloud.keys, copies].concat()).await;
         }
     }
 

@@ -1,4 +1,4 @@
-//! Checks that no Secret with generated passwords or keys changes after it has got its first content.
+//! Checks that no Secret with passwords or keys changes after it has got its first content.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -32,6 +32,8 @@ pub struct Keys {
 struct State {
     first: BTreeMap<String, Content>,
     changes: Vec<String>,
+    /// Whether osdpl may delete its copies of Ceph's keys, see [`is_copy`].
+    may_lose_copies: bool,
 }
 
 impl Drop for Keys {
@@ -48,6 +50,11 @@ impl Keys {
         let observer = tokio::spawn(observe(world.api(), Arc::clone(&state)));
         let writer = tokio::spawn(fill(world.api(), world.api()));
         Self { secrets: world.api(), state, tasks: [observer, writer] }
+    }
+
+    /// Allows that osdpl deletes its copies of Ceph's keys from now on. Their content still must not change.
+    pub fn allow_deletion_of_copies(&self) {
+        self.state.lock().unwrap().may_lose_copies = true;
     }
 
     /// Checks that no watched Secret has changed, was replaced or was deleted, and that the Secrets in `filled` have
@@ -76,7 +83,7 @@ impl Keys {
     /// Returns the present content of each watched Secret that has data.
     async fn present(&self) -> BTreeMap<String, Content> {
         let secrets = self.secrets.list(&ListParams::default()).await.unwrap().items.into_iter();
-        let watched = secrets.filter(|secret| is_watched(&secret.name_any()));
+        let watched = secrets.filter(is_watched);
         watched.map(|secret| (secret.name_any(), content(&secret))).filter(|(_, now)| !now.1.is_empty()).collect()
     }
 }
@@ -85,8 +92,15 @@ fn content(secret: &Secret) -> Content {
     (secret.uid(), secret.data.clone().unwrap_or_default())
 }
 
-fn is_watched(name: &str) -> bool {
-    name.contains("-credentials-") || name.ends_with("-keys")
+fn is_watched(secret: &Secret) -> bool {
+    let name = secret.name_any();
+    name.contains("-credentials-") || name.ends_with("-keys") || is_copy(&name)
+}
+
+/// Whether a Secret with this name contains a copy of the key of a Ceph user. osdpl copies the key from the user's
+/// Secret that describes Ceph, so it deletes the copy with the cloud, even with the policy `Retain`.
+fn is_copy(name: &str) -> bool {
+    name.ends_with("-keyring")
 }
 
 async fn observe(secrets: Api<Secret>, state: Arc<Mutex<State>>) {
@@ -94,10 +108,10 @@ async fn observe(secrets: Api<Secret>, state: Arc<Mutex<State>>) {
     while let Some(event) = events.next().await {
         let mut state = state.lock().unwrap();
         match event {
-            Ok(Event::Apply(secret) | Event::InitApply(secret)) if is_watched(&secret.name_any()) => {
+            Ok(Event::Apply(secret) | Event::InitApply(secret)) if is_watched(&secret) => {
                 state.note(&secret);
             }
-            Ok(Event::Delete(secret)) if state.first.contains_key(&secret.name_any()) => {
+            Ok(Event::Delete(secret)) if state.must_exist(&secret.name_any()) => {
                 state.changes.push(format!("{} was deleted", secret.name_any()));
             }
             _ => {}
@@ -106,6 +120,11 @@ async fn observe(secrets: Api<Secret>, state: Arc<Mutex<State>>) {
 }
 
 impl State {
+    /// Whether the watch has seen data of the Secret, and the Secret must not be deleted.
+    fn must_exist(&self, name: &str) -> bool {
+        self.first.contains_key(name) && !(self.may_lose_copies && is_copy(name))
+    }
+
     /// Records the first content of a Secret. If the Secret has a first content already, records whether the Secret now
     /// differs from it. The recorded text contains no password or key.
     fn note(&mut self, secret: &Secret) {
@@ -128,9 +147,11 @@ impl State {
     fn compare(&mut self, present: &BTreeMap<String, Content>) {
         for (name, first) in &self.first {
             match present.get(name) {
-                None => self.changes.push(format!("{name} is gone, or has no content any more")),
+                None if self.must_exist(name) => {
+                    self.changes.push(format!("{name} is gone, or has no content any more"));
+                }
                 Some(now) if now != first => self.changes.push(format!("{name} is not what it was at first")),
-                Some(_) => {}
+                None | Some(_) => {}
             }
         }
     }
@@ -140,16 +161,23 @@ impl State {
 fn compares_the_last_list_with_the_first_content() {
     let content =
         |uid: &str, key: &str| -> Content { (Some(uid.to_owned()), [("0".to_owned(), ByteString(key.into()))].into()) };
-    let first: BTreeMap<_, _> = [("keystone-fernet-keys".to_owned(), content("1", "key"))].into();
-    let changes = |now: Option<Content>| {
-        let mut state = State { first: first.clone(), changes: Vec::new() };
-        state.compare(&now.map(|now| ("keystone-fernet-keys".to_owned(), now)).into_iter().collect());
+    let changes = |name: &str, may_lose_copies: bool, now: Option<Content>| {
+        let first = [(name.to_owned(), content("1", "key"))].into();
+        let mut state = State { first, may_lose_copies, ..State::default() };
+        state.compare(&now.map(|now| (name.to_owned(), now)).into_iter().collect());
         state.changes.len()
     };
-    assert_eq!(changes(Some(content("1", "key"))), 0);
-    assert_eq!(changes(Some(content("1", "other"))), 1);
-    assert_eq!(changes(Some(content("2", "key"))), 1);
-    assert_eq!(changes(None), 1);
+    for (name, may_lose_copies, lost) in [
+        ("keystone-fernet-keys", false, 1),
+        ("keystone-fernet-keys", true, 1),
+        ("images-rbd-keyring", false, 1),
+        ("images-rbd-keyring", true, 0),
+    ] {
+        assert_eq!(changes(name, may_lose_copies, Some(content("1", "key"))), 0);
+        assert_eq!(changes(name, may_lose_copies, Some(content("1", "other"))), 1);
+        assert_eq!(changes(name, may_lose_copies, Some(content("2", "key"))), 1);
+        assert_eq!(changes(name, may_lose_copies, None), lost, "{name}");
+    }
 }
 
 async fn fill(jobs: Api<Job>, secrets: Api<Secret>) {

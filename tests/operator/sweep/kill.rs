@@ -1,5 +1,6 @@
 //! Kills the operator and its helm processes at a chosen write to the API server.
 
+use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -12,6 +13,48 @@ use crate::proxy::{Answer, Proxy, Request};
 /// Parts of the paths of requests at which the test does not kill. The operator renews its Lease all the time, nothing
 /// depends on events, and reviews of tokens and of rights change nothing.
 const IGNORED: [&str; 4] = ["/leases", "/events", "/authentication.k8s.io/", "/authorization.k8s.io/"];
+
+/// A kill point: the write of a phase at which the test kills the processes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Point {
+    /// The write with this number. The first write of a phase has the number 1.
+    Number(usize),
+    /// The first write with this text, see [`general_text`].
+    Text(String),
+}
+
+impl Point {
+    /// A kill point that no run reaches.
+    pub const NEVER: Self = Self::Number(usize::MAX);
+
+    /// Whether the kill point is this write. `text` is the write's text, and `number` its number.
+    fn is(&self, text: &str, number: usize) -> bool {
+        match self {
+            Self::Number(point) => *point == number,
+            Self::Text(point) => point == text,
+        }
+    }
+}
+
+impl fmt::Display for Point {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            &Self::NEVER => formatter.write_str("without a kill"),
+            Self::Number(number) => write!(formatter, "write {number}"),
+            Self::Text(_) => formatter.write_str("missed write"),
+        }
+    }
+}
+
+/// Returns the text of a request without what differs between runs: the run's namespace, and the revision in the name
+/// of a release record.
+pub fn general_text(request: &Request, namespace: &str) -> String {
+    let text = request.to_string().replace(namespace, "NAMESPACE");
+    match text.rsplit_once(".v") {
+        Some((record, _)) if record.contains("/sh.helm.release.v1.") => format!("{record}.vN"),
+        _ => text,
+    }
+}
 
 /// Whether the request is a write at which the test may kill the processes.
 fn is_counted(request: &Request) -> bool {
@@ -32,6 +75,11 @@ impl Writes {
     pub fn after(&self, count: usize) -> Vec<String> {
         self.0.lock().unwrap()[count..].iter().map(ToString::to_string).collect()
     }
+
+    /// Returns the [`general_text`] of each write.
+    pub fn general_texts(&self, namespace: &str) -> Vec<String> {
+        self.0.lock().unwrap().iter().map(|write| general_text(write, namespace)).collect()
+    }
 }
 
 /// The kill point of a phase.
@@ -41,12 +89,12 @@ pub struct KillPoint {
 }
 
 impl KillPoint {
-    /// Makes the proxy record all writes, and block at write `number`. The proxy adds each write to `writes`. It
-    /// forwards write `number`, but never delivers the response, and forwards no later request. So nothing changes in
-    /// the cluster until the test has killed the processes.
-    pub fn set(proxy: &Proxy, number: usize, writes: &Writes) -> Self {
+    /// Makes the proxy record all writes, and block at `point`. The proxy adds each write to `writes`. It forwards the
+    /// write at `point`, but never delivers the response, and forwards no later request. So nothing changes in the
+    /// cluster until the test has killed the processes.
+    pub fn set(proxy: &Proxy, point: Point, writes: &Writes, namespace: &str) -> Self {
         let ((sender, hit), (reached, is_reached)) = (oneshot::channel(), watch::channel(false));
-        let (writes, mut sender) = (writes.clone(), Some(sender));
+        let (writes, namespace, mut sender) = (writes.clone(), namespace.to_owned(), Some(sender));
         proxy.set_rule(move |request| {
             if *reached.borrow() {
                 return Answer::Stall;
@@ -56,7 +104,7 @@ impl KillPoint {
             }
             let mut writes = writes.0.lock().unwrap();
             writes.push(request.clone());
-            if writes.len() < number {
+            if !point.is(&general_text(request, &namespace), writes.len()) {
                 return Answer::Forward;
             }
             reached.send_replace(true);
