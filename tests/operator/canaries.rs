@@ -1,5 +1,9 @@
 //! Checks at the end of each test that no secret is visible in any encoding. Searches logs, events, statuses,
 //! annotations, `ConfigMap`s, command lines, environments, metrics, files and outputs of commands.
+//!
+//! Only these tests search, because only they run osdpl's programs: helm, an operator with its log, metrics and status,
+//! and commands. The tests in `tests/tasks` only call functions of the operator. They check for their only secret in
+//! all that these functions return.
 
 pub mod collect;
 mod commands;

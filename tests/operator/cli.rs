@@ -26,12 +26,22 @@ impl World {
     fn run_as(&self, kubeconfig: &Path, arguments: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_osdpl"));
         command.args(arguments).env("KUBECONFIG", kubeconfig).env_remove("RUST_LOG");
-        command.env("HOME", self.folder.path().join("commands-home"));
-        let output = command.output().unwrap();
+        let output = self.in_own_folders(&mut command).output().unwrap();
         if !arguments.iter().any(|argument| SHOWS_CREDENTIALS.contains(argument)) {
             self.record_output(arguments, &output);
         }
         output
+    }
+
+    /// Sets the folders into which a command writes files that nobody asked for: its home, and the folder for temporary
+    /// files. The check at the end of the test searches both for secrets.
+    pub fn in_own_folders<'a>(&self, command: &'a mut Command) -> &'a mut Command {
+        for (variable, name) in [("HOME", "commands-home"), ("TMPDIR", "commands-temporary")] {
+            let folder = self.folder.path().join(name);
+            std::fs::create_dir_all(&folder).unwrap();
+            command.env(variable, folder);
+        }
+        command
     }
 
     /// Runs an `osdpl` command, checks that it succeeds, and returns its standard output.

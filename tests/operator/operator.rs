@@ -16,6 +16,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use crate::helm::Recorder;
 use crate::pool::SYSTEM;
 use crate::proxy::Proxy;
+use crate::sweep::kill::children;
 use crate::world::{World, with_timeout};
 
 /// The time after which a test stops waiting for the operator's response to a request.
@@ -203,10 +204,15 @@ impl Operator {
         }
     }
 
-    /// Writes the command line and the environment of the process into a file, for the check for visible secrets.
+    /// Writes the command lines and the environments of the process and its descendants into a file, for the check for
+    /// visible secrets. The descendants are helm, the guard of helm and, below `unshare`, the operator itself.
     fn record_process(&self) {
-        let read = |file: &str| std::fs::read(format!("/proc/{}/{file}", self.pid())).unwrap_or_default();
-        append(&self.folder.join("operator.process"), &[read("cmdline"), read("environ")].concat());
+        let mut pids = vec![self.pid()];
+        while let Some(pid) = pids.pop() {
+            pids.extend(children(pid));
+            let read = |file: &str| std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+            append(&self.folder.join("operator.process"), &[read("cmdline"), read("environ")].concat());
+        }
     }
 
     /// Writes the metrics into a file, for the check for visible secrets. Writes no metrics if the process has ended or

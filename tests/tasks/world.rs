@@ -119,12 +119,15 @@ impl World {
     }
 
     /// Calls `look` with the observation of the tasks until `look` returns a value. Between two calls, waits until the
-    /// tasks trigger a pass, as the operator does.
+    /// tasks trigger a pass, as the operator does. Checks that no observation shows the password.
     pub async fn until<T>(&self, what: &str, mut look: impl FnMut(&Observation) -> Option<T>) -> T {
         let wait = async {
             self.tasks.ready().await;
             loop {
-                if let Some(found) = look(&self.tasks.observe()) {
+                let observation = self.tasks.observe();
+                let shown = format!("{observation:?} {:?}", self.tasks.describe_problems());
+                assert!(!shown.contains(PASSWORD), "the tasks must redact the password: {shown}");
+                if let Some(found) = look(&observation) {
                     return found;
                 }
                 self.poke.notified().await;

@@ -157,13 +157,14 @@ fn ceph_keys(text: &str) -> impl Iterator<Item = String> {
     words.filter(|word| word.len() == 40 && word.starts_with("AQ") && word.ends_with("==")).map(str::to_owned)
 }
 
-/// Collects all strings in a JSON value.
+/// Collects all strings and numbers in a JSON value. The search ignores short ones.
 fn collect_leaves(value: &Value, texts: &mut BTreeSet<String>) {
     match value {
         Value::String(text) => drop(texts.insert(text.clone())),
+        Value::Number(number) => drop(texts.insert(number.to_string())),
         Value::Array(items) => items.iter().for_each(|item| collect_leaves(item, texts)),
         Value::Object(map) => map.values().for_each(|item| collect_leaves(item, texts)),
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        Value::Null | Value::Bool(_) => {}
     }
 }
 
@@ -179,7 +180,7 @@ fn collects_secrets_but_no_settings() {
         ("OS_USERNAME", "swift"),
         ("OS_PASSWORD", "hunter33"),
         ("glance", &format!("client.glance;{key}\n;images-hdd:images:hdd")),
-        ("values.yaml", "{conf: {secret: hunter44}, endpoints: {password: password}}"),
+        ("values.yaml", "{conf: {secret: hunter44, pin: 735512}, endpoints: {password: password}}"),
     ];
     let bytes = |text: &str| k8s_openapi::ByteString(text.as_bytes().to_vec());
     secret.data = Some(entries.map(|(name, text)| (name.to_owned(), bytes(text))).into());
@@ -187,5 +188,5 @@ fn collects_secrets_but_no_settings() {
     secrets.add(&secret);
     assert_eq!(secrets.ceph, [key.to_owned()].into());
     let whole = format!("client.glance;{key}\n;images-hdd:images:hdd");
-    assert_eq!(secrets.all, [whole.as_str(), "hunter22", "hunter33", "hunter44"].map(str::to_owned).into());
+    assert_eq!(secrets.all, [whole.as_str(), "hunter22", "hunter33", "hunter44", "735512"].map(str::to_owned).into());
 }

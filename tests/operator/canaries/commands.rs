@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::collect::Secrets;
 use crate::cloud::{services, with_values};
+use crate::helm::Recorder;
 use crate::world::{World, run_test};
 
 /// A password that the user writes into the resource itself. Only the resource may contain it.
@@ -112,7 +113,10 @@ fn join<'a>(first: &[&'a str], second: &[&'a str]) -> Vec<&'a str> {
 /// Returns all commands. Those that change the cloud come last.
 fn calls(world: &World, files: &Files) -> Vec<Calls> {
     let charts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/charts").display().to_string();
-    let (cache, helm) = (world.cache().display().to_string(), world.cluster().helm(4).unwrap().display().to_string());
+    // Let the commands run the operator's recorder of helm, so that the search reads the command line and the
+    // environment of the helm processes that the commands start.
+    let helm = Recorder::existing(world.folder.path()).program;
+    let (cache, helm) = (world.cache().display().to_string(), helm.display().to_string());
     let charts: Vec<&str> = ["--charts", &charts, "--cache", &cache, "--helm", &helm].to_vec();
     let Files { same, changed, tests, .. } = files;
     let (lock, pulled) = (files.result("lock"), files.result("pulled"));
@@ -225,6 +229,9 @@ fn no_command_prints_a_secret() {
             run_in_each_format(world, call, &commands[call.0]);
         }
         operator.kill();
+        let recorded = |name: &str| std::fs::read_to_string(world.folder.path().join(name)).unwrap();
+        assert!(recorded("helm.log").contains("\u{1f}template\u{1f}"), "the recorder must record helm of the commands");
+        assert!(recorded("helm.log.environment").contains("/commands-temporary\n"), "TMPDIR must be a searched folder");
         let of_user = Secrets { all: [INLINE, MANUAL].map(str::to_owned).into(), ..Secrets::default() };
         let mut leaks = world.leaks_of(&of_user).await;
         leaks.retain(|(place, _)| !place.starts_with("OpenStackDeployment "));

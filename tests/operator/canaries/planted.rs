@@ -120,6 +120,9 @@ fn finds_secrets_in_each_place() {
         let mut expected = plant_in_objects(world, &mut nodes).await;
         expected.extend(plant_in_files(world).into_iter().map(str::to_owned));
         operator.kill();
+        let processes =
+            String::from_utf8(std::fs::read(world.folder.path().join("operator.process")).unwrap()).unwrap();
+        assert!(processes.contains("\0guard-helm\0"), "the command line of the guard must be searched, too");
         for place in [
             "OpenStackDeployment planted",
             "Event ",

@@ -13,6 +13,13 @@ const SHORTEST: usize = 6;
 /// lines, because they may be ordinary words.
 const SHORTEST_LINE: usize = 24;
 
+/// The minimum length of a line of base64 that continues in the next line. `openssl` breaks base64 into lines of 64
+/// characters, and `base64` into lines of 76 characters.
+const SHORTEST_BASE64_LINE: usize = 64;
+
+/// The line breaks, as they are and in JSON.
+const BREAKS: [&[u8]; 4] = [b"\n", b"\r\n", b"\\n", b"\\r\\n"];
+
 /// The number of bytes at the beginning of an encoded secret that serve as its key in the index of [`Search`].
 const PREFIX: usize = 3;
 
@@ -56,8 +63,12 @@ impl Search {
         search
     }
 
-    /// Returns the first secret in a text.
+    /// Returns the first secret in a text. Also finds secrets in base64 that a program has broken into lines.
     pub fn find(&self, text: &[u8]) -> Option<Found> {
+        self.find_in(text).or_else(|| self.find_in(&join_base64(text)?))
+    }
+
+    fn find_in(&self, text: &[u8]) -> Option<Found> {
         for (at, window) in text.windows(PREFIX).enumerate() {
             let begin = number(window);
             if !self.begins[begin] {
@@ -71,6 +82,23 @@ impl Search {
         }
         None
     }
+}
+
+/// Returns the text without the line breaks in base64, and without the indentation after them; `None` if the text has
+/// no such line break.
+fn join_base64(text: &[u8]) -> Option<Vec<u8>> {
+    let is_base64 = |byte: u8| byte.is_ascii_alphanumeric() || b"+/-_".contains(&byte);
+    let (mut joined, mut rest, mut line) = (Vec::new(), text, 0);
+    while let Some((first, others)) = rest.split_first() {
+        let after = BREAKS.iter().find_map(|end| rest.strip_prefix(*end)).filter(|_| line >= SHORTEST_BASE64_LINE);
+        if let Some(after) = after {
+            (rest, line) = (after.trim_ascii_start(), 0);
+        } else {
+            joined.push(*first);
+            (rest, line) = (others, if is_base64(*first) { line + 1 } else { 0 });
+        }
+    }
+    (joined.len() < text.len()).then_some(joined)
 }
 
 /// Returns the first [`PREFIX`] bytes of a text as a number.
@@ -162,6 +190,23 @@ fn finds_each_encoding() {
     }
     assert_eq!(found("p@ss/word"), None);
     assert_eq!(Search::new([&"short".to_owned()]).find(b"short"), None);
+}
+
+#[test]
+fn finds_base64_in_lines() {
+    use base64::engine::general_purpose::STANDARD;
+    let secret = "p@ss/w\"ö+rd?>~ x".to_owned();
+    let search = Search::new([&secret]);
+    for width in [64, 76] {
+        // The secret is on both sides of the first line break.
+        let encoded = STANDARD.encode(format!("{}{secret} and more", "x".repeat(width * 3 / 4 - 6)));
+        let lines: Vec<_> = encoded.as_bytes().chunks(width).map(|line| std::str::from_utf8(line).unwrap()).collect();
+        for line_break in ["\n", "\r\n", "\n    ", "\\n"] {
+            let text = format!("data:\n{}\n", lines.join(line_break));
+            assert_eq!(search.find(text.as_bytes()).map(|found| found.encoding), Some("base64"), "{text}");
+        }
+    }
+    assert_eq!(join_base64(b"two\nordinary lines"), None);
 }
 
 #[test]

@@ -24,7 +24,7 @@ impl World {
         path.push(std::env::var_os("PATH").unwrap());
         let mut kubectl = Command::new(self.cluster().kubectl().unwrap());
         kubectl.args(arguments).env("PATH", path).env("KUBECONFIG", self.cluster().kubeconfig());
-        let output = kubectl.env("HOME", self.folder.path().join("commands-home")).output().unwrap();
+        let output = self.in_own_folders(&mut kubectl).output().unwrap();
         self.record_output(&[&["kubectl"], arguments].concat(), &output);
         output
     }
