@@ -32,6 +32,13 @@ impl World {
         assert!(leaks.is_empty(), "no secret may be visible: {leaks:#?}");
     }
 
+    /// Checks that no object and no file shows one of these texts.
+    pub async fn check_hidden<const COUNT: usize>(&self, texts: [&str; COUNT]) {
+        let all = texts.map(str::to_owned).into();
+        let leaks = self.leaks_of(&Secrets { all, ..Secrets::default() }).await;
+        assert!(leaks.is_empty(), "none of {texts:?} may be visible: {leaks:#?}");
+    }
+
     /// Returns the places in objects and files that show one of these secrets.
     async fn leaks_of(&self, secrets: &Secrets) -> Vec<Leak> {
         let searches = Searches { all: Search::new(&secrets.all), ceph: Search::new(&secrets.ceph) };

@@ -35,13 +35,23 @@ async fn until_hook(world: &World, release: &str) {
     world.until("a hook runs", |cloud| cloud.child(release).hook.map(drop)).await;
 }
 
-/// Returns a log like the logs of upstream's scripts, with the password as plain text, in base64 and in a URL.
+/// A password and a token that no Secret contains, so the operator can recognise them only by the text before them.
+const UNKNOWN: [&str; 2] = ["unknown-of-a-person-5f1c", "unknown-of-a-login-9a2e"];
+
+/// Returns a log like the logs of upstream's scripts, with the password as plain text, in base64 and in a URL, and with
+/// the secrets [`UNKNOWN`].
 fn lines_with_password(password: &str) -> String {
     use base64::Engine as _;
     let encoded = base64::engine::general_purpose::STANDARD.encode(password);
-    format!(
-        "+ mysql --password={password}\nAuthorization: Basic {encoded}\nmysql+pymysql://root:{password}@mariadb:3306\nERROR 1045: access denied"
-    )
+    let [other, token] = UNKNOWN;
+    let lines = [
+        format!("+ mysql --password={password}"),
+        format!("Authorization: Basic {encoded}"),
+        format!("mysql+pymysql://root:{password}@mariadb:3306"),
+        format!("retry with password={other} token={token}"),
+        "ERROR 1045: access denied".to_owned(),
+    ];
+    lines.join("\n")
 }
 
 #[test]
@@ -62,11 +72,13 @@ fn names_failing_hook_with_scrubbed_log_and_recovers() {
         let child = cloud.child("keystone");
         assert_eq!(child.status, "pending-install", "helm must still wait for the failing hook");
         assert!(child.message.contains(JOB) && child.message.contains("[redacted]"), "{}", child.message);
+        assert!(child.message.contains("retry with password=[redacted] token=[redacted]"), "{}", child.message);
         assert!(cloud.status().message.contains(JOB), "{}", cloud.status().message);
         let degraded = cloud.condition("Degraded").unwrap();
         assert_eq!((degraded.status.as_str(), degraded.reason.as_str()), ("True", reason::FAILED));
         assert!(!operator.metrics().contains(&password));
         world.check_no_leaked_secrets().await;
+        world.check_hidden(UNKNOWN).await;
 
         world.cluster().remove_rule(JOB).await.unwrap();
         let cloud = world.until_ready().await;
