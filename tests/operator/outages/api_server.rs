@@ -1,14 +1,17 @@
 //! The API server hangs, is gone, or restarts while helm waits for a hook.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use cluster::Component;
 use serde_json::json;
+use tokio::sync::oneshot;
 
 use super::{PROBE_PERIOD, Pod};
 use crate::cloud::{services, with_values};
 use crate::interrupted::{hang_job, until_hook};
 use crate::lease::is_running;
+use crate::proxy::{Answer, Proxy};
 use crate::world::{World, now, run_test, with_timeout};
 
 /// The hook Job of rabbitmq for which helm waits in these tests.
@@ -38,15 +41,41 @@ impl Outage {
     }
 }
 
+/// The beginning of the error of a pass that [`check_outage`] interrupts.
+const STOPPED: &str = "the API server did not respond in time: osdpl stopped the pass after 2 s";
+
+/// Makes the proxy withhold the next write of a status. The returned receiver gets a message when this write arrives.
+/// From then on, a pass waits for the API server.
+fn hold_next_pass(proxy: &Proxy) -> oneshot::Receiver<()> {
+    let (sender, held) = oneshot::channel();
+    let mut sender = Some(sender);
+    proxy.set_rule(move |request| {
+        let is_report = request.is_write() && request.uri.path().ends_with("/status");
+        match sender.take_if(|_| is_report) {
+            Some(sender) => {
+                sender.send(()).unwrap();
+                Answer::Stall
+            }
+            None => Answer::Forward,
+        }
+    });
+    held
+}
+
 /// Lets the API server fail during a pass, while helm waits for a hook. The outage ends after the operator was
-/// restarted twice and `until_over` has returned. Checks that helm ends during the outage, and that the cloud converges
-/// afterwards.
+/// restarted twice and `until_over` has returned. Checks that the pass and helm end during the outage, and that the
+/// cloud converges afterwards.
 fn check_outage(name: &str, outage: Outage, until_over: impl AsyncFnOnce()) {
     run_test(name, async |world| {
         let began = now();
         hang_job(world, HOOK).await;
         // With a pass timeout of only 2 s, the operator runs several passes before it loses the Lease.
-        let pod = Pod::new(world, || world.operator().arguments(&["--pass-timeout", "2"]));
+        // Only the first operator uses the proxy.
+        let (proxy, restarted) = (Proxy::start(world).await, Cell::new(false));
+        let pod = Pod::new(world, || {
+            let setup = world.operator().arguments(&["--pass-timeout", "2"]);
+            if restarted.replace(true) { setup } else { setup.through(&proxy) }
+        });
         let scenario = async {
             let spec = services(&["mariadb", "rabbitmq"]);
             world.apply(&spec).await;
@@ -54,9 +83,17 @@ fn check_outage(name: &str, outage: Outage, until_over: impl AsyncFnOnce()) {
             // Allow errors in the log: a restarted API server refuses requests until it has read the RBAC roles.
             world.allow_errors();
             // Trigger a pass, so that the outage interrupts it.
+            let held = hold_next_pass(&proxy);
             let changed = json!({"conf": {"database": {"my": "# changed"}}});
             world.apply(&with_values(spec, "mariadb", changed)).await;
+            with_timeout("a pass writes the status", held).await.unwrap();
             outage.begin(world).await;
+            let stopped = async {
+                while !world.operator_log().contains(STOPPED) {
+                    tokio::time::sleep(PROBE_PERIOD).await;
+                }
+            };
+            with_timeout("the interrupted pass reaches its timeout", stopped).await;
             pod.until_restarts(2).await;
             until_over().await;
             let ended = async {
