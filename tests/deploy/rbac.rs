@@ -244,22 +244,53 @@ fn crds_of_clouds_can_not_be_deleted() {
     assert!(!allowed(&granted, &permission("", "namespaces")));
 }
 
-/// By default, the operator has rights for namespaced objects of charts only in the namespaces of clouds. There are two
-/// exceptions: in every namespace, it may write events, and it may look up the address of the API server.
+/// The cluster-scoped resources for which the operator has rights by default, each with its API group.
+const CLUSTER_SCOPED: [&str; 11] = [
+    "clusterissuers (cert-manager.io)",
+    "clusterrolebindings (rbac.authorization.k8s.io)",
+    "clusterroles (rbac.authorization.k8s.io)",
+    "customresourcedefinitions (apiextensions.k8s.io)",
+    "namespaces (core)",
+    "nodemaintenances (osdpl.dev)",
+    "nodemaintenances/finalizers (osdpl.dev)",
+    "nodemaintenances/status (osdpl.dev)",
+    "nodes (core)",
+    "servicecidrs (networking.k8s.io)",
+    "storageclasses (storage.k8s.io)",
+];
+
+/// The rights for namespaced objects that the operator has in every namespace by default.
+const IN_EVERY_NAMESPACE: [&str; 14] = [
+    "create events (core)",
+    "create events (events.k8s.io)",
+    "get openstackdeployments (osdpl.dev)",
+    "get services (core) kubernetes",
+    "list openstackdeployments (osdpl.dev)",
+    "patch events (core)",
+    "patch events (events.k8s.io)",
+    "patch openstackdeployments (osdpl.dev)",
+    "patch openstackdeployments/finalizers (osdpl.dev)",
+    "patch openstackdeployments/status (osdpl.dev)",
+    "update openstackdeployments (osdpl.dev)",
+    "update openstackdeployments/finalizers (osdpl.dev)",
+    "update openstackdeployments/status (osdpl.dev)",
+    "watch openstackdeployments (osdpl.dev)",
+];
+
+/// By default, the operator has rights for namespaced objects only in the namespaces of clouds, except for the rights in
+/// [`IN_EVERY_NAMESPACE`].
 #[test]
 fn rights_are_limited_to_the_namespaces() {
-    let in_all = |rights: &Rights| -> BTreeSet<String> {
-        let all = rights.cluster.iter().flat_map(permissions);
-        let is_namespaced = |permission: &Permission| {
-            let kind = osdpl_core::drift::KINDS
-                .iter()
-                .find(|kind| kind.group == permission.group && kind.plural == permission.resource);
-            kind.is_some_and(|kind| kind.namespaced)
-                || ["pods", "pods/eviction"].contains(&permission.resource.as_str())
-        };
-        all.filter(is_namespaced).map(|permission| permission.to_string()).collect()
+    let held: Vec<String> = shipped().cluster.iter().flat_map(permissions).map(|one| one.to_string()).collect();
+    let is_namespaced = |permission: &&String| {
+        let (_, object) = permission.split_once(' ').unwrap();
+        !CLUSTER_SCOPED.contains(&object)
     };
-    assert_eq!(in_all(&shipped()), ["get services (core) kubernetes".to_owned()].into());
+    let namespaced: BTreeSet<&str> = held.iter().filter(is_namespaced).map(String::as_str).collect();
+    assert_eq!(namespaced, IN_EVERY_NAMESPACE.into());
+    let roles = render::own(&[]).into_iter().filter(|object| object["rules"].is_array());
+    let rook = roles.filter(|role| role["rules"].to_string().contains("ceph.rook.io"));
+    assert_eq!(rook.count(), 0, "without rbac.rook, the operator must have no rights for Rook");
     let bindings = |settings: &[&str], name: &str| -> Vec<String> {
         let objects = render::own(settings).into_iter();
         let bindings = objects.filter(|object| object["roleRef"]["name"] == name);
