@@ -2,9 +2,14 @@
 
 use std::sync::LazyLock;
 
+use k8s_openapi::api::authorization::v1::SubjectAccessReview;
+use k8s_openapi::api::rbac::v1::ClusterRole;
+use kube::Api;
+use kube::api::PostParams;
+use kube::runtime::wait::await_condition;
 use serde_json::{Value, json};
 
-use super::{kubectl, namespaced, run};
+use super::{SHARED, kubectl, namespaced, run};
 use crate::render::own;
 use crate::resource;
 
@@ -32,13 +37,17 @@ fn create_users() {
             "rules": [{"apiGroups": ["osdpl.dev"], "resources": ["openstackdeployments"], "verbs": verbs}],
         })
     };
-    let binding = |user: &str, role: &str| {
+    let bind = |kind: &str, user: &str, role: &str| {
         json!({
-            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
-            "metadata": {"name": user, "namespace": "approvals"},
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": {"name": user},
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
             "subjects": [{"kind": "User", "name": user}],
         })
+    };
+    let binding = |user: &str, role: &str| {
+        let mut binding = bind("RoleBinding", user, role);
+        binding["metadata"]["namespace"] = "approvals".into();
+        binding
     };
     let mut cloud = resource("{openstackRelease: '2026.1'}");
     cloud["metadata"]["namespace"] = "approvals".into();
@@ -49,10 +58,14 @@ fn create_users() {
         binding("admin", "osdpl-admin"),
         binding("viewer", "osdpl-viewer"),
         binding(OPERATOR, "test-editor"),
+        binding("kubernetes-viewer", "view"),
+        binding("kubernetes-admin", "admin"),
+        bind("ClusterRoleBinding", "cluster-viewer", "osdpl-viewer"),
+        bind("ClusterRoleBinding", "cluster-admin-of-clouds", "osdpl-admin"),
         cloud,
     ];
     let items: Vec<Value> = policies.chain(others).collect();
-    assert_eq!(items.len(), 5 + 7);
+    assert_eq!(items.len(), 5 + 11);
     let list = json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string();
     kubectl(&["apply", "--server-side", "--force-conflicts", "-f", "-"], &list).unwrap();
     until_enforced();
@@ -172,4 +185,75 @@ fn only_approvers_may_let_changes_happen_without_approval() {
         .expect("an editor may edit a resource that already changes without approval");
     set_approval("editor", &manual, &unset).expect("an editor may ask for more approvals");
     kubectl_as("admin", &["delete", "osdpl", "strict"]).unwrap();
+}
+
+/// All verbs on the operator's resources.
+const VERBS: [&str; 8] = ["get", "list", "watch", "create", "patch", "update", "delete", "approve"];
+
+/// Returns the verbs that a user may use for `resource`, in the namespace `approvals` or (`None`) in the whole cluster.
+async fn verbs_of(user: &str, resource: &str, namespace: Option<&str>) -> Vec<&'static str> {
+    let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+    let reviews: Api<SubjectAccessReview> = Api::all(SHARED.cluster.client());
+    let mut allowed = Vec::new();
+    for verb in VERBS {
+        let attributes = json!({
+            "group": "osdpl.dev", "resource": resource, "subresource": subresource, "verb": verb, "namespace": namespace,
+        });
+        let review = json!({"metadata": {}, "spec": {"user": user, "resourceAttributes": attributes}});
+        let review = serde_json::from_value(review).unwrap();
+        if reviews.create(&PostParams::default(), &review).await.unwrap().status.unwrap().allowed {
+            allowed.push(verb);
+        }
+    }
+    allowed
+}
+
+/// Waits until Kubernetes' role `view` contains the rights of `osdpl-viewer`. The controller manager copies them after a
+/// delay.
+async fn until_aggregated() {
+    let roles: Api<ClusterRole> = Api::all(SHARED.cluster.client());
+    let includes = |role: Option<&ClusterRole>| {
+        let mut rules = role.iter().flat_map(|role| &role.rules).flatten();
+        rules.any(|rule| rule.api_groups.iter().flatten().any(|group| group == "osdpl.dev"))
+    };
+    for name in ["view", "admin"] {
+        let aggregated = await_condition(roles.clone(), name, includes);
+        tokio::time::timeout(std::time::Duration::from_mins(1), aggregated)
+            .await
+            .unwrap_or_else(|_| panic!("the role {name} lacks the rights of osdpl-viewer"))
+            .unwrap();
+    }
+}
+
+#[test]
+fn roles_give_people_only_the_described_rights() {
+    const READ: &[&str] = &["get", "list", "watch"];
+    LazyLock::force(&USERS);
+    run(async {
+        until_aggregated().await;
+        let (clouds, nodes) = ("openstackdeployments", "nodemaintenances");
+        for (user, resource, namespace, expected) in [
+            ("viewer", clouds, Some("approvals"), READ),
+            ("kubernetes-viewer", clouds, Some("approvals"), READ),
+            // Kubernetes' role `admin` must not include the right to create a cloud.
+            ("kubernetes-admin", clouds, Some("approvals"), READ),
+            ("approver", clouds, Some("approvals"), &["get", "list", "watch", "patch", "approve"]),
+            ("admin", clouds, Some("approvals"), &VERBS),
+            // A RoleBinding gives rights neither in other namespaces nor on cluster-scoped resources.
+            ("admin", clouds, Some("default"), &[]),
+            ("admin", nodes, None, &[]),
+            ("cluster-viewer", clouds, Some("default"), READ),
+            ("cluster-viewer", nodes, None, READ),
+            ("cluster-admin-of-clouds", nodes, None, &["get", "list", "watch", "create", "patch", "update", "delete"]),
+        ] {
+            assert_eq!(verbs_of(user, resource, namespace).await, expected, "{user}: {resource} in {namespace:?}");
+        }
+        // Only the operator may write the status: it contains the releases that the operator owns.
+        for user in ["viewer", "approver", "editor", "admin", "kubernetes-admin", "cluster-admin-of-clouds"] {
+            for part in ["status", "finalizers"] {
+                let part = format!("{clouds}/{part}");
+                assert_eq!(verbs_of(user, &part, Some("approvals")).await, [""; 0], "{user}: {part}");
+            }
+        }
+    });
 }
