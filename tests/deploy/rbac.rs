@@ -320,3 +320,23 @@ fn rights_for_nodes_and_evictions_can_be_switched_off() {
     let creates = permission("namespaces", "create");
     assert!(!allowed(&with.cluster, &creates) && allowed(&Rights::with(&["rbac.clusterWide=true"]).cluster, &creates));
 }
+
+/// The rules of each role, of each opt-in block and of each service begin with a comment that gives their reason.
+#[test]
+fn each_block_of_rights_has_a_reason() {
+    let services = additional_rules().into_keys().map(|service| format!("deploy/osdpl/rbac/{service}.yaml"));
+    let mut unexplained = Vec::new();
+    for file in services.chain(["deploy/osdpl/templates/clusterrole.yaml".to_owned()]) {
+        let mut has_reason = false;
+        for (index, line) in read(&file).lines().enumerate() {
+            let line = line.trim_start();
+            let starts_block =
+                ["---", "{{- if ", "{{- with ", "{{- range "].iter().any(|start| line.starts_with(start));
+            has_reason = line.starts_with('#') || (has_reason && !starts_block);
+            if line.starts_with("- apiGroups:") && !has_reason {
+                unexplained.push(format!("{file}:{}", index + 1));
+            }
+        }
+    }
+    assert!(unexplained.is_empty(), "write a comment before these rules: {unexplained:#?}");
+}

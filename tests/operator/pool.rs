@@ -108,7 +108,7 @@ impl Drop for Lease {
 }
 
 impl Plane {
-    /// Starts a control plane, and installs the operator's chart with its default rights, and the rights for Rook.
+    /// Starts a control plane, and installs the operator's chart with its default rights.
     async fn start() -> Self {
         let options = Options::default()
             .with_programs(&[Program::Helm4, Program::Helm3])
