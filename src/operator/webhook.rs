@@ -77,8 +77,8 @@ const NO_RESULT: &str = "the operator could not validate the resource in time; t
 /// so the webhook runs this function on its own thread.
 pub type CatalogBuild = Box<dyn FnOnce() -> CatalogWithFindings + Send>;
 
-/// A function that reads the additions that a spec in a namespace names, and returns a function that builds the catalogue
-/// with these additions.
+/// A function that reads the additions that a spec in a namespace names, and returns a function that builds the
+/// catalogue with these additions.
 pub type CatalogOf = Arc<dyn Fn(String, OpenStackDeploymentSpec) -> BoxFuture<'static, CatalogBuild> + Send + Sync>;
 
 /// How long the webhook waits for the properties of the cluster when it reviews a resource. After this time, the

@@ -260,11 +260,12 @@ const CLUSTER_SCOPED: [&str; 11] = [
 ];
 
 /// The rights for namespaced objects that the operator has in every namespace by default.
-const IN_EVERY_NAMESPACE: [&str; 14] = [
+const IN_EVERY_NAMESPACE: [&str; 15] = [
     "create events (core)",
     "create events (events.k8s.io)",
     "get openstackdeployments (osdpl.dev)",
     "get services (core) kubernetes",
+    "list leases (coordination.k8s.io) osdpl",
     "list openstackdeployments (osdpl.dev)",
     "patch events (core)",
     "patch events (events.k8s.io)",
@@ -277,8 +278,8 @@ const IN_EVERY_NAMESPACE: [&str; 14] = [
     "watch openstackdeployments (osdpl.dev)",
 ];
 
-/// By default, the operator has rights for namespaced objects only in the namespaces of clouds, except for the rights in
-/// [`IN_EVERY_NAMESPACE`].
+/// By default, the operator has rights for namespaced objects only in the namespaces of clouds, except for the rights
+/// in [`IN_EVERY_NAMESPACE`].
 #[test]
 fn rights_are_limited_to_the_namespaces() {
     let held: Vec<String> = shipped().cluster.iter().flat_map(permissions).map(|one| one.to_string()).collect();

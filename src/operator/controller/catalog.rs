@@ -84,7 +84,7 @@ impl CatalogHandle {
 
     /// Returns the catalogue that a pass would use with the additions `named`, and the findings about the additions.
     ///
-    /// The function may build the catalogue, which takes a while. So callers must not run it on a thread of the runtime.
+    /// The function may build the catalogue, which takes a while. So do not call it on a thread of the runtime.
     pub(super) fn extended_with(&self, named: &NamedAdditions) -> CatalogWithFindings {
         let current = Arc::clone(&self.current().0);
         let mut known = [Some(current), self.validation().clone()].into_iter().flatten();

@@ -197,7 +197,8 @@ async fn verbs_of(user: &str, resource: &str, namespace: Option<&str>) -> Vec<&'
     let mut allowed = Vec::new();
     for verb in VERBS {
         let attributes = json!({
-            "group": "osdpl.dev", "resource": resource, "subresource": subresource, "verb": verb, "namespace": namespace,
+            "group": "osdpl.dev", "resource": resource, "subresource": subresource, "verb": verb,
+            "namespace": namespace,
         });
         let review = json!({"metadata": {}, "spec": {"user": user, "resourceAttributes": attributes}});
         let review = serde_json::from_value(review).unwrap();
@@ -208,8 +209,8 @@ async fn verbs_of(user: &str, resource: &str, namespace: Option<&str>) -> Vec<&'
     allowed
 }
 
-/// Waits until Kubernetes' role `view` contains the rights of `osdpl-viewer`. The controller manager copies them after a
-/// delay.
+/// Waits until Kubernetes' role `view` contains the rights of `osdpl-viewer`. The controller manager copies them after
+/// a delay.
 async fn until_aggregated() {
     let roles: Api<ClusterRole> = Api::all(SHARED.cluster.client());
     let includes = |role: Option<&ClusterRole>| {

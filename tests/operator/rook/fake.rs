@@ -47,8 +47,8 @@ impl Rook<'_> {
         let namespace = format!("{}-rook", world.namespace);
         let object = serde_json::from_value(json!({"metadata": {"name": namespace}})).unwrap();
         Api::<Namespace>::all(world.client.clone()).create(&PostParams::default(), &object).await.unwrap();
-        // By default, the operator has no rights for Rook. So the tests with Rook run with the opt-in rights of `rbac.rook`:
-        // the chart creates the ClusterRole, and `grant` binds it in the namespace of this test's Rook.
+        // By default, the operator has no rights for Rook. So the tests with Rook run with the opt-in rights of
+        // `rbac.rook`: the chart creates the ClusterRole, and `grant` binds it in the namespace of this test's Rook.
         world.plane().grant_more(&[format!("rbac.rook=[\"{DEFAULT_NAMESPACE}\"]")]);
         world.plane().grant(ROOK_RIGHTS, &namespace).await;
         Rook { world, namespace }
