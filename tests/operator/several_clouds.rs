@@ -146,8 +146,8 @@ fn cloud_keeps_the_objects_of_a_detached_cloud_with_its_name() {
     });
 }
 
-/// Returns the uid and the content of each object with which the detached cloud uses Ceph and the external memcached.
-async fn kept_objects(world: &World) -> Vec<(Option<String>, Value)> {
+/// Returns the uid and the content of each object with which a cloud uses Ceph and an external memcached.
+pub async fn kept_objects(world: &World) -> Vec<(Option<String>, Value)> {
     let map = world.api::<ConfigMap>().get("ceph-etc").await.unwrap();
     let keyring = world.api::<Secret>().get("images-rbd-keyring").await.unwrap();
     let service = world.api::<Service>().get("memcached").await.unwrap();

@@ -5,24 +5,30 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use k8s_openapi::ByteString;
-use k8s_openapi::api::core::v1::Secret;
-use kube::ResourceExt;
+use k8s_openapi::api::core::v1::{Node, Secret};
 use kube::api::{ListParams, PostParams};
-use osdpl_core::api::DEPLOYMENT_LABEL;
+use kube::{Api, ResourceExt};
+use osdpl_core::api::{DEPLOYMENT_LABEL, OpenStackDeployment, reason};
 use serde_json::{Value, json};
 
 use crate::cloud::{StatusAccess, services, with_values};
 use crate::deletion::retained_objects;
 use crate::interrupted::{KEYS, fill};
+use crate::nodes::{COMPUTE, Nodes, SWITCH};
 use crate::operator::Operator;
 use crate::pool::{CHART, install_chart_from};
-use crate::world::{World, run_test};
+use crate::several_clouds::kept_objects;
+use crate::world::{World, run_test, with_timeout};
 
 /// The releases of the cloud. They include Keystone, because hooks of its chart create Secrets that no release record
 /// contains.
-const RELEASES: [&str; 4] = ["keystone", "mariadb", "memcached", "rabbitmq"];
+const RELEASES: [&str; 4] = ["glance", "keystone", "mariadb", "rabbitmq"];
+
+/// The release that the test upgrades.
+const CHANGED: &str = "rabbitmq";
 
 /// A version of osdpl.
 struct Version {
@@ -79,12 +85,24 @@ struct Kept {
     pods: BTreeSet<(String, String)>,
     /// The uid and the content of each Secret with credentials or keys.
     secrets: BTreeMap<String, (Option<String>, Data)>,
+    /// The uid and the content of each object for Ceph and for the external memcached.
+    objects: Vec<(Option<String>, Value)>,
+    /// The labels of the role's only node.
+    labels: BTreeMap<String, String>,
+}
+
+/// Whether the cloud is Ready, or waits for an approval: if the catalogues of the two versions differ, no release may
+/// roll without an approval.
+fn is_settled(cloud: &OpenStackDeployment) -> bool {
+    cloud.is_ready() || cloud.reason() == reason::APPROVAL
 }
 
 impl World {
-    /// Waits until the cloud is Ready, and returns what an update of the operator must not change.
+    /// Waits until the operator has nothing left to do, and returns what an update of the operator must not change.
     async fn kept(&self) -> Kept {
-        let status = self.until_ready().await.status();
+        let nodes: Api<Node> = Api::all(self.client.clone());
+        let node = nodes.get(&format!("{}-{NODE}", self.namespace)).await.unwrap();
+        let status = self.until("the cloud is settled", |cloud| is_settled(cloud).then(|| cloud.status())).await;
         let secrets = self.api::<Secret>().list(&ListParams::default()).await.unwrap();
         let is_kept = |secret: &Secret| {
             secret.labels().contains_key(DEPLOYMENT_LABEL) || KEYS.contains(&secret.name_any().as_str())
@@ -100,6 +118,8 @@ impl World {
             retained: retained_objects(self).await,
             pods: self.pods().await,
             secrets: secrets.map(|secret| (secret.name_any(), (secret.uid(), secret.data))).collect(),
+            objects: kept_objects(self).await,
+            labels: node.labels().clone(),
         }
     }
 
@@ -107,37 +127,52 @@ impl World {
     /// `before`.
     async fn check_kept(&self, step: &str, leader: (&Operator, &Version), before: &Kept) {
         self.until_holder(leader.1.pod).await;
-        leader.0.finds_ready(RELEASES.len() as u64).await;
+        let states = ["osdpl_releases_ready ", "osdpl_releases_awaiting_approval"];
+        let found = async {
+            while states.map(|state| leader.0.metric(state, "")).iter().sum::<u64>() != RELEASES.len() as u64 {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        with_timeout("each release is ready, or waits for an approval", found).await;
         assert_eq!(self.kept().await, *before, "{step}");
     }
 
-    /// Changes a value of memcached, and checks that the leader upgrades this release and no other.
-    async fn change(&self, spec: &mut Value, memory: i32, before: &mut Kept) {
-        *spec = with_values(spec.take(), "memcached", json!({"conf": {"memcached": {"memory": memory}}}));
+    /// Changes a value of [`CHANGED`], and checks that the leader upgrades this release and no other.
+    async fn change(&self, spec: &mut Value, heartbeat: i32, before: &mut Kept) {
+        *spec = with_values(spec.take(), CHANGED, json!({"conf": {"rabbitmq": {"heartbeat": heartbeat}}}));
         self.apply(spec).await;
-        let revision = before.revisions["memcached"].map(|revision| revision + 1);
-        let is_upgraded = |cloud: &osdpl_core::api::OpenStackDeployment| {
-            (cloud.is_ready() && cloud.child("memcached").revision == revision).then_some(())
+        let revision = before.revisions[CHANGED].map(|revision| revision + 1);
+        let is_upgraded = |cloud: &OpenStackDeployment| {
+            let child = cloud.child(CHANGED);
+            (is_settled(cloud) && child.ready && child.revision == revision).then_some(())
         };
-        self.until("memcached is upgraded", is_upgraded).await;
-        before.revisions.insert("memcached".to_owned(), revision);
+        self.until(&format!("{CHANGED} is upgraded"), is_upgraded).await;
+        before.revisions.insert(CHANGED.to_owned(), revision);
         before.helm_runs += 1;
-        let is_changed = |pod: &String| pod.starts_with("memcached-");
+        let is_changed = |pod: &String| pod.starts_with(CHANGED);
         before.pods.retain(|(pod, _)| !is_changed(pod));
         before.pods.extend(self.pods().await.into_iter().filter(|(pod, _)| is_changed(pod)));
-        assert_eq!(self.kept().await, *before, "the change of the spec must upgrade only memcached");
+        assert_eq!(self.kept().await, *before, "the change of the spec must upgrade only {CHANGED}");
     }
 }
 
-/// Returns a cloud with a feature that refers to a Secret, and creates this Secret.
-async fn cloud(world: &World) -> Value {
+/// The part of the name of the role's only node that follows the test's namespace.
+const NODE: &str = "role";
+
+/// Returns a cloud with a feature that refers to a Secret, an external Ceph, an external memcached and a role with the
+/// node `node`. Creates the Secrets to which the cloud refers.
+async fn cloud(world: &World, node: &str) -> Value {
+    world.describe_ceph(json!({})).await;
     let secret: Secret =
         serde_json::from_value(json!({"metadata": {"name": "far"}, "stringData": {"pw": "secret-of-the-store"}}))
             .unwrap();
     world.api().create(&PostParams::default(), &secret).await.unwrap();
     let store = json!({"authUrl": "https://keystone.far.example.org/v3", "username": "backup", "passwordSecret": {"name": "far", "key": "pw"}});
     let mut spec = services(&RELEASES);
-    spec["features"] = json!({"database": {"backup": {"remote": store}}});
+    spec["features"] = crate::ceph::spec()["features"].clone();
+    spec["features"]["database"] = json!({"backup": {"remote": store}});
+    spec["services"]["memcached"] = json!({"enabled": true, "external": {"host": "192.0.2.7"}});
+    spec["nodes"] = json!({"roles": {"compute": {"names": [node]}}});
     spec
 }
 
@@ -148,37 +183,42 @@ fn updates_to_this_version_and_back_change_no_release() {
         let (previous, this) = (Version::previous(), Version::this());
         previous.install(world);
         let old = previous.start(world).await;
-        let mut spec = cloud(world).await;
+        let mut nodes = Nodes::of(world);
+        let node = nodes.add(NODE, json!({})).await;
+        let mut spec = cloud(world, &node).await;
         world.apply(&spec).await;
         world.until_ready().await;
         for secret in KEYS {
             fill(world, secret).await;
         }
+        nodes.until_labels(&node, &[COMPUTE, SWITCH]).await;
         let mut kept = world.kept().await;
         assert_eq!((kept.helm_runs, kept.secrets.len() > KEYS.len()), (RELEASES.len(), true));
         assert!(kept.pods.len() >= RELEASES.len(), "{:?}", kept.pods);
         assert!(kept.retained.contains_key("mysql-data-mariadb-server-0"), "{:?}", kept.retained);
 
         this.install(world);
-        world.change(&mut spec, 300, &mut kept).await;
+        world.change(&mut spec, 30, &mut kept).await;
         let new = this.start(world).await;
         world.check_kept("both operators, the older one active", (&old, &previous), &kept).await;
         assert!(old.stop().await.success());
         world.check_kept("the newer operator", (&new, &this), &kept).await;
-        world.change(&mut spec, 400, &mut kept).await;
+        world.change(&mut spec, 40, &mut kept).await;
 
         // Go back to the older version. Install its chart with the permissions and CRDs before its operator starts, as
         // a rollback by helm does.
         previous.install(world);
         let old = previous.start(world).await;
         world.check_kept("both operators, the newer one active", (&new, &this), &kept).await;
-        world.change(&mut spec, 500, &mut kept).await;
+        world.change(&mut spec, 50, &mut kept).await;
         new.kill();
         world.check_kept("the older operator again", (&old, &previous), &kept).await;
-        world.change(&mut spec, 600, &mut kept).await;
+        world.change(&mut spec, 70, &mut kept).await;
 
         world.delete().await;
         world.until_gone().await;
+        nodes.until_labels(&node, &[]).await;
         this.install(world);
+        nodes.remove_all().await;
     });
 }
