@@ -37,7 +37,8 @@ pub(crate) struct ClusterOption {
     #[arg(long)]
     context: Option<String>,
     /// How long to wait for each response of the API server: a span such as 1m or 30s, or a number of seconds; 0 for
-    /// no limit. A command that watches a resource fails if the API server does not respond for this time.
+    /// no limit. A command that watches a resource reads the resource if the watch reports nothing for this time, and
+    /// fails if the API server does not respond to this read in time.
     #[arg(long, value_name = "SPAN", default_value = "30s", value_parser = duration::parse_limit)]
     request_timeout: Duration,
 }
@@ -61,7 +62,8 @@ impl ClusterOption {
         remember_server(&config, "--kubeconfig, --context");
         let timeout = self.timeout();
         config.connect_timeout = Some(timeout);
-        Ok(bounded(connect(config, timeout).map_err(readable)?, Bounds::new(timeout)))
+        let bounds = Bounds { gives_up: true, ..Bounds::new(timeout) };
+        Ok(bounded(connect(config, timeout).map_err(readable)?, bounds))
     }
 
     /// Returns the time limit of each request.
@@ -175,15 +177,8 @@ pub(crate) fn readable(error: kube::Error) -> anyhow::Error {
         kube::Error::Api(status) => anyhow!("{}", refusal(&status)),
         error @ (kube::Error::Service(_) | kube::Error::HyperError(_)) => {
             let Some((server, options)) = SERVER.get() else { return error.into() };
-            let mut root = error.source();
-            while let Some(source) = root.and_then(std::error::Error::source) {
-                root = Some(source);
-            }
-            let is_timeout = root
-                .and_then(|root| root.downcast_ref::<std::io::Error>())
-                .is_some_and(|root| root.kind() == std::io::ErrorKind::TimedOut);
-            let why = match root {
-                _ if is_timeout => "it did not respond in time".to_owned(),
+            let why = match root(&error) {
+                _ if is_timeout(&error) => "it did not respond in time".to_owned(),
                 Some(root) => root.to_string(),
                 None => error.to_string(),
             };
@@ -193,6 +188,21 @@ pub(crate) fn readable(error: kube::Error) -> anyhow::Error {
         }
         other => other.into(),
     }
+}
+
+/// Whether a request failed because the API server did not respond in time.
+pub(crate) fn is_timeout(error: &kube::Error) -> bool {
+    let root = root(error).and_then(|root| root.downcast_ref::<std::io::Error>());
+    root.is_some_and(|root| root.kind() == std::io::ErrorKind::TimedOut)
+}
+
+/// Returns the innermost error that caused an error.
+fn root(error: &kube::Error) -> Option<&(dyn std::error::Error + 'static)> {
+    let mut root = error.source();
+    while let Some(source) = root.and_then(std::error::Error::source) {
+        root = Some(source);
+    }
+    root
 }
 
 #[cfg(test)]
@@ -214,6 +224,17 @@ mod tests {
         };
         let error = format!("{:#}", option.client().await.err().unwrap());
         error.replace(&file.display().to_string(), "FILE")
+    }
+
+    #[test]
+    fn limits_requests_to_half_a_minute() {
+        #[derive(clap::Parser)]
+        struct Arguments {
+            #[command(flatten)]
+            cluster: ClusterOption,
+        }
+        let arguments: Arguments = clap::Parser::parse_from(["osdpl"]);
+        assert_eq!(arguments.cluster.timeout(), Duration::from_secs(30));
     }
 
     #[tokio::test]

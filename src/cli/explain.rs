@@ -152,7 +152,8 @@ impl Arguments {
             Some(_) => Some(ChartSource::new(self.chart_options.open().await?, &std::sync::Arc::default())),
             None => None,
         };
-        let preview = preview(&client, catalog, &deployment, Some(&deployment), charts.as_ref()).await?;
+        let limit = self.resource.cluster.timeout();
+        let preview = preview(&client, catalog, &deployment, Some(&deployment), charts.as_ref(), limit).await?;
         for unknown in &preview.unwatched {
             eprintln!("unknown: {unknown}");
         }

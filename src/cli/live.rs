@@ -61,7 +61,8 @@ impl LiveQuery<'_> {
         };
         let catalog = Arc::new(extended.catalog);
         let with_findings = (Arc::clone(&catalog), errors);
-        let preview = preview(&client, &with_findings, &deployment, live.as_ref(), source.as_ref()).await?;
+        let limit = self.resource.cluster.timeout();
+        let preview = preview(&client, &with_findings, &deployment, live.as_ref(), source.as_ref(), limit).await?;
         Ok(Live { client, deployment, current: live, catalog, preview, document })
     }
 }

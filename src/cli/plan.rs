@@ -189,7 +189,8 @@ impl Arguments {
             None => None,
         };
         let catalog = (Arc::new(extended.catalog), errors);
-        let preview = preview(&client, &catalog, &deployment, live.as_ref(), charts.as_ref()).await?;
+        let limit = self.target.cluster.timeout();
+        let preview = preview(&client, &catalog, &deployment, live.as_ref(), charts.as_ref(), limit).await?;
         let options = DisplayOptions { values: self.values, credentials: self.credentials };
         let mut report = PlanReport::new(&deployment, live.as_ref(), &preview, document, options);
         match superseded_by(&client, live.as_ref()).await {

@@ -13,13 +13,16 @@ use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, ResourceExt};
 
 use super::common::Target;
-use super::connect::readable;
+use super::connect::{is_timeout, readable};
 use super::duration;
 use super::output;
 use osdpl_core::api::{OpenStackDeployment, OpenStackDeploymentStatus, condition};
 
 /// The exit code of `osdpl wait` if the cloud needs manual intervention.
 const STALLED: u8 = 2;
+
+/// The delay before [`follow`] repeats a failed read of the resource.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -64,6 +67,9 @@ impl Arguments {
 /// Calls `report` with the current resource, and again after each change of the resource, until `report` returns an
 /// exit code.
 ///
+/// If the watch fails, or reports nothing for as long as `limit`, this function reads the resource. A watch alone would
+/// not detect in time that the API server does not respond any more.
+///
 /// # Errors
 /// Returns an error if someone deletes the resource, or if reading it fails for longer than `limit`.
 pub(crate) async fn follow(
@@ -75,40 +81,44 @@ pub(crate) async fn follow(
     let (namespace, name) = (deployment.namespace().unwrap_or_default(), deployment.name_any());
     let api: Api<OpenStackDeployment> = Api::namespaced(client, &namespace);
     let mut events = pin!(watcher::watch_object(api.clone(), &name).default_backoff());
-    let (mut failure, mut deadline) = (None, pin!(tokio::time::sleep(Duration::MAX)));
+    // The first event needs no limit here: the watch begins with a list, and the client limits the time of the list.
+    let mut patience = Duration::MAX;
     loop {
-        let event = tokio::select! {
-            event = events.next() => event.context("the watch has ended; try again")?,
-            () = &mut deadline => {
-                let Err(last) = api.get_opt(&name).await else {
-                    failure = None;
-                    deadline.set(tokio::time::sleep(Duration::MAX));
-                    continue;
-                };
-                let error = readable(failure.unwrap_or(last));
-                return Err(error.context(format!("watching OpenStackDeployment {namespace}/{name}")));
-            }
+        let found = match tokio::time::timeout(patience, events.next()).await {
+            Ok(Some(Ok(found))) => Ok(found),
+            Ok(Some(Err(_))) | Err(_) => read(&api, &name, limit).await,
+            Ok(None) => bail!("the watch has ended; try again"),
         };
-        // After a failure, the watch starts again, but reports nothing until the resource changes. So read the
-        // resource, to find out whether the API server still fails.
-        let found = match event {
-            Ok(found) => Ok(found),
-            Err(_) => api.get_opt(&name).await,
+        patience = limit;
+        let context = || format!("watching OpenStackDeployment {namespace}/{name}");
+        let Some(deployment) = found.map_err(readable).with_context(context)? else {
+            bail!("OpenStackDeployment {namespace}/{name} does not exist any more: someone deleted it")
         };
-        match found {
-            Ok(None) => bail!("OpenStackDeployment {namespace}/{name} does not exist any more: someone deleted it"),
-            Ok(Some(deployment)) => {
-                failure = None;
-                deadline.set(tokio::time::sleep(Duration::MAX));
-                if let Some(code) = report(&deployment) {
-                    return Ok(code);
-                }
-            }
-            Err(error) if failure.is_none() => {
-                failure = Some(error);
-                deadline.set(tokio::time::sleep(limit));
-            }
-            Err(_) => {}
+        if let Some(code) = report(&deployment) {
+            return Ok(code);
+        }
+    }
+}
+
+/// Reads a resource. While the API server refuses the read, repeats it for as long as `limit`, and then returns the
+/// first error.
+async fn read(
+    api: &Api<OpenStackDeployment>,
+    name: &str,
+    limit: Duration,
+) -> kube::Result<Option<OpenStackDeployment>> {
+    let first = match api.get_opt(name).await {
+        Err(error) if !is_timeout(&error) => error,
+        found => return found,
+    };
+    let mut deadline = pin!(tokio::time::sleep(limit));
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(RETRY_DELAY) => {}
+            () = &mut deadline => return Err(first),
+        }
+        if let Ok(found) = api.get_opt(name).await {
+            return Ok(found);
         }
     }
 }

@@ -43,7 +43,8 @@ impl Arguments {
         let (extended, errors) = self.catalog.load_live(&client, &deployment).await?;
         warn_about(&errors);
         let catalog = (std::sync::Arc::new(extended.catalog), errors);
-        let preview = preview(&client, &catalog, &deployment, Some(&deployment), None).await?;
+        let limit = self.target.cluster.timeout();
+        let preview = preview(&client, &catalog, &deployment, Some(&deployment), None, limit).await?;
         let (catalog, _) = catalog;
         for unknown in &preview.unwatched {
             eprintln!("unknown: {unknown}");

@@ -28,6 +28,11 @@ impl Error {
         matches!(self, Self::Api { error, .. } if matches!(&**error, kube::Error::Api(status) if status.is_conflict()))
     }
 
+    /// Whether the API server answered the request, and refused it.
+    pub fn is_refusal(&self) -> bool {
+        matches!(self, Self::Api { error, .. } if matches!(&**error, kube::Error::Api(_)))
+    }
+
     /// Whether the API server refused the request because the operator lacks a permission.
     pub fn is_forbidden(&self) -> bool {
         matches!(self, Self::Api { error, .. } if matches!(&**error, kube::Error::Api(status) if status.is_forbidden()))

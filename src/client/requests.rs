@@ -5,9 +5,10 @@
 
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::{Method, Request, Response, StatusCode, Uri};
 use kube::client::Body;
 use kube::{Client, Config};
 use tower::{BoxError, service_fn};
@@ -43,6 +44,9 @@ pub struct Bounds {
     /// The client retries only after the responses 429 (too many requests) and 503 (unavailable). With these responses,
     /// the API server refuses a request before it begins to process the request.
     pub pauses: &'static [Duration],
+    /// Whether the client refuses all further requests after one request has exceeded the time limit. A command that
+    /// sends many requests then does not wait for each of them.
+    pub gives_up: bool,
     /// The function that decides before each attempt whether the client may send the request.
     pub check: Check,
 }
@@ -50,7 +54,7 @@ pub struct Bounds {
 impl Bounds {
     /// Returns bounds with the time limit `timeout`, the default retries, and a check that permits every request.
     pub fn new(timeout: Duration) -> Self {
-        Self { timeout, pauses: &PAUSES, check: Arc::new(|_| Ok(())) }
+        Self { timeout, pauses: &PAUSES, gives_up: false, check: Arc::new(|_| Ok(())) }
     }
 }
 
@@ -79,11 +83,24 @@ fn read_timeout(timeout: Duration) -> Duration {
 /// Returns a client that sends its requests through `client`, and applies `bounds` to them.
 pub fn bounded(client: Client, bounds: Bounds) -> Client {
     let namespace = client.default_namespace().to_owned();
-    let service = service_fn(move |request| send(client.clone(), request, bounds.clone()));
+    let has_given_up = Arc::<AtomicBool>::default();
+    let service = service_fn(move |request| send(client.clone(), request, bounds.clone(), Arc::clone(&has_given_up)));
     Client::new(service, namespace)
 }
 
-async fn send(client: Client, request: Request<Body>, bounds: Bounds) -> Result<Response<Body>, BoxError> {
+async fn send(
+    client: Client,
+    request: Request<Body>,
+    bounds: Bounds,
+    has_given_up: Arc<AtomicBool>,
+) -> Result<Response<Body>, BoxError> {
+    let timed_out = || {
+        let message = format!("no response within {} s", bounds.timeout.as_secs());
+        std::io::Error::new(std::io::ErrorKind::TimedOut, message)
+    };
+    if has_given_up.load(Ordering::Relaxed) {
+        return Err(timed_out().into());
+    }
     if is_stream(&request) {
         (bounds.check)(request.method())?;
         return Ok(client.send(request).await?);
@@ -96,11 +113,12 @@ async fn send(client: Client, request: Request<Body>, bounds: Bounds) -> Result<
         (bounds.check)(&parts.method)?;
         let request = Request::from_parts(parts.clone(), Body::from(body.clone()));
         let response = tokio::select! {
-            response = receive(&client, request) => response?,
+            biased;
             () = &mut deadline => {
-                let message = format!("no response within {} s", bounds.timeout.as_secs());
-                return Err(std::io::Error::new(std::io::ErrorKind::TimedOut, message).into());
+                has_given_up.fetch_or(bounds.gives_up && !is_log(&parts.uri), Ordering::Relaxed);
+                return Err(timed_out().into());
             }
+            response = receive(&client, request) => response?,
         };
         let is_busy = matches!(response.status(), StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
         let Some(pause) = pauses.next().filter(|_| is_busy) else { return Ok(response) };
@@ -115,6 +133,12 @@ async fn send(client: Client, request: Request<Body>, bounds: Bounds) -> Result<
 async fn receive(client: &Client, request: Request<Body>) -> Result<Response<Body>, kube::Error> {
     let (parts, body) = client.send(request).await?.into_parts();
     Ok(Response::from_parts(parts, Body::from(body.collect_bytes().await?)))
+}
+
+/// Whether a request reads the log of a pod. The API server gets the log from a kubelet. So if there is no response, the
+/// cause may be a dead node.
+fn is_log(uri: &Uri) -> bool {
+    uri.path().ends_with("/log")
 }
 
 /// Whether the response to a request never ends: the request is a watch, or follows a log.
@@ -201,6 +225,33 @@ mod tests {
         let watching = async { api.watch(&WatchParams::default(), "0").await.is_ok() };
         let ended = tokio::time::timeout(Duration::from_millis(200), watching).await;
         assert!(ended.is_err(), "a watch waits for its first event as long as necessary");
+    }
+
+    #[tokio::test]
+    async fn gives_up_after_one_silent_request() {
+        let answer = async |uri: Uri| {
+            if uri.path().contains("silent") {
+                std::future::pending::<()>().await;
+            }
+            OBJECT
+        };
+        let client = Client::new(Router::new().fallback(answer), "a");
+        let bounds = Bounds::new(Duration::from_millis(50));
+        let impatient = bounded(client.clone(), Bounds { gives_up: true, ..bounds.clone() });
+        let patient = bounded(client, bounds);
+        let read = async |client: &Client, path: &str| {
+            client.request_text(Request::get(path).body(Vec::new()).unwrap()).await.map_err(|error| error.to_string())
+        };
+        for client in [&patient, &impatient] {
+            assert!(read(client, "/pods/silent/log").await.is_err());
+            assert_eq!(read(client, "/a").await.as_deref(), Ok(OBJECT), "only one pod's log is silent");
+            assert!(read(client, "/silent").await.is_err());
+        }
+        assert_eq!(read(&patient, "/a").await.as_deref(), Ok(OBJECT));
+        for path in ["/a", "/a?watch=true"] {
+            let error = read(&impatient, path).await.unwrap_err();
+            assert!(error.contains("no response within 0 s"), "{error}");
+        }
     }
 
     #[tokio::test]

@@ -1,4 +1,5 @@
-//! Runs commands against an API server that never responds, refuses all requests, or fails while a command watches.
+//! Runs commands against an API server that never responds, stops responding, refuses all requests, or fails while a
+//! command watches.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -76,6 +77,95 @@ fn list(items: &[serde_json::Value]) -> Answer {
     (200, list.to_string())
 }
 
+/// How a server treats the requests from a certain request on.
+#[derive(Clone, Copy)]
+enum Outage {
+    /// It does not respond, and keeps all connections open.
+    Silent,
+    /// It responds that it is unavailable. Established watches stay open, and report nothing.
+    Unavailable,
+}
+
+/// Starts a server of a cluster that contains only the resource site/cloud. The outage begins with the first request
+/// whose target (path and query) `starts_outage` accepts. Returns the server's address.
+fn serve_until(starts_outage: fn(&str) -> bool, outage: Outage) -> SocketAddr {
+    let mut cloud = resource("{openstackRelease: '2026.1', presets: [core]}");
+    cloud["metadata"] = json!({"name": "cloud", "namespace": "site", "generation": 1});
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        let (mut is_out, mut open) = (false, Vec::new());
+        for stream in listener.incoming() {
+            let mut stream = BufReader::new(stream.unwrap());
+            let mut head = String::new();
+            while stream.read_line(&mut head).unwrap_or_default() > 2 {}
+            let target = head.split(' ').nth(1).unwrap_or_default();
+            is_out |= starts_outage(target);
+            let (code, body) = match (is_out, outage) {
+                (true, Outage::Silent) => {
+                    open.push(stream);
+                    continue;
+                }
+                (true, Outage::Unavailable) => (503, "down".to_owned()),
+                (false, _) if target.contains("/openstackdeployments?") => list(&[cloud.clone()]),
+                (false, _) if target == "/api/v1/namespaces/site" => {
+                    (200, json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "site"}}).to_string())
+                }
+                (false, _) => list(&[]),
+            };
+            let head = format!("HTTP/1.1 {code} A\r\nConnection: close\r\nContent-Type: application/json\r\n");
+            if !is_out && target.contains("watch=true") {
+                drop(write!(stream.get_mut(), "{head}\r\n"));
+                open.push(stream);
+            } else {
+                drop(write!(stream.get_mut(), "{head}Content-Length: {}\r\n\r\n{body}", body.len()));
+            }
+        }
+    });
+    address
+}
+
+/// Whether a request lists the Secrets with osdpl's label, which a plan needs.
+fn lists_own_secrets(target: &str) -> bool {
+    target.starts_with("/api/v1/namespaces/site/secrets?") && target.contains("osdpl.dev%2Fdeployment")
+}
+
+#[test]
+fn commands_end_if_the_server_fails_while_they_read() {
+    let commands: &[&[&str]] = &[&["plan"], &["why"], &["diff"], &["explain", "keystone", "pod.replicas.api"]];
+    for arguments in commands {
+        let address = serve_until(lists_own_secrets, Outage::Silent);
+        check_failure(address, arguments, "the cluster could not be read within 1 s: the API server did not send all");
+    }
+    let unavailable = serve_until(lists_own_secrets, Outage::Unavailable);
+    check_failure(unavailable, &["plan"], "the cluster could not be read within 1 s: the API server did not send all");
+    let starts: [fn(&str) -> bool; 4] = [
+        |target| target.contains("/pods?") && target.ends_with("limit=1"),
+        |target| target.contains("/leases?"),
+        |target| target == "/api/v1/namespaces/site",
+        |target| target.contains("/statefulsets?") && !target.ends_with("limit=1"),
+    ];
+    for starts_outage in starts {
+        check_failure(serve_until(starts_outage, Outage::Silent), &["plan"], "within 1 s");
+    }
+}
+
+#[test]
+fn watching_commands_end_if_the_server_stops_responding() {
+    let starts: [fn(&str) -> bool; 2] = [
+        |target| target.contains("fieldSelector=metadata.name") && !target.contains("watch=true"),
+        // This request reads the resource because the watch has reported nothing for a second.
+        |target| target.ends_with("/namespaces/site/openstackdeployments/cloud"),
+    ];
+    for command in [&["status", "--watch"][..], &["wait"]] {
+        for starts_outage in starts {
+            let address = serve_until(starts_outage, Outage::Silent);
+            let expected = format!("the API server at http://{address} does not answer: it did not respond in time");
+            check_failure(address, command, &format!("watching OpenStackDeployment site/cloud: {expected}"));
+        }
+    }
+}
+
 #[test]
 fn commands_end_if_the_server_never_responds() {
     // This server never responds: the kernel accepts connections, but no program reads the requests.
@@ -92,9 +182,13 @@ fn commands_end_if_the_server_never_responds() {
         &["diff"],
         &["detach", "--all"],
         &["forget", "node-1"],
+        &["openrc"],
+        &["adopt", "keystone"],
+        &["explain", "keystone", "pod.replicas.api"],
     ] {
         check_failure(address, arguments, &expected);
     }
+    check_failure(address, &["adopt"], "the API server does not answer");
 }
 
 #[test]

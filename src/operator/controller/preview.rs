@@ -11,6 +11,7 @@ mod rights;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Client, ResourceExt};
@@ -22,7 +23,7 @@ use super::{CatalogWithFindings, ChartSource};
 use crate::cluster::{Error, Namespaces, ObjectWatches, Reader, api_message};
 use crate::tasks::Tasks;
 use assume::Assumptions;
-use observe::{observe, read_namespaces};
+use observe::{observe, read_namespaces, unread};
 use osdpl_core::adopt::Comparison;
 use osdpl_core::api::{FINALIZER, OpenStackDeployment, OpenStackDeploymentSpec};
 use osdpl_core::catalog::Catalog;
@@ -88,10 +89,10 @@ pub struct Preview {
 
 /// Returns the plan for `deployment`, which may be a changed version of the stored resource `live`.
 ///
-/// Without `charts`, the plan uses the chart digests in the status.
+/// Without `charts`, the plan uses the chart digests in the status. `limit` is the time limit of the client's requests.
 ///
 /// # Errors
-/// Returns an error if the API server cannot be reached, or refuses reads that a plan requires; the message names each
+/// Returns an error if the API server cannot be reached, does not send all lists within `limit`, or refuses reads that a plan requires; the message names each
 /// refused read.
 pub async fn preview(
     client: &Client,
@@ -99,14 +100,15 @@ pub async fn preview(
     deployment: &OpenStackDeployment,
     live: Option<&OpenStackDeployment>,
     charts: Option<&ChartSource>,
+    limit: Duration,
 ) -> Result<Preview, Error> {
     let (catalog, _) = catalog_with_findings;
     let namespaces = namespaces(deployment, &selection(deployment, &deployment.spec, catalog));
     let mut unwatched = Vec::new();
-    let tasks = observe(client, &namespaces, &mut unwatched).await?;
+    let tasks = observe(client, &namespaces, &mut unwatched, limit).await?;
     let mut unknown = unwatched.clone();
-    let namespaces = read_namespaces(client, &namespaces, &mut unknown).await;
-    let planner = Planner::new(client, &tasks, deployment, catalog_with_findings, namespaces);
+    let namespaces = read_namespaces(client, &namespaces, &mut unknown).await?;
+    let planner = Planner::new(client, &tasks, deployment, catalog_with_findings, namespaces, limit);
     let assumptions = Assumptions { live, catalog, charts };
     let (snapshot, mut plan, actions) = Box::pin(planner.plan(&assumptions, &mut unknown)).await?;
     let restarts = &deployment.spec.nodes.rollout;
@@ -173,6 +175,8 @@ struct Planner<'a> {
     responses: Responses,
     /// Which namespaces of the resource and its releases exist, and which namespaces are being deleted.
     namespaces: Namespaces,
+    /// How long to wait until `inputs` change.
+    limit: Duration,
 }
 
 impl<'a> Planner<'a> {
@@ -182,6 +186,7 @@ impl<'a> Planner<'a> {
         deployment: &OpenStackDeployment,
         (catalog, catalog_findings): &CatalogWithFindings,
         namespaces: Namespaces,
+        limit: Duration,
     ) -> Self {
         let trigger = Arc::new(Notify::new());
         let reader = Reader::new(client.clone());
@@ -196,6 +201,7 @@ impl<'a> Planner<'a> {
             simulated_secrets: BTreeMap::new(),
             responses: Responses::new(),
             namespaces,
+            limit,
         }
     }
 
@@ -223,7 +229,10 @@ impl<'a> Planner<'a> {
             let mut plan = decide(&snapshot);
             self.inputs.subscribe(&plan.requests);
             match plan.hold {
-                Some(Hold::Objects) => self.trigger.notified().await,
+                Some(Hold::Objects) => {
+                    let changed = tokio::time::timeout(self.limit, self.trigger.notified()).await;
+                    changed.map_err(|_| unread(self.limit, &[]))?;
+                }
                 Some(Hold::Reads) => self.execute_reads(&plan.requests.reads, unknown).await?,
                 // The operator would execute these actions and then decide again. Simulate the actions instead.
                 Some(Hold::Actions) => {
@@ -282,6 +291,9 @@ impl<'a> Planner<'a> {
                 continue;
             }
             if let Err(error) = execute_reads(&self.reader, &one, &mut responses, &owner, super::now()).await {
+                if !error.is_refusal() {
+                    return Err(plain(error));
+                }
                 let (response, what) = match read {
                     Read::OwnServices | Read::OwnStores | Read::Jobs(_) | Read::Claims(_) => {
                         (Response::Objects(Vec::new()), "which objects osdpl would delete")

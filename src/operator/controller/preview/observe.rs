@@ -12,18 +12,20 @@ use super::rights;
 use crate::cluster::{Error, Namespaces, api_message};
 use crate::lease;
 use crate::tasks::{LivenessCheck, NODE_GRACE, Options, Tasks};
+use osdpl_client::ErrorContext;
 use osdpl_core::observed::Liveness;
 use osdpl_core::scrub::Scrubber;
 
-/// How long to wait until all watches have completed their first list.
-const LIST_TIMEOUT: Duration = Duration::from_secs(30);
-
 /// Starts the tasks that watch the cluster, limited to the objects that the user may read, and waits for their first
 /// lists.
+///
+/// # Errors
+/// Returns an error if the API server does not respond, or does not send all lists within `limit`.
 pub(super) async fn observe(
     client: &Client,
     namespaces: &BTreeSet<String>,
     unknown: &mut Vec<String>,
+    limit: Duration,
 ) -> Result<Tasks, Error> {
     let rights::Rights { scope, unreadable_kinds } = rights::check_rights(client, namespaces, unknown).await?;
     let (_secrets, scrubber) = watch::channel(Arc::new(Scrubber::new(Vec::<String>::new())));
@@ -31,7 +33,7 @@ pub(super) async fn observe(
     // drift that the operator has found.
     let options = Options {
         scope,
-        liveness: liveness_check(client, unknown).await,
+        liveness: liveness_check(client, unknown).await?,
         unreadable_kinds,
         scrubber,
         node_grace: NODE_GRACE,
@@ -40,13 +42,21 @@ pub(super) async fn observe(
         tolerated_changes: None,
     };
     let tasks = Tasks::spawn(client, &options, &Arc::default());
-    if tokio::time::timeout(LIST_TIMEOUT, tasks.ready()).await.is_err() {
-        let seconds = LIST_TIMEOUT.as_secs();
-        let why = tasks.describe_problems().join("; ");
-        return Err(Error::Object(format!("the cluster could not be read within {seconds} s: {why}")));
+    if tokio::time::timeout(limit, tasks.ready()).await.is_err() {
+        return Err(unread(limit, &tasks.describe_problems()));
     }
     unknown.extend(tasks.describe_problems());
     Ok(tasks)
+}
+
+/// Returns the error for watches that did not complete their first lists within `limit`, because of `problems`.
+pub(super) fn unread(limit: Duration, problems: &[String]) -> Error {
+    let why = if problems.is_empty() { "the API server did not send all lists".into() } else { problems.join("; ") };
+    let seconds = limit.as_secs();
+    Error::Object(format!(
+        "the cluster could not be read within {seconds} s: {why}; check the API server, or wait longer with \
+         --request-timeout"
+    ))
 }
 
 /// Returns a function that tells whether an operator process may still run helm. The argument of the function is the
@@ -54,41 +64,51 @@ pub(super) async fn observe(
 ///
 /// Only the holder of the operator's Lease runs helm. If the Leases can't be listed, the returned function answers
 /// [`Liveness::Unknown`].
-async fn liveness_check(client: &Client, unknown: &mut Vec<String>) -> LivenessCheck {
-    let holders = match lease::holders(client).await {
-        Ok(holders) => Some(holders),
-        Err(error) => {
-            let why = api_message(&error);
-            unknown.push(format!("whether the operator process that locked a release record still runs: {why}"));
-            None
-        }
-    };
-    Arc::new(move |instance: &str| match &holders {
+async fn liveness_check(client: &Client, unknown: &mut Vec<String>) -> Result<LivenessCheck, Error> {
+    let what = "whether the operator process that locked a release record still runs";
+    let holders = unless_refused(lease::holders(client).await, what, unknown)?;
+    Ok(Arc::new(move |instance: &str| match &holders {
         Some(holders) if holders.contains(instance) => Liveness::Alive,
         Some(_) => Liveness::Dead,
         None => Liveness::Unknown,
-    })
+    }))
+}
+
+/// Returns the response to a read. If the API server refused the read, adds the missing fact `what` to `unknown`, and
+/// returns `None`.
+///
+/// # Errors
+/// Returns an error if the API server did not answer.
+fn unless_refused<T>(read: kube::Result<T>, what: &str, unknown: &mut Vec<String>) -> Result<Option<T>, Error> {
+    match read {
+        Err(kube::Error::Api(status)) => {
+            unknown.push(format!("{what}: {}", api_message(&kube::Error::Api(status))));
+            Ok(None)
+        }
+        read => read.map(Some).with_context(|| what.to_owned()),
+    }
 }
 
 /// Returns which of the given namespaces exist, and which of them are being deleted.
 ///
 /// A namespace that the user may not read counts as existing.
+///
+/// # Errors
+/// Returns an error if the API server does not answer.
 pub(super) async fn read_namespaces(
     client: &Client,
     names: &BTreeSet<String>,
     unknown: &mut Vec<String>,
-) -> Namespaces {
+) -> Result<Namespaces, Error> {
     let api: Api<Namespace> = Api::all(client.clone());
     let (mut all, mut terminating) = (names.clone(), BTreeSet::new());
     for name in names {
-        match api.get_metadata_opt(name).await {
-            Ok(Some(found)) if found.metadata.deletion_timestamp.is_some() => drop(terminating.insert(name.clone())),
-            Ok(Some(_)) => {}
-            Ok(None) => drop(all.remove(name)),
-            Err(error) => {
-                unknown.push(format!("whether namespace {name} exists or is being deleted: {}", api_message(&error)));
-            }
+        let what = format!("whether namespace {name} exists or is being deleted");
+        match unless_refused(api.get_metadata_opt(name).await, &what, unknown)? {
+            Some(Some(found)) if found.metadata.deletion_timestamp.is_some() => drop(terminating.insert(name.clone())),
+            Some(None) => drop(all.remove(name)),
+            Some(Some(_)) | None => {}
         }
     }
-    Namespaces { all: Some(all), terminating }
+    Ok(Namespaces { all: Some(all), terminating })
 }
