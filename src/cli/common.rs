@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use kube::api::{ListParams, ObjectList};
 use kube::{Api, ResourceExt};
 
 use super::connect::{ClusterOption, readable};
+use osdpl_client::Stored;
 use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::catalog::{Catalog, Files, did_you_mean};
 use osdpl_core::files;
@@ -85,7 +86,8 @@ impl Target {
     /// Finds the resource in the cluster.
     ///
     /// # Errors
-    /// Returns an error if no resource, or more than one, has the requested name and namespace.
+    /// Returns an error if no resource, or more than one, has the requested name and namespace, or if osdpl can't read
+    /// the resource. Other resources may be unreadable.
     pub(crate) async fn find(&self, client: &kube::Client) -> anyhow::Result<OpenStackDeployment> {
         let all = match &self.namespace {
             Some(namespace) => list(Api::namespaced(client.clone(), namespace)).await,
@@ -98,11 +100,10 @@ impl Target {
             },
         };
         let all = all.map_err(readable).context("reading OpenStackDeployments")?;
-        let has_name =
-            |deployment: &OpenStackDeployment| self.name.as_ref().is_none_or(|name| *name == deployment.name_any());
+        let has_name = |stored: &StoredDeployment| self.name.as_ref().is_none_or(|name| *name == stored.name_any());
         let mut found: Vec<_> = all.items.into_iter().filter(has_name).collect();
         match (found.len(), found.pop()) {
-            (1, Some(deployment)) => Ok(deployment),
+            (1, Some(stored)) => content(stored),
             (0, _) => bail!(
                 "the cluster has no OpenStackDeployment with this name and namespace; `kubectl get osdpl -A` lists all"
             ),
@@ -111,15 +112,25 @@ impl Target {
     }
 }
 
-async fn list(api: Api<OpenStackDeployment>) -> kube::Result<ObjectList<OpenStackDeployment>> {
+/// An `OpenStackDeployment` from the cluster, which may be unreadable.
+pub(crate) type StoredDeployment = Stored<OpenStackDeployment>;
+
+async fn list(api: Api<StoredDeployment>) -> kube::Result<ObjectList<StoredDeployment>> {
     api.list(&ListParams::default()).await
+}
+
+/// Returns the resource.
+///
+/// # Errors
+/// Returns an error with the reason and the remedy if osdpl can't read the resource.
+pub(crate) fn content(stored: StoredDeployment) -> anyhow::Result<OpenStackDeployment> {
+    let (namespace, name) = (stored.namespace().unwrap_or_default(), stored.name_any());
+    stored.into_content().map_err(|why| anyhow!("osdpl can't read OpenStackDeployment {namespace}/{name}: {why}"))
 }
 
 /// Returns the error for a release that the catalogue does not have.
 pub(crate) fn unknown_release(catalog: &Catalog, release: &str) -> anyhow::Error {
     let known = catalog.services.values().flat_map(|service| service.releases.keys());
     let hint = did_you_mean(release, known.map(String::as_str));
-    anyhow::anyhow!(
-        "the catalogue has no release {release:?}{hint}; use the catalogue's names, which `osdpl plan` lists"
-    )
+    anyhow!("the catalogue has no release {release:?}{hint}; use the catalogue's names, which `osdpl plan` lists")
 }

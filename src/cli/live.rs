@@ -8,7 +8,7 @@ use kube::{Api, Client, ResourceExt};
 
 use super::additions::check_additions;
 use super::chart_options::ChartOptions;
-use super::common::{CatalogOption, ResourceOption, Target};
+use super::common::{CatalogOption, ResourceOption, StoredDeployment, Target, content};
 use super::connect::readable;
 use super::document::Document;
 use super::offline::well_formed;
@@ -73,12 +73,11 @@ pub(crate) async fn find_live(
     file: &OpenStackDeployment,
 ) -> anyhow::Result<Option<OpenStackDeployment>> {
     let namespace = file.namespace().unwrap_or_default();
-    let api: Api<OpenStackDeployment> = Api::namespaced(client.clone(), &namespace);
+    let api: Api<StoredDeployment> = Api::namespaced(client.clone(), &namespace);
     let name = file.name_any();
-    api.get_opt(&name)
-        .await
-        .map_err(readable)
-        .with_context(|| format!("reading OpenStackDeployment {namespace}/{name}"))
+    let found = api.get_opt(&name).await.map_err(readable);
+    let found = found.with_context(|| format!("reading OpenStackDeployment {namespace}/{name}"))?;
+    found.map(content).transpose()
 }
 
 /// Returns the resource with the spec and the annotations of the file, as `kubectl apply --server-side` would write it.
@@ -102,10 +101,15 @@ pub(crate) async fn superseded_by(
     client: &Client,
     live: Option<&OpenStackDeployment>,
 ) -> anyhow::Result<Option<String>> {
-    let all: Api<OpenStackDeployment> = Api::all(client.clone());
+    let all: Api<StoredDeployment> = Api::all(client.clone());
     let all = all.list(&kube::api::ListParams::default()).await.map_err(readable)?;
     let older = osdpl_decide::find_older(&all.items, live);
     Ok(older.map(|older| {
-        format!("the operator runs only one cloud per cluster: it ignores this resource, because {older} is older")
+        let other = format!("{}/{}", older.namespace().unwrap_or_default(), older.name_any());
+        let unreadable = older.content().err().map(|why| format!("; it can't read {other} either: {why}"));
+        format!(
+            "the operator runs only one cloud per cluster: it ignores this resource, because {other} is older{}",
+            unreadable.unwrap_or_default()
+        )
     }))
 }

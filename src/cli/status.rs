@@ -13,6 +13,7 @@ use kube::{Api, ResourceExt};
 use super::common::Target;
 use super::output::{self, Format};
 use super::wait::{follow, is_ready, stale_status_message};
+use osdpl_client::Stored;
 use osdpl_core::api::{
     ComponentHealth, HelmReleaseStatus, NodeMaintenance, OpenStackDeployment, RoleStatus, RolloutStatus,
     RootCauseStatus, TestStatus,
@@ -183,12 +184,19 @@ fn tests(tests: &BTreeMap<String, TestStatus>) -> String {
 /// Returns the section about NodeMaintenance resources as text. It is empty if the API server can't list these
 /// resources: a failure to list them must not prevent the rest of the output.
 async fn maintenances(client: &kube::Client) -> String {
-    let all = Api::<NodeMaintenance>::all(client.clone()).list(&ListParams::default()).await;
+    let all = Api::<Stored<NodeMaintenance>>::all(client.clone()).list(&ListParams::default()).await;
     let mut text = String::new();
-    for maintenance in all.into_iter().flatten() {
+    for stored in all.into_iter().flatten() {
+        let head = if text.is_empty() { "\nMaintenance:\n " } else { " " };
+        let maintenance = match stored.content() {
+            Ok(maintenance) => maintenance,
+            Err(why) => {
+                let _ = writeln!(text, "{head} osdpl can't read {}: {why}", stored.name_any());
+                continue;
+            }
+        };
         let status = maintenance.status.clone().unwrap_or_default();
         let phase = status.phase.map(|phase| format!("{phase:?}")).unwrap_or_default();
-        let head = if text.is_empty() { "\nMaintenance:\n " } else { " " };
         let _ = writeln!(
             text,
             "{head} {:<14} {phase} ({}): {}",

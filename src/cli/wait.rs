@@ -12,7 +12,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, ResourceExt};
 
-use super::common::Target;
+use super::common::{StoredDeployment, Target, content};
 use super::connect::{is_timeout, readable};
 use super::duration;
 use super::output;
@@ -79,7 +79,7 @@ pub(crate) async fn follow(
     mut report: impl FnMut(&OpenStackDeployment) -> Option<ExitCode>,
 ) -> anyhow::Result<ExitCode> {
     let (namespace, name) = (deployment.namespace().unwrap_or_default(), deployment.name_any());
-    let api: Api<OpenStackDeployment> = Api::namespaced(client, &namespace);
+    let api: Api<StoredDeployment> = Api::namespaced(client, &namespace);
     let mut events = pin!(watcher::watch_object(api.clone(), &name).default_backoff());
     // The first event needs no limit here: the watch begins with a list, and the client limits the time of the list.
     let mut patience = Duration::MAX;
@@ -91,10 +91,10 @@ pub(crate) async fn follow(
         };
         patience = limit;
         let context = || format!("watching OpenStackDeployment {namespace}/{name}");
-        let Some(deployment) = found.map_err(readable).with_context(context)? else {
+        let Some(stored) = found.map_err(readable).with_context(context)? else {
             bail!("OpenStackDeployment {namespace}/{name} does not exist any more: someone deleted it")
         };
-        if let Some(code) = report(&deployment) {
+        if let Some(code) = report(&content(stored)?) {
             return Ok(code);
         }
     }
@@ -102,11 +102,7 @@ pub(crate) async fn follow(
 
 /// Reads a resource. While the API server refuses the read, repeats it for as long as `limit`, and then returns the
 /// first error.
-async fn read(
-    api: &Api<OpenStackDeployment>,
-    name: &str,
-    limit: Duration,
-) -> kube::Result<Option<OpenStackDeployment>> {
+async fn read(api: &Api<StoredDeployment>, name: &str, limit: Duration) -> kube::Result<Option<StoredDeployment>> {
     let first = match api.get_opt(name).await {
         Err(error) if !is_timeout(&error) => error,
         found => return found,

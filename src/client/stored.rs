@@ -23,9 +23,20 @@ pub struct Stored<K> {
 }
 
 impl<K> Stored<K> {
-    /// Returns the resource; `None` if osdpl can't read it. The log then contains the reason.
-    pub fn content(&self) -> Option<&K> {
-        self.content.as_ref().ok()
+    /// Returns the resource. If osdpl can't read it, returns the reason and the remedy, which the log also contains.
+    ///
+    /// # Errors
+    /// Returns an error if osdpl can't read the resource.
+    pub fn content(&self) -> Result<&K, &str> {
+        self.content.as_ref().map_err(String::as_str)
+    }
+
+    /// Returns the resource, like [`Self::content`].
+    ///
+    /// # Errors
+    /// Returns an error if osdpl can't read the resource.
+    pub fn into_content(self) -> Result<K, String> {
+        self.content
     }
 }
 
@@ -119,13 +130,13 @@ mod tests {
         let list = format!(r#"{{"kind":"List","apiVersion":"v1","metadata":{{}},"items":[{}]}}"#, items.join(","));
         let list: ObjectList<Deployment> = serde_json::from_str(&list).unwrap();
         let [good, deep, other] = &list.items[..] else { panic!("{list:?}") };
-        assert!(good.content().is_some() && deep.content().is_none());
+        assert!(good.content().is_ok() && deep.content().is_err());
         assert_eq!((deep.name_any().as_str(), other.name_any().as_str()), ("deep", "other"));
-        let (deep, other) = (deep.content.as_ref().unwrap_err(), other.content.as_ref().unwrap_err());
+        let (deep, other) = (deep.content().unwrap_err(), other.content().unwrap_err());
         assert!(deep.starts_with("spec.values.a is nested more than 100 levels deep; remove the field"), "{deep}");
         assert!(other.contains("OfAnotherVersion") && other.contains("apply the CRD (osdpl crd)"), "{other}");
         let event = format!(r#"{{"type":"MODIFIED","object":{}}}"#, items[1]);
         let event: WatchEvent<Deployment> = serde_json::from_str(&event).unwrap();
-        assert!(matches!(event, WatchEvent::Modified(stored) if stored.content().is_none()));
+        assert!(matches!(event, WatchEvent::Modified(stored) if stored.content().is_err()));
     }
 }

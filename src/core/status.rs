@@ -87,9 +87,13 @@ pub struct Report<'a> {
 /// Why osdpl ignores an `OpenStackDeployment`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ignored {
-    /// Another `OpenStackDeployment` is older, and osdpl manages only the oldest one. Contains the namespace and name
-    /// of the older one.
-    Older(String),
+    /// Another `OpenStackDeployment` is older, and osdpl manages only the oldest one.
+    Older {
+        /// The namespace and name of the older one.
+        other: String,
+        /// Whether osdpl can read the older one. If not, osdpl manages none.
+        is_readable: bool,
+    },
     /// The operator has no rights in the namespace of the resource. Contains the message for the status.
     Outside(String),
 }

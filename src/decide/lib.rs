@@ -109,10 +109,10 @@ pub fn decide(snapshot: &Snapshot) -> Plan {
 ///   still run there.
 pub fn decide_ignored(deployment: &OpenStackDeployment, ignored: Ignored) -> Plan {
     let mut plan = Plan::default();
-    if let Ignored::Older(older) = &ignored
+    if let Ignored::Older { other, .. } = &ignored
         && deployment.metadata.deletion_timestamp.is_some()
     {
-        let removal = Planned::new(Action::RemoveFinalizer, format!("{older} takes precedence"));
+        let removal = Planned::new(Action::RemoveFinalizer, format!("{other} takes precedence"));
         plan.actions.extend((!is_finalized(deployment)).then_some(removal));
         plan.hold = Some(Hold::Watch);
     }

@@ -173,18 +173,17 @@ pub(crate) fn paused_releases(spec: &OpenStackDeploymentSpec) -> BTreeSet<String
     releases.filter(|(_, release)| release.paused).map(|(name, _)| name.clone()).collect_set()
 }
 
-/// Returns the resource that takes precedence over `than`, as `namespace/name`; `None` if there is none.
+/// Returns the resource that takes precedence over `than`; `None` if there is none.
 ///
 /// The oldest resource takes precedence, by creation time and uid. The function ignores a resource from which osdpl has
 /// removed its finalizer, even if the finalizer of another controller keeps the resource in the cluster.
 pub fn find_older<'a, K: ResourceExt + 'a>(
     all: impl IntoIterator<Item = &'a K>,
     than: Option<&OpenStackDeployment>,
-) -> Option<String> {
+) -> Option<&'a K> {
     let age = |meta: &ObjectMeta| (meta.creation_timestamp.clone().map(|time| time.0), meta.uid.clone());
     let oldest = all.into_iter().filter(|other| !is_finalized(*other)).min_by_key(|other| age(other.meta()))?;
-    than.is_none_or(|this| age(oldest.meta()) < age(&this.metadata))
-        .then(|| format!("{}/{}", oldest.namespace().unwrap_or_default(), oldest.name_any()))
+    than.is_none_or(|this| age(oldest.meta()) < age(&this.metadata)).then_some(oldest)
 }
 
 /// Returns whether a resource is being deleted and osdpl has already removed its finalizer.
@@ -231,9 +230,10 @@ mod tests {
             created("first", 2024, json!({"deletionTimestamp": deleted, "finalizers": finalizers}))
         };
         let second = created("second", 2026, json!({}));
-        let older = |first: &OpenStackDeployment| find_older([first, &second], Some(&second));
-        assert_eq!(older(&created("first", 2024, json!({}))).as_deref(), Some("openstack/first"));
-        assert_eq!(older(&deleting(&["foregroundDeletion", FINALIZER])).as_deref(), Some("openstack/first"));
+        let older =
+            |first: &OpenStackDeployment| find_older([first, &second], Some(&second)).map(ResourceExt::name_any);
+        assert_eq!(older(&created("first", 2024, json!({}))).as_deref(), Some("first"));
+        assert_eq!(older(&deleting(&["foregroundDeletion", FINALIZER])).as_deref(), Some("first"));
         let finalized = deleting(&["foregroundDeletion"]);
         assert_eq!(older(&finalized), None);
         assert_eq!(
@@ -241,7 +241,7 @@ mod tests {
             None,
             "a younger resource does not take precedence"
         );
-        assert_eq!(find_older([&finalized, &second], None).as_deref(), Some("openstack/second"));
+        assert_eq!(find_older([&finalized, &second], None), Some(&second));
     }
 
     /// Changes the snapshot after a pass, and returns whether the next pass uses the same selection again.

@@ -567,7 +567,7 @@ fn ignores_a_resource_in_a_namespace_without_rights() {
     let outside = find_outside(&deleted, Some(&permitted)).unwrap();
     let plan = decide_ignored(&deleted, outside);
     assert!(plan.actions.is_empty() && plan.hold.is_none(), "the finalizer stays, and the status says why");
-    let plan = decide_ignored(&deleted, Ignored::Older("openstack/first".into()));
+    let plan = decide_ignored(&deleted, Ignored::Older { other: "openstack/first".into(), is_readable: true });
     assert!(matches!(plan.actions[0].action, Action::RemoveFinalizer) && plan.hold == Some(Hold::Watch));
 }
 

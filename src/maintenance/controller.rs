@@ -177,7 +177,7 @@ async fn reconcile(
     stored: Arc<Stored<NodeMaintenance>>,
     this: Arc<MaintenanceController>,
 ) -> Result<controller::Action, Error> {
-    let Some(maintenance) = stored.content() else { return Ok(controller::Action::await_change()) };
+    let Ok(maintenance) = stored.content() else { return Ok(controller::Action::await_change()) };
     let pass = async {
         // Take the lock before the time limit starts, so that the limit does not include passes of other maintenances.
         let mut states = this.states.lock().await;

@@ -44,7 +44,7 @@ impl Cluster {
     pub(crate) async fn list_maintenances(&self) -> Result<Vec<NodeMaintenance>, Error> {
         let all = self.stored_maintenances().list(&ListParams::default()).await;
         let all = all.with_context(|| "listing NodeMaintenances".into())?;
-        Ok(all.items.iter().filter_map(Stored::content).cloned().collect())
+        Ok(all.items.iter().filter_map(|stored| stored.content().ok()).cloned().collect())
     }
 
     /// Reads a maintenance; `None` if it does not exist.

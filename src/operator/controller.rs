@@ -208,7 +208,7 @@ fn requeue_after_error(_: Arc<Stored<OpenStackDeployment>>, _: &Error, context: 
 /// Returns an error if the API server refuses a request without which the pass cannot continue, or does not respond in
 /// time. The status reports all other problems.
 async fn reconcile(stored: Arc<Stored<OpenStackDeployment>>, context: Arc<Context>) -> Result<Action, Error> {
-    let Some(deployment) = stored.content() else { return Ok(Action::await_change()) };
+    let Ok(deployment) = stored.content() else { return Ok(Action::await_change()) };
     // Wait for the lock without a timeout: the pass that holds the lock has its own timeout, and then releases it.
     let mut memory = context.memory.lock().await;
     // A pass that the timeout stops loses nothing: the next pass plans the remaining actions again.
@@ -316,7 +316,11 @@ impl Context {
     fn ignored(&self, deployment: &OpenStackDeployment) -> Option<Ignored> {
         let all = self.deployments.get().map(Store::state).unwrap_or_default();
         let counts = |other: &&Stored<OpenStackDeployment>| !self.is_finalized(*other) && self.is_in_scope(*other);
-        let older = || find_older(all.iter().map(AsRef::as_ref).filter(counts), Some(deployment)).map(Ignored::Older);
+        let older = || {
+            let older = find_older(all.iter().map(AsRef::as_ref).filter(counts), Some(deployment))?;
+            let other = format!("{}/{}", older.namespace().unwrap_or_default(), older.name_any());
+            Some(Ignored::Older { other, is_readable: older.content().is_ok() })
+        };
         find_outside(deployment, self.permitted().as_ref()).or_else(older)
     }
 

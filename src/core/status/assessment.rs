@@ -84,12 +84,17 @@ fn ready(report: &Report<'_>) -> String {
 
 fn ignored(report: &Report<'_>, _: &Health) -> Check {
     let (reason, message) = match report.ignored.as_ref()? {
-        Ignored::Older(other) => (
-            reason::OLDER_RESOURCE,
-            format!(
-                "{other} is older, and osdpl runs only one cloud per cluster, so osdpl ignores this OpenStackDeployment; delete one of the two"
-            ),
-        ),
+        Ignored::Older { other, is_readable } => {
+            let remedy = if *is_readable {
+                "delete one of the two".to_owned()
+            } else {
+                let why = other.split_once('/').map(|(namespace, name)| format!("osdpl status {name} -n {namespace}"));
+                let why = why.unwrap_or_default();
+                format!("osdpl can't read {other} either (`{why}` says why): correct {other}, or delete one of the two")
+            };
+            let ignores = "osdpl runs only one cloud per cluster, so osdpl ignores this OpenStackDeployment";
+            (reason::OLDER_RESOURCE, format!("{other} is older, and {ignores}; {remedy}"))
+        }
         Ignored::Outside(message) => (reason::OUTSIDE, message.clone()),
     };
     Some((Phase::Failed, reason, message))

@@ -51,7 +51,7 @@ pub async fn stored_secrets(client: &Client, scope: &Scope) -> Result<BTreeSet<S
     }
     let others = ListParams::default().fields(&format!("type!={}", release::SECRET_TYPE));
     let is_served = |one: &DynamicObject| scope.contains(&one.namespace().unwrap_or_default());
-    for deployment in deployments.iter().filter_map(Stored::content).filter(|one| is_served(one)) {
+    for deployment in deployments.iter().filter_map(|stored| stored.content().ok()).filter(|one| is_served(one)) {
         let (namespace, texts) = (deployment.namespace().unwrap_or_default(), spec_texts(&deployment.data["spec"]));
         let api: Api<Secret> = Api::namespaced(client.clone(), &namespace);
         let what = || format!("listing Secrets in {namespace}");

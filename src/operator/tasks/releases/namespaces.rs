@@ -46,7 +46,7 @@ pub(super) async fn initial(client: &Client, scope: Scope, problems: &Problems) 
 /// Returns the namespaces that an `OpenStackDeployment` names in its metadata, spec and status.
 pub(crate) fn named_namespaces(stored: &Stored<DynamicObject>) -> BTreeSet<String> {
     let mut found: BTreeSet<String> = stored.namespace().into_iter().collect_set();
-    let Some(deployment) = stored.content() else { return found };
+    let Ok(deployment) = stored.content() else { return found };
     let owned = deployment.data["status"]["ownedReleases"].as_array().into_iter().flatten();
     found.extend(owned.filter_map(|key| Some(key.as_str()?.parse::<ReleaseKey>().ok()?.namespace)));
     let services = deployment.data["spec"]["services"].as_object().into_iter().flat_map(|services| services.values());
