@@ -200,3 +200,37 @@ fn connector(ca: &[u8]) -> Result<TlsConnector, String> {
     let config = config.map_err(|error| error.to_string())?.with_root_certificates(roots).with_no_client_auth();
     Ok(TlsConnector::from(Arc::new(config)))
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncReadExt;
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn sends_nothing_without_permission() {
+        let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = server.local_addr().unwrap();
+        let url = Url { tls: false, host: address.ip().to_string(), port: address.port(), path: "/v3".into() };
+        let client = |is_permitted: bool| {
+            let permit = Permit::new(move || is_permitted);
+            Http::new(HttpConfig { address: None, timeout: Duration::from_secs(10), ca: Vec::new(), permit })
+        };
+        // Return what the server receives on one connection before the client closes it, at most one line.
+        let receive = async || {
+            let (mut connection, _) = server.accept().await.unwrap();
+            let mut received = Vec::new();
+            while received.last() != Some(&b'\n') && connection.read_buf(&mut received).await.unwrap() > 0 {}
+            String::from_utf8(received).unwrap()
+        };
+        for method in [Method::GET, Method::POST, Method::PUT, Method::DELETE] {
+            let refused = client(false);
+            let (response, received) = tokio::join!(refused.send(&url, method.clone(), &[], b"{}".into()), receive());
+            assert_eq!((response, received.as_str()), (None, ""));
+            let permitted = client(true);
+            let (response, received) = tokio::join!(permitted.send(&url, method.clone(), &[], b"{}".into()), receive());
+            assert!(response.is_some() && received.starts_with(&format!("{method} /v3 ")), "{received}");
+        }
+    }
+}
