@@ -231,6 +231,30 @@ mod tests {
         let client = Client::new(axum::Router::new().fallback(respond), "cloud");
         assert_eq!(stored_secrets(&client, &Scope::All).await.unwrap(), ["hunter2".to_owned()].into());
     }
+    #[tokio::test]
+    async fn keeps_a_limited_number_of_bytes() {
+        let respond = async |request: axum::extract::Request| {
+            let query = request.uri().query().unwrap_or_default();
+            let secrets = |token: &str, data: &[(&str, usize)]| {
+                let data: serde_json::Map<_, _> =
+                    data.iter().map(|(key, mib)| ((*key).to_owned(), encoded(&key.repeat(mib << 20)).into())).collect();
+                let items = json!([{"metadata": {"name": "own"}, "data": data}]);
+                json!({"apiVersion": "v1", "kind": "SecretList", "metadata": {"continue": token}, "items": items})
+            };
+            assert!(!query.contains("continue=c"), "no page is read after the capacity is used up");
+            match query {
+                query if query.contains("continue=b") => secrets("c", &[("y", 2)]),
+                _ => secrets("b", &[("x", 3)]),
+            }
+            .to_string()
+        };
+        let client = Client::new(axum::Router::new().fallback(respond), "cloud");
+        let (api, mut capacity) = (Api::namespaced(client, "openstack"), CAPACITY);
+        let found = own_texts(&api, ListParams::default(), &mut capacity).await.unwrap();
+        assert_eq!(found.iter().map(String::len).collect::<Vec<_>>(), [3 << 20]);
+        assert_eq!(capacity, 1 << 20);
+    }
+
 
     #[test]
     fn finds_no_resources_without_the_crd() {

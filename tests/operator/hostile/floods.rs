@@ -153,6 +153,12 @@ fn floods_and_record_bombs_use_bounded_memory() {
         flood::<ConfigMap>(world, &world.namespace, &text).await;
         flood::<Secret>(world, &world.namespace, &bytes).await;
         check_still_works(world, 303).await;
+        let full = format!(
+            "the Secrets with the label {DEPLOYMENT_LABEL} in namespace {} have more than 4 MiB",
+            world.namespace
+        );
+        let reports = |cloud: &OpenStackDeployment| cloud.status().message.contains(&full).then_some(());
+        world.until("the status says that the cache of Secrets is full", reports).await;
         baseline.check("a flood in the namespace of the cloud");
 
         for (field, memory) in [("config", 304), ("manifest", 305), ("hooks", 306)] {

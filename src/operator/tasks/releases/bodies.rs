@@ -265,6 +265,10 @@ mod tests {
         bodies.store_fetched(fetched(keys[1], 1));
         assert_eq!((is_kept(&bodies, keys[0]), is_kept(&bodies, keys[1])), (true, false));
         assert!(bodies.has_failures(), "the task reads the body again later");
+        let message = bodies.of(keys[1], newest[keys[1]].meta.as_ref().unwrap()).unwrap().as_ref().unwrap_err();
+        for part in ["need more than 64 MiB of the operator's memory", "delete the records that neither osdpl nor"] {
+            assert!(message.contains(part), "{message}");
+        }
         bodies.store_fetched(fetched(keys[0], CAPACITY - 1));
         bodies.store_fetched(fetched(keys[1], 1));
         assert_eq!((is_kept(&bodies, keys[0]), is_kept(&bodies, keys[1])), (true, true));
