@@ -274,6 +274,21 @@ mod tests {
         assert_eq!((is_kept(&bodies, keys[0]), is_kept(&bodies, keys[1])), (true, true));
     }
 
+    #[test]
+    fn keeps_no_values_of_a_record() {
+        let large = json!({"key": "x".repeat(10 << 20)});
+        let chart = json!({"metadata": {"name": "nova", "version": "1"}, "values": large});
+        let info = json!({"status": "deployed"});
+        let record =
+            json!({"name": "nova", "namespace": "a", "version": 1, "info": info, "chart": chart, "config": large});
+        let payload = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, record.to_string());
+        let objects = body::objects(payload.as_bytes(), &labelled("a").0).unwrap();
+        let body = body::read(payload.as_bytes(), "a", &objects, &Scrubber::default()).unwrap();
+        assert_eq!((body.chart.as_str(), objects.size), ("nova", 0));
+        let kept = format!("{objects:?} {body:?}");
+        assert!(kept.len() < 1 << 10, "{} bytes", kept.len());
+    }
+
     #[tokio::test]
     async fn reads_only_the_records_in_the_namespaces_of_the_cloud() {
         let silent = axum::Router::new().fallback(std::future::pending::<String>);
