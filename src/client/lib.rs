@@ -1,6 +1,6 @@
 //! Contains what all controllers share: a function that runs a controller, time limits and retries for requests to the
 //! API server, the errors of these requests, the namespaces in which the operator has rights, a wrapper for resources
-//! that may be unreadable, an HTTP client, and a resolver of host names.
+//! that may be unreadable, lists of metadata page by page, an HTTP client, and a resolver of host names.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests look at the clock"))]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
@@ -8,6 +8,7 @@
 mod controller;
 mod error;
 mod http;
+mod pages;
 mod requests;
 mod resolve;
 mod scope;
@@ -16,6 +17,7 @@ mod stored;
 pub use controller::run_controller;
 pub use error::{Error, ErrorContext, api_message, describe_failure, explain, refusal};
 pub use http::{Http, HttpConfig, Permit};
+pub use pages::list_metadata;
 pub use requests::{Bounds, Check, REQUEST_TIMEOUT, bounded, connect};
 pub use resolve::resolve;
 pub use scope::Scope;

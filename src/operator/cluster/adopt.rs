@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
 use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams};
-use kube::core::{ApiResource, GroupVersionKind};
+use kube::core::{ApiResource, GroupVersionKind, PartialObjectMeta};
+use osdpl_client::list_metadata;
 use osdpl_values::CollectSorted;
 use serde_json::json;
 
@@ -71,18 +72,16 @@ impl Cluster {
     pub(crate) async fn unlabel_records(&self, key: &ReleaseKey) -> Result<usize, Error> {
         let api: Api<Secret> = Api::namespaced(self.client.clone(), &key.namespace);
         let selector = ListParams::default().labels(&format!("owner=helm,name={}", key.name));
-        let records =
-            api.list_metadata(&selector).await.with_context(|| format!("listing the release records of {key}"))?;
-        let mut count = 0;
-        for record in records.items {
+        let labelled = |record: &PartialObjectMeta<Secret>| {
             let ours = record.labels().keys().filter(|label| label.starts_with(LABEL_PREFIX));
-            let removed: BTreeMap<&String, Option<String>> = ours.map(|label| (label, None)).collect_map();
-            if removed.is_empty() {
-                continue;
-            }
-            let patch = json!({"metadata": {"labels": removed, "resourceVersion": record.resource_version()}});
+            let removed: BTreeMap<String, Option<String>> = ours.map(|label| (label.clone(), None)).collect_map();
+            (!removed.is_empty()).then(|| (record.name_any(), record.resource_version(), removed))
+        };
+        let records = list_metadata(&api, &selector, labelled).await;
+        let mut count = 0;
+        for (name, version, removed) in records.with_context(|| format!("listing the release records of {key}"))? {
+            let patch = json!({"metadata": {"labels": removed, "resourceVersion": version}});
             let params = PatchParams { field_manager: Some(MANAGER.into()), ..PatchParams::default() };
-            let name = record.name_any();
             let response = api.patch_metadata(&name, &params, &Patch::Merge(patch)).await;
             ignore_missing(response, || format!("removing labels from release record {}/{name}", key.namespace))?;
             count += 1;

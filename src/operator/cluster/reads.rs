@@ -9,8 +9,9 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Endpoints, PersistentVolumeClaim, Secret, Service};
 use k8s_openapi::api::networking::v1::ServiceCIDR;
 use kube::api::{Api, DynamicObject, ListParams};
+use kube::core::PartialObjectMeta;
 use kube::{Resource, ResourceExt};
-use osdpl_values::CollectSorted;
+use osdpl_client::list_metadata;
 use serde::de::DeserializeOwned;
 
 use super::external::resolve_host;
@@ -180,15 +181,12 @@ impl Reader {
 
     async fn object_stores(&self, labels: &str) -> Result<Vec<ObjectId>, Error> {
         let all: Api<DynamicObject> = Api::all_with(self.client.clone(), &rook_resource(OBJECT_STORE));
-        match all.list_metadata(&ListParams::default().labels(labels)).await {
+        match list_metadata(&all, &ListParams::default().labels(labels), |object| Some(object_id(object))).await {
             // Return no stores in two cases: the API server does not know the kind, because Rook is not installed; or
             // the operator has no rights for Rook. If the operator has lost its rights, it can't remove its fields and
             // its label from the object stores that it configured before.
             Err(kube::Error::Api(status)) if status.code == 404 || status.is_forbidden() => Ok(Vec::new()),
-            found => {
-                let found = found.with_context(|| format!("listing {OBJECT_STORE}s"))?;
-                Ok(found.into_iter().map(|object| object_id(&object)).collect())
-            }
+            found => found.with_context(|| format!("listing {OBJECT_STORE}s")),
         }
     }
 
@@ -198,12 +196,12 @@ impl Reader {
     {
         let mut ids = Vec::new();
         for api in apis {
-            let found = api.list_metadata(&ListParams::default().labels(labels)).await;
-            let found = found.with_context(|| format!("listing {}s with {labels}", K::kind(&())))?;
             // Leave out objects that are already being deleted: the plan need not delete them. Finalizers of other
             // controllers may keep such objects for long.
-            let left = found.items.iter().filter(|object| object.metadata.deletion_timestamp.is_none());
-            ids.extend(left.map(object_id));
+            let left =
+                |object: &PartialObjectMeta<K>| object.metadata.deletion_timestamp.is_none().then(|| object_id(object));
+            let found = list_metadata(&api, &ListParams::default().labels(labels), left).await;
+            ids.extend(found.with_context(|| format!("listing {}s with {labels}", K::kind(&())))?);
         }
         Ok(ids)
     }
@@ -214,15 +212,15 @@ impl Reader {
     /// helm's annotations name the release.
     async fn volume_claims(&self, release: &ReleaseKey) -> Result<Vec<ObjectId>, Error> {
         let api: Api<PersistentVolumeClaim> = Api::namespaced(self.client.clone(), &release.namespace);
-        let all = api.list_metadata(&ListParams::default()).await;
-        let all = all.with_context(|| format!("listing claims in {}", release.namespace))?;
-        let belongs = |claim: &&kube::core::PartialObjectMeta<PersistentVolumeClaim>| {
+        let own = |claim: &PartialObjectMeta<PersistentVolumeClaim>| {
             let is_labelled = claim.labels().get("release_group").is_some_and(|group| *group == release.name);
             let is_active = claim.metadata.deletion_timestamp.is_none();
-            is_active && (is_labelled || release::helm_owner(&claim.metadata).as_ref() == Some(release))
+            let belongs = is_active && (is_labelled || release::helm_owner(&claim.metadata).as_ref() == Some(release));
+            belongs.then(|| object_id(claim))
         };
-        let claims: BTreeSet<ObjectId> = all.items.iter().filter(belongs).map(object_id).collect_set();
-        Ok(claims.into_iter().collect())
+        let claims = list_metadata(&api, &ListParams::default(), own).await;
+        let claims = claims.with_context(|| format!("listing claims in {}", release.namespace))?;
+        Ok(claims.into_iter().collect::<BTreeSet<_>>().into_iter().collect())
     }
 }
 

@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
 use kube::api::{Api, ListParams};
+use kube::core::PartialObjectMeta;
+use osdpl_client::list_metadata;
 
 use super::{Error, ErrorContext, Reader};
 use osdpl_core::observed::ReleaseKey;
@@ -51,12 +53,12 @@ impl Reader {
     pub(crate) async fn newest_record(&self, key: &ReleaseKey) -> Result<Option<(i64, String)>, Error> {
         let api: Api<Secret> = Api::namespaced(self.client.clone(), &key.namespace);
         let selector = ListParams::default().labels(&format!("owner=helm,name={}", key.name));
-        let records =
-            api.list_metadata(&selector).await.with_context(|| format!("listing the release records of {key}"))?;
-        let read = |labels: &BTreeMap<String, String>| {
+        let read = |record: &PartialObjectMeta<Secret>| {
+            let labels = record.labels();
             Some((labels.get("version")?.parse::<i64>().ok()?, labels.get("status")?.clone()))
         };
-        Ok(records.items.iter().filter_map(|record| read(record.labels())).max())
+        let records = list_metadata(&api, &selector, read).await;
+        Ok(records.with_context(|| format!("listing the release records of {key}"))?.into_iter().max())
     }
 
     /// Returns the values in the record of a revision.

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::{Error, ErrorContext, Reader};
 use crate::tasks::named_namespaces;
-use osdpl_client::{Scope, Stored};
+use osdpl_client::{Scope, Stored, list_metadata};
 use osdpl_core::api::{DEPLOYMENT_LABEL, OpenStackDeployment};
 use osdpl_core::release;
 use osdpl_core::scrub::collect_secret_scalars;
@@ -55,9 +55,8 @@ pub async fn stored_secrets(client: &Client, scope: &Scope) -> Result<BTreeSet<S
         let (namespace, texts) = (deployment.namespace().unwrap_or_default(), spec_texts(&deployment.data["spec"]));
         let api: Api<Secret> = Api::namespaced(client.clone(), &namespace);
         let what = || format!("listing Secrets in {namespace}");
-        let names =
-            api.list_metadata(&others).await.with_context(what)?.items.into_iter().map(|secret| secret.name_any());
-        for name in names.filter(|name| texts.contains(name)) {
+        let named = |secret: &PartialObjectMeta<Secret>| Some(secret.name_any()).filter(|name| texts.contains(name));
+        for name in list_metadata(&api, &others, named).await.with_context(what)? {
             let secret = api.get_opt(&name).await.with_context(|| format!("reading Secret {namespace}/{name}"))?;
             found.extend(secret.iter().flat_map(|secret| named_contents(secret, &texts)));
         }
@@ -231,6 +230,7 @@ mod tests {
         let client = Client::new(axum::Router::new().fallback(respond), "cloud");
         assert_eq!(stored_secrets(&client, &Scope::All).await.unwrap(), ["hunter2".to_owned()].into());
     }
+
     #[tokio::test]
     async fn keeps_a_limited_number_of_bytes() {
         let respond = async |request: axum::extract::Request| {
@@ -254,7 +254,6 @@ mod tests {
         assert_eq!(found.iter().map(String::len).collect::<Vec<_>>(), [3 << 20]);
         assert_eq!(capacity, 1 << 20);
     }
-
 
     #[test]
     fn finds_no_resources_without_the_crd() {

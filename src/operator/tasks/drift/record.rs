@@ -2,7 +2,9 @@
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, ListParams};
+use kube::core::PartialObjectMeta;
 use kube::{Client, Error, ResourceExt};
+use osdpl_client::list_metadata;
 
 use osdpl_core::observed::ReleaseKey;
 use osdpl_core::release::Status;
@@ -15,11 +17,10 @@ use osdpl_core::release::Status;
 pub(super) async fn is_newest_deployed(client: &Client, release: &ReleaseKey, revision: i64) -> Result<bool, Error> {
     let api = Api::<Secret>::namespaced(client.clone(), &release.namespace);
     let all = ListParams::default().labels(&format!("owner=helm,name={}", release.name));
-    let records = api.list_metadata(&all).await?;
-    let newest = records.items.iter().filter_map(|record| {
+    let read = |record: &PartialObjectMeta<Secret>| {
         let labels = record.labels();
-        Some((labels.get("version")?.parse::<i64>().ok()?, labels.get("status")?.as_str()))
-    });
-    let deployed = Status::Deployed.to_string();
-    Ok(newest.max() == Some((revision, deployed.as_str())))
+        Some((labels.get("version")?.parse::<i64>().ok()?, labels.get("status")?.clone()))
+    };
+    let newest = list_metadata(&api, &all, read).await?.into_iter().max();
+    Ok(newest == Some((revision, Status::Deployed.to_string())))
 }
