@@ -9,9 +9,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use hyper::{Method, Request, Response, StatusCode, Uri};
-use kube::client::Body;
+use hyper_timeout::TimeoutConnector;
+use hyper_util::client::legacy;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::connect::dns::Name;
+use hyper_util::rt::TokioExecutor;
+use kube::client::{Body, ConfigExt};
 use kube::{Client, Config};
-use tower::{BoxError, service_fn};
+use tower::{BoxError, ServiceBuilder, service_fn};
+
+use crate::resolve::resolve;
 
 /// How long a client waits for data on a connection. It then closes the connection, which may be lost, for example
 /// because a firewall drops the packets. If the time limit of a request is longer, the client waits that long.
@@ -60,18 +67,36 @@ impl Bounds {
 
 /// Creates a client without retries and time limit. The caller then adds both with [`bounded`].
 ///
+/// The client is the same as kube's default client, except that it resolves the name of the API server with [`resolve`].
+/// kube's default client would resolve the name on one of tokio's threads for blocking work.
+///
 /// `timeout` must be the time limit that the caller passes to [`bounded`]. The client itself only limits how long it
 /// waits for data on a connection.
 ///
 /// # Errors
-/// Returns an error if the configuration is not usable.
-pub fn connect(mut config: Config, timeout: Duration) -> Result<Client, kube::Error> {
-    config.default_retry = false;
-    config.read_timeout = Some(read_timeout(timeout));
+/// Returns an error if the configuration is not usable, for example because it contains a proxy.
+pub fn connect(config: Config, timeout: Duration) -> Result<Client, kube::Error> {
+    if let Some(proxy_url) = &config.proxy_url {
+        return Err(kube::Error::ProxyProtocolUnsupported { proxy_url: Box::new(proxy_url.clone()) });
+    }
+    let lookup = |name: Name| async move { resolve(name.as_str(), 0).await.map(Vec::into_iter) };
+    let mut http = HttpConnector::new_with_resolver(service_fn(lookup));
+    // The connector for TLS needs the scheme https.
+    http.enforce_http(false);
+    let mut connector = TimeoutConnector::new(config.rustls_https_connector_with_connector(http)?);
+    connector.set_connect_timeout(config.connect_timeout);
+    connector.set_read_timeout(Some(read_timeout(timeout)));
+    connector.set_write_timeout(config.write_timeout);
     // Start the read timeout again with each request. Otherwise the timeout would include the time during which the
     // connection was idle before the request.
-    config.reset_reader_on_write = true;
-    Client::try_from(config)
+    connector.set_reset_reader_on_write(true);
+    let service = ServiceBuilder::new()
+        .layer(config.base_uri_layer())
+        .option_layer(config.auth_layer()?)
+        .layer(config.extra_headers_layer()?)
+        .map_err(BoxError::from)
+        .service(legacy::Client::builder(TokioExecutor::new()).build::<_, Body>(connector));
+    Ok(Client::new(service, config.default_namespace))
 }
 
 /// Returns how long a client waits for data on a connection. This is at least `timeout`, the time limit of a request,
@@ -225,6 +250,24 @@ mod tests {
         let watching = async { api.watch(&WatchParams::default(), "0").await.is_ok() };
         let ended = tokio::time::timeout(Duration::from_millis(200), watching).await;
         assert!(ended.is_err(), "a watch waits for its first event as long as necessary");
+    }
+
+    #[test]
+    fn resolves_names_while_the_thread_for_blocking_work_is_busy() {
+        let runtime = tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).enable_all().build();
+        runtime.unwrap().block_on(async {
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let url = format!("http://localhost:{}", listener.local_addr().unwrap().port());
+            tokio::spawn(async move { axum::serve(listener, Router::new().fallback(async || OBJECT)).await });
+            let (done, is_done) = std::sync::mpsc::channel::<()>();
+            let busy = tokio::task::spawn_blocking(move || is_done.recv());
+            let client = connect(Config::new(url.parse().unwrap()), REQUEST_TIMEOUT).unwrap();
+            let api: Api<DynamicObject> = Api::all_with(client, &namespaces());
+            let object = tokio::time::timeout(Duration::from_secs(10), api.get("a")).await;
+            drop(done);
+            assert_eq!(object.unwrap().unwrap().metadata.name.as_deref(), Some("a"));
+            assert!(busy.await.unwrap().is_err());
+        });
     }
 
     #[tokio::test]
