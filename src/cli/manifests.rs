@@ -4,11 +4,9 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context as _, bail};
 use kube::Client;
-use kube::client::APIGroupDiscovery;
 use serde_json::Value;
 
 use super::chart_options::ChartOptions;
-use super::connect::readable;
 use osdpl_core::api::OpenStackDeploymentSpec;
 use osdpl_core::catalog::Catalog;
 use osdpl_core::desired::DesiredRelease;
@@ -16,6 +14,7 @@ use osdpl_core::difference::{Object, parse_objects};
 use osdpl_core::release;
 use osdpl_core::scrub::{Scrubber, collect_secret_scalars, collect_secret_texts, find_secret_paths, is_secret_value};
 use osdpl_operator::charts::Store;
+use osdpl_operator::cluster::Reader;
 use osdpl_operator::controller::chart_of_release;
 use osdpl_operator::helm::Program;
 use osdpl_operator::helm::template::{Capabilities, Template};
@@ -45,11 +44,7 @@ impl Renderer {
     /// Makes helm render for the Kubernetes version and the APIs of this cluster, because the output of templates may
     /// depend on both.
     pub(crate) async fn for_cluster(self, client: &Client) -> anyhow::Result<Self> {
-        let version = client.apiserver_version().await.map_err(readable).context("reading the cluster's version")?;
-        let groups =
-            client.list_api_groups_aggregated().await.map_err(readable).context("listing the cluster's APIs")?;
-        let capabilities =
-            Capabilities { kubernetes: Some(version.git_version), versions: api_versions(&groups.items) };
+        let capabilities = Reader::new(client.clone()).capabilities().await?;
         Ok(Self { capabilities, ..self })
     }
 
@@ -72,24 +67,6 @@ impl Renderer {
             release::parse_objects(&manifest).map_err(|problem| anyhow::anyhow!("helm's output: {problem}"))?;
         Ok(parse_objects(contents, release))
     }
-}
-
-/// Returns the API versions and kinds in the format of `.Capabilities.APIVersions` in helm (function `GetVersionSet`).
-fn api_versions(groups: &[APIGroupDiscovery]) -> Vec<String> {
-    let mut found = BTreeSet::new();
-    for group in groups {
-        let name = group.metadata.as_ref().and_then(|metadata| metadata.name.as_deref()).unwrap_or_default();
-        for version in &group.versions {
-            let group_version = format!("{name}/{}", version.version.as_deref().unwrap_or_default());
-            let subresources = version.resources.iter().flat_map(|resource| &resource.subresources);
-            let kinds = version.resources.iter().map(|resource| &resource.response_kind);
-            let kinds = kinds.chain(subresources.map(|resource| &resource.response_kind));
-            let kinds = kinds.filter_map(|kind| kind.as_ref()?.kind.as_deref());
-            found.extend(kinds.filter(|kind| !kind.is_empty()).map(|kind| format!("{group_version}/{kind}")));
-            found.insert(group_version);
-        }
-    }
-    found.into_iter().collect()
 }
 
 /// Returns a scrubber that removes secrets from the manifest of a release. `secrets` contains all secrets of the cloud,
@@ -129,26 +106,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-
-    #[test]
-    fn lists_kinds_and_group_versions() {
-        let kind = |kind: &str| json!({"responseKind": {"kind": kind}});
-        let mut scaler = kind("VerticalPodAutoscaler");
-        scaler["subresources"] = json!([kind("Scale"), {"subresource": "status"}]);
-        let group = json!({
-            "metadata": {"name": "autoscaling.k8s.io"},
-            "versions": [{"version": "v1", "resources": [scaler, {"resource": "unnamed"}]}, {"version": "v1beta2"}],
-        });
-        assert_eq!(
-            api_versions(&[serde_json::from_value(group).unwrap()]),
-            [
-                "autoscaling.k8s.io/v1",
-                "autoscaling.k8s.io/v1/Scale",
-                "autoscaling.k8s.io/v1/VerticalPodAutoscaler",
-                "autoscaling.k8s.io/v1beta2"
-            ]
-        );
-    }
 
     #[test]
     fn scrubs_secret_numbers() {

@@ -34,7 +34,7 @@ use k8s_openapi::jiff::Timestamp;
 pub use expected::{ExpectedFields, ObservedDrift, list_watched_objects};
 pub use fields::{OwnedFields, PathHash};
 pub use kind::{KINDS, Kind, find_kind};
-pub use trace::{Entry, ForeignWrite, ToleratedChanges, WriterTrace};
+pub use trace::{Entry, ForeignWrite, HELM_MANAGER, ToleratedChanges, WriterTrace};
 
 /// The path of the field that `kubectl scale` writes.
 const SCALE: &str = "spec.replicas";

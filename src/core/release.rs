@@ -41,7 +41,7 @@ pub(crate) use cleanup::{RESOURCE_POLICY_ANNOTATION, cleanup_before_uninstall, p
 pub use decode::{DecodeError, decode, decode_contents, decode_hooks, decode_objects, decode_values};
 pub use fields::Field;
 pub use hook_inputs::HookInputs;
-pub use manifest::{Object, parse_objects};
+pub use manifest::{Object, parse_objects, parse_objects_of_kind};
 pub(crate) use meta::RELEASE_NAME_ANNOTATION;
 pub use meta::{
     MalformedRecord, RELEASE_NAMESPACE_ANNOTATION, RecordMeta, ReleaseKey, RevisionOrigin, helm_owner, newest_record,

@@ -5,6 +5,10 @@
 //! asks for approval before it changes an existing CRD, or transfers a CRD from a release that was uninstalled to a
 //! new release. osdpl changes no CRD that another installed release or another field manager owns, and no CRD that is
 //! newer than the CRD in the chart.
+//!
+//! helm itself installs and upgrades the CRDs in the *templates* of a chart, and forces them over the fields of other
+//! field managers. So before osdpl runs helm for such a chart, it renders the chart and applies the same rules to the
+//! rendered CRDs. helm can't leave out a single object: if it must not change one CRD, the whole release waits.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,10 +21,12 @@ use serde_json::Value;
 
 use super::action::{Action, Planned};
 use super::draft::Draft;
-use super::requests::{Read, Received, Response};
+use super::requests::{AbandonedCrd, Read, Received, Response};
 use osdpl_core::api::{MANAGER, reason};
 use osdpl_core::catalog::Level;
-use osdpl_core::desired::Finding;
+use osdpl_core::ceph;
+use osdpl_core::desired::{DesiredRelease, Finding};
+use osdpl_core::drift::HELM_MANAGER;
 use osdpl_core::observed::{Observed, ReleaseKey};
 use osdpl_core::plan::Wait;
 use osdpl_core::release::helm_owner;
@@ -30,9 +36,18 @@ use osdpl_core::release::helm_owner;
 pub(crate) struct Definitions {
     /// The actions, in the order in which the operator must execute them.
     pub(crate) actions: Vec<Planned>,
-    /// The names of the existing CRDs that `actions` changes, or transfers to the release. Changes and transfers need
-    /// approval.
+    /// The names of the existing CRDs that `actions` or helm change, or that `actions` transfers to the release. Changes
+    /// and transfers need approval.
     pub(crate) changed: Vec<String>,
+}
+
+/// The part of a chart that contains a CRD.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    /// The folder `crds/`: osdpl applies the CRD.
+    Folder,
+    /// The templates: helm applies the CRD.
+    Templates,
 }
 
 /// Returns the actions on CRDs that must precede the install or upgrade of the release `name`.
@@ -47,9 +62,30 @@ pub(crate) fn plan(
     observed: &Observed,
 ) -> Result<Definitions, Wait> {
     let is_new = !observed.releases.contains_key(key);
-    let mut definitions = if is_new { transfers(draft, key)? } else { Definitions::default() };
-    add_outdated(draft, name, key, &mut definitions)?;
+    let left = if is_new { left_behind(draft, key)? } else { &[] };
+    let mut definitions = transfers(left, key);
+    let folder = draft.snapshot.charts.crds.get(name);
+    let folder = folder.map_or(Ok(&[][..]), |crds| crds.as_ref().map(|crds| &crds[..]));
+    let folder = folder.map_err(|why| Wait::Blocked { reason: reason::CHART.into(), message: why.clone() })?;
+    add_changes(draft, (name, key), folder, Origin::Folder, &mut definitions)?;
+    // helm refuses to install a release over a CRD whose annotations do not name the release (helm:
+    // `action.checkOwnership`). So a new release without left-behind CRDs changes no CRD, and osdpl need not render it.
+    if !is_new || !left.is_empty() {
+        let rendered = rendered(draft, name, !is_new)?;
+        add_changes(draft, (name, key), rendered, Origin::Templates, &mut definitions)?;
+    }
     Ok(definitions)
+}
+
+/// Returns the CRDs that uninstalled releases with the name of the new release `key` have left behind.
+fn left_behind<'a>(draft: &mut Draft<'a>, key: &ReleaseKey) -> Result<&'a [AbandonedCrd], Wait> {
+    match draft.read(Read::AbandonedCrds(key.clone())) {
+        Some(Received { response: Response::AbandonedCrds(Ok(found)), .. }) => Ok(found),
+        Some(received @ Received { response: Response::AbandonedCrds(Err(why)), .. }) => {
+            Err(blocked(draft, received, why))
+        }
+        _ => Ok(&[]),
+    }
 }
 
 /// Returns the actions that transfer CRDs to the new release `key` from a release that was uninstalled.
@@ -60,14 +96,7 @@ pub(crate) fn plan(
 ///
 /// helm refuses to install a release if another release owns one of its objects (helm: `action.checkOwnership`). So
 /// upstream's mariadb chart needs the transfer: its templates contain CRDs, and an uninstall leaves these CRDs behind.
-fn transfers(draft: &mut Draft<'_>, key: &ReleaseKey) -> Result<Definitions, Wait> {
-    let found = match draft.read(Read::AbandonedCrds(key.clone())) {
-        Some(Received { response: Response::AbandonedCrds(Ok(found)), .. }) => found,
-        Some(received @ Received { response: Response::AbandonedCrds(Err(why)), .. }) => {
-            return Err(blocked(draft, received, why));
-        }
-        _ => return Ok(Definitions::default()),
-    };
+fn transfers(left: &[AbandonedCrd], key: &ReleaseKey) -> Definitions {
     let transfer = |definition| {
         let action = Action::TransferCrd { definition, release: key.clone() };
         Planned::new(
@@ -76,24 +105,57 @@ fn transfers(draft: &mut Draft<'_>, key: &ReleaseKey) -> Result<Definitions, Wai
              another release",
         )
     };
-    let changed = found.iter().map(|definition| definition.name.clone()).collect();
-    Ok(Definitions { actions: found.iter().cloned().map(transfer).collect(), changed })
+    let others = left.iter().filter(|definition| definition.owner != *key);
+    let changed = others.clone().map(|definition| definition.name.clone()).collect();
+    Definitions { actions: others.cloned().map(transfer).collect(), changed }
 }
 
-/// Adds an action for each CRD in the chart of a release, if the cluster lacks the CRD, or if its CRD differs from the
-/// CRD in the chart.
+/// Returns the CRDs that helm would apply for a release, because the chart's templates or the values contain them.
 ///
-/// Skips a CRD if the CRD in the cluster is newer ([`is_older`]): with the older CRD of the chart, objects would lose
-/// fields.
-fn add_outdated(
+/// The result is empty if neither can contain a CRD, and for `osdpl plan`, which does not run helm.
+fn rendered<'a>(draft: &mut Draft<'a>, name: &str, is_upgrade: bool) -> Result<&'a [CustomResourceDefinition], Wait> {
+    let desired = draft.kept.resolved.as_ref().map(|resolved| Arc::clone(&resolved.desired)).unwrap_or_default();
+    let has_templates = draft.snapshot.charts.crd_templates.contains(name);
+    let may_have_crds = |release: &&DesiredRelease| has_templates || release.values.values().any(mentions_crd);
+    let Some(release) = desired.releases.get(name).filter(may_have_crds) else { return Ok(&[]) };
+    if draft.snapshot.assumed.is_some() {
+        return Ok(&[]);
+    }
+    let inputs = release.inputs.clone();
+    draft.requests.desired = Some(desired);
+    match draft.read(Read::RenderedCrds { release: name.to_owned(), inputs, is_upgrade }) {
+        Some(Received { response: Response::RenderedCrds(Ok(found)), .. }) => Ok(found),
+        Some(received @ Received { response: Response::RenderedCrds(Err(why)), .. }) => {
+            let why = format!("osdpl can't find out which CRDs helm would change: {why}");
+            Err(blocked(draft, received, &why))
+        }
+        _ => Ok(&[]),
+    }
+}
+
+/// Whether a value contains the manifest of a CRD. Many charts render manifests in their values, such as
+/// OpenStack-Helm's `extraObjects`.
+fn mentions_crd(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.contains("CustomResourceDefinition"),
+        Value::Array(items) => items.iter().any(mentions_crd),
+        Value::Object(map) => map.values().any(mentions_crd),
+        _ => false,
+    }
+}
+
+/// Adds the CRDs of a chart that the cluster lacks, or that differ from the CRDs in the cluster.
+///
+/// If the CRD in the cluster is newer ([`is_older`]), objects would lose fields with the older CRD of the chart. So
+/// osdpl does not apply the older CRD. If helm would apply it, the release waits.
+fn add_changes(
     draft: &mut Draft<'_>,
-    name: &str,
-    key: &ReleaseKey,
+    (name, key): (&str, &ReleaseKey),
+    crds: &[CustomResourceDefinition],
+    origin: Origin,
     definitions: &mut Definitions,
 ) -> Result<(), Wait> {
-    let Some(chart) = draft.snapshot.charts.crds.get(name) else { return Ok(()) };
-    let chart = chart.as_ref().map_err(|why| Wait::Blocked { reason: reason::CHART.into(), message: why.clone() })?;
-    for definition in chart.iter() {
+    for definition in crds {
         let crd = definition.name_any();
         let Some(received) = draft.read(Read::Crd(crd.clone())) else { continue };
         let stored = match &received.response {
@@ -102,18 +164,22 @@ fn add_outdated(
             _ => continue,
         };
         let why = match stored {
-            Some(stored) if stored.spec == with_defaults(definition.spec.clone()) => continue,
+            Some(stored) if has_spec(stored, definition) => continue,
             Some(stored) if is_older(&definition.spec, &stored.spec) => {
+                if origin == Origin::Templates {
+                    draft.requeue(received.until());
+                    return Err(newer(name, &crd));
+                }
                 draft.findings.push(newer_crd_warning(name, &crd));
                 continue;
             }
             Some(stored) => {
                 let is_transferred = definitions.changed.contains(&crd);
-                if let Some(owner) = other_owner(stored, key).filter(|_| !is_transferred) {
+                if let Some(owner) = other_owner(stored, key, origin).filter(|_| !is_transferred) {
                     // A later pass must read the CRD again: the owner may update the CRD, and no watch reports the
                     // update.
                     draft.requeue(received.until());
-                    return Err(foreign(name, &crd, &owner));
+                    return Err(foreign(name, &crd, &owner, origin));
                 }
                 if !is_transferred {
                     definitions.changed.push(crd);
@@ -122,10 +188,26 @@ fn add_outdated(
             }
             None => format!("the chart of {name} needs this CRD"),
         };
-        let action = Action::ApplyCrd { release: key.clone(), definition: Arc::new(definition.clone()) };
-        definitions.actions.push(Planned::new(action, why));
+        if origin == Origin::Folder {
+            let action = Action::ApplyCrd { release: key.clone(), definition: Arc::new(definition.clone()) };
+            definitions.actions.push(Planned::new(action, why));
+        }
     }
     Ok(())
+}
+
+/// Whether the CRD in the cluster has the spec of a chart's CRD.
+///
+/// The comparison ignores the fields of `spec.conversion` that the chart does not set, because controllers write their
+/// certificates there, and the API server adds defaults.
+fn has_spec(stored: &CustomResourceDefinition, definition: &CustomResourceDefinition) -> bool {
+    let mut expected = with_defaults(definition.spec.clone());
+    let json = |conversion: &Option<CustomResourceConversion>| serde_json::to_value(conversion).unwrap_or_default();
+    let (found, wanted) = (json(&stored.spec.conversion), json(&expected.conversion));
+    if wanted.is_null() || ceph::contains(&found, &wanted) {
+        expected.conversion.clone_from(&stored.spec.conversion);
+    }
+    stored.spec == expected
 }
 
 /// Whether the CRD `other` is newer than the CRD `one`.
@@ -148,6 +230,10 @@ fn highest_versions(spec: &CustomResourceDefinitionSpec) -> [Option<VersionPrior
     };
     [highest(|version| version.served), highest(|version| version.storage)]
 }
+
+/// The remedy if helm must not change a CRD in the templates of a chart.
+const APPLY_TEMPLATE: &str =
+    "make the CRD equal to the chart's: render the chart (osdpl render, helm template), and apply the CRD yourself";
 
 /// The priority of a version: its stability (2 for `v1`, 1 for `v1beta1`, 0 for `v1alpha1`), its major number, and its
 /// minor number.
@@ -200,27 +286,57 @@ fn add_fields(schema: &Value, path: &str, all: &mut BTreeSet<String>) {
 
 /// Returns the owner of a CRD, unless the owner is osdpl or the release `key`.
 ///
-/// The owner is another helm release, or another field manager that set the versions of the CRD.
-fn other_owner(stored: &CustomResourceDefinition, key: &ReleaseKey) -> Option<String> {
+/// The owner is another helm release, or another field manager that set the versions of the CRD. helm is the field
+/// manager of the CRDs in templates.
+fn other_owner(stored: &CustomResourceDefinition, key: &ReleaseKey, origin: Origin) -> Option<String> {
     if let Some(release) = helm_owner(&stored.metadata).filter(|owner| owner != key) {
         return Some(format!("helm release {release}"));
     }
     let sets_versions = |fields: &Value| fields.pointer("/f:spec/f:versions").is_some();
     let mut entries = stored.metadata.managed_fields.iter().flatten();
     let entry = entries.find(|entry| {
-        let is_other = entry.manager.as_deref() != Some(MANAGER);
-        is_other && entry.fields_v1.as_ref().is_some_and(|fields| sets_versions(&fields.0))
+        let manager = entry.manager.as_deref();
+        let is_helm = origin == Origin::Templates && manager == Some(HELM_MANAGER);
+        manager != Some(MANAGER) && !is_helm && entry.fields_v1.as_ref().is_some_and(|fields| sets_versions(&fields.0))
     })?;
     Some(format!("field manager {:?}", entry.manager.as_deref().unwrap_or_default()))
 }
 
-fn foreign(name: &str, crd: &str, owner: &str) -> Wait {
+fn foreign(name: &str, crd: &str, owner: &str, origin: Origin) -> Wait {
+    let remedy = match origin {
+        Origin::Folder => format!(
+            "osdpl does not overwrite it; update it with that tool, or hand the CRDs of the chart over to osdpl: helm \
+             show crds <chart> | kubectl apply --server-side --force-conflicts --field-manager={MANAGER} -f -"
+        ),
+        Origin::Templates => format!(
+            "osdpl does not start helm, which would overwrite it; update it with that tool, or {APPLY_TEMPLATE}"
+        ),
+    };
+    let message = format!("the chart of {name} has another version of CRD {crd}, which {owner} owns: {remedy}");
+    Wait::Blocked { reason: reason::FOREIGN.into(), message }
+}
+
+/// Returns the [`Wait`] of a release for which helm would replace a CRD by an older one.
+fn newer(name: &str, crd: &str) -> Wait {
     let message = format!(
-        "the chart of {name} has another version of CRD {crd}, which {owner} owns: osdpl does not overwrite it; update \
-         it with that tool, or hand the CRDs of the chart over to osdpl: helm show crds <chart> | kubectl apply \
-         --server-side --force-conflicts --field-manager={MANAGER} -f -"
+        "the cluster has a newer version of CRD {crd} than the chart of {name}: osdpl does not start helm, which would \
+         replace it, and objects would lose fields; use a chart with the newer version, or {APPLY_TEMPLATE}"
     );
     Wait::Blocked { reason: reason::FOREIGN.into(), message }
+}
+
+/// Returns the warning that an upgrade changes CRDs, if no action of the plan shows the changes because helm makes them.
+pub(crate) fn changes_by_helm(name: &str, definitions: &Definitions) -> Option<Finding> {
+    let is_shown = |crd: &&String| {
+        definitions.actions.iter().any(|planned| match &planned.action {
+            Action::ApplyCrd { definition, .. } => definition.name_any() == **crd,
+            Action::TransferCrd { definition, .. } => definition.name == **crd,
+            _ => false,
+        })
+    };
+    let hidden: Vec<&str> = definitions.changed.iter().filter(|crd| !is_shown(crd)).map(String::as_str).collect();
+    let message = format!("the upgrade of {name} also changes CRDs: {}", hidden.join(", "));
+    (!hidden.is_empty()).then(|| Finding::new(Level::Warning, format!("releases.{name}"), message))
 }
 
 fn newer_crd_warning(name: &str, crd: &str) -> Finding {
@@ -238,8 +354,6 @@ fn newer_crd_warning(name: &str, crd: &str) -> Finding {
 fn with_defaults(mut spec: CustomResourceDefinitionSpec) -> CustomResourceDefinitionSpec {
     spec.names.singular.get_or_insert_with(|| spec.names.kind.to_lowercase());
     spec.names.list_kind.get_or_insert_with(|| format!("{}List", spec.names.kind));
-    spec.conversion
-        .get_or_insert_with(|| CustomResourceConversion { strategy: "None".to_owned(), ..Default::default() });
     // The API server stores this field only if it is `true`. So remove `false` before the comparison.
     spec.preserve_unknown_fields = spec.preserve_unknown_fields.filter(|preserve| *preserve);
     spec
@@ -252,3 +366,6 @@ fn blocked(draft: &mut Draft<'_>, received: &Received, why: &str) -> Wait {
     draft.requeue(received.until());
     Wait::Blocked { reason: reason::FAILED.into(), message: why.to_owned() }
 }
+
+#[cfg(test)]
+mod tests;

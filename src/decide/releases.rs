@@ -73,6 +73,7 @@ pub(crate) fn plan_steps(
                     // Ignore an error about the CRDs: it would make the upgrade wait, but the upgrade already waits for
                     // approval.
                     let definitions = crds::plan(draft, &name, &key, observed).unwrap_or_default();
+                    draft.findings.extend(crds::changes_by_helm(&name, &definitions));
                     (plan::Action::Upgrade { delete_jobs: Vec::new(), skip_hooks: false }, definitions)
                 };
                 add_waiting(draft, Action::Release { name, key, action }, why, definitions.actions);

@@ -12,7 +12,9 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
+use super::snapshot::Crds;
 use osdpl_core::api::ValuesKind;
+use osdpl_core::desired::Desired;
 use osdpl_core::endpoint::Target;
 use osdpl_core::maintenance::CloudSettings;
 use osdpl_core::observed::{DaemonSetGroup, Range, ReleaseKey};
@@ -27,7 +29,7 @@ pub(crate) const FRESH: SignedDuration = SignedDuration::from_secs(15);
 ///
 /// The delay applies to these reads:
 ///
-/// * Reads of CRDs, because a release waits until the read succeeds.
+/// * Reads of CRDs, in the cluster or in templates, because a release waits until the read succeeds.
 /// * Reads of the values in records and of the networks of Services. osdpl never repeats such a read after a success,
 ///   so only this delay makes it repeat the read after a failure.
 const FAILED: SignedDuration = SignedDuration::from_secs(30);
@@ -132,6 +134,8 @@ pub struct Requests {
     pub hosts: Option<HostQuery>,
     /// The URL and credentials with which the operator asks Nova for instances; `None` if the operator need not ask.
     pub instances: Option<Access>,
+    /// The desired state with the releases that [`Read::RenderedCrds`] names; `None` if the plan requests no such read.
+    pub desired: Option<Arc<Desired>>,
     /// The settings of the cloud that the maintenance of nodes uses; `None` keeps the settings of the last plan.
     pub setting: Option<CloudSettings>,
 }
@@ -181,8 +185,18 @@ pub enum Read {
     ServiceNetworks(i64),
     /// Reads a CRD, by name.
     Crd(String),
-    /// Lists the CRDs that were left behind by an uninstalled release with the same name, but in another namespace.
+    /// Lists the CRDs that were left behind by an uninstalled release with the same name, in any namespace.
     AbandonedCrds(ReleaseKey),
+    /// Renders the chart of a release, and returns the CRDs among the rendered objects. [`Requests::desired`] contains
+    /// the release.
+    RenderedCrds {
+        /// The release's name in the catalogue.
+        release: String,
+        /// The digest of the release's inputs, which include the chart and the values.
+        inputs: String,
+        /// Whether helm renders the chart for an upgrade, not for an install.
+        is_upgrade: bool,
+    },
     /// Lists the Services with osdpl's label.
     OwnServices,
     /// Lists the `CephObjectStores` with osdpl's label.
@@ -218,6 +232,8 @@ pub enum Response {
     Crd(Result<Option<Arc<CustomResourceDefinition>>, String>),
     /// The response to [`Read::AbandonedCrds`]: the CRDs, or why the operator can't list CRDs.
     AbandonedCrds(Result<Vec<AbandonedCrd>, String>),
+    /// The response to [`Read::RenderedCrds`]: the CRDs, or why the operator can't render the chart.
+    RenderedCrds(Crds),
     /// The response to a read that lists objects: the namespace and name of each object, and its uid if osdpl needs the
     /// uid.
     Objects(Vec<(ReleaseKey, Option<String>)>),
@@ -286,7 +302,8 @@ impl Received {
             Response::Networks(Err(_))
             | Response::Values(Err(_))
             | Response::Crd(Err(_))
-            | Response::AbandonedCrds(Err(_)) => FAILED,
+            | Response::AbandonedCrds(Err(_))
+            | Response::RenderedCrds(Err(_)) => FAILED,
             Response::Stored(_)
             | Response::Service(_)
             | Response::Addresses(_)
@@ -294,9 +311,11 @@ impl Received {
             | Response::Crd(Ok(_))
             | Response::AbandonedCrds(Ok(_))
             | Response::Node(_) => FRESH,
-            Response::Values(Ok(_)) | Response::Source(_) | Response::Networks(Ok(_)) | Response::Objects(_) => {
-                return None;
-            }
+            Response::Values(Ok(_))
+            | Response::Source(_)
+            | Response::Networks(Ok(_))
+            | Response::RenderedCrds(Ok(_))
+            | Response::Objects(_) => return None,
         };
         self.at.checked_add(lifetime).ok()
     }

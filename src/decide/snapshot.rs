@@ -137,6 +137,8 @@ pub struct Charts {
     pub known: BTreeMap<String, (ChartRequest, ChartState)>,
     /// The CRDs in the `crds/` folder of the chart of each release.
     pub crds: BTreeMap<String, Crds>,
+    /// The names of the releases whose charts may have CRDs in their templates.
+    pub crd_templates: BTreeSet<String>,
 }
 
 /// The CRDs of a chart, or why osdpl can't decode them.

@@ -70,6 +70,7 @@ fn respond(snapshot: &mut Snapshot, plan: &Plan) {
             Read::Stored(_) => Response::Stored(Stored::Nothing),
             Read::AbandonedCrds(_) => Response::AbandonedCrds(Ok(Vec::new())),
             Read::Crd(_) => Response::Crd(Ok(None)),
+            Read::RenderedCrds { .. } => Response::RenderedCrds(Ok([].into())),
             _ => Response::Objects(Vec::new()),
         };
         let received = Received { response, at: snapshot.now, fresh: true };
@@ -170,7 +171,7 @@ fn generates_no_credentials_in_place_of_damaged_ones() {
 }
 
 /// Returns a CRD with one version.
-fn crd(version: &str) -> CustomResourceDefinition {
+pub(crate) fn crd(version: &str) -> CustomResourceDefinition {
     let object = json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": "stores.example.org"},
@@ -183,7 +184,7 @@ fn crd(version: &str) -> CustomResourceDefinition {
 }
 
 /// Returns the CRD of [`crd`] with the defaults that the API server adds when it stores a CRD.
-fn stored(version: &str) -> CustomResourceDefinition {
+pub(crate) fn stored(version: &str) -> CustomResourceDefinition {
     let mut definition = crd(version);
     definition.spec.names.singular = Some("store".into());
     definition.spec.names.list_kind = Some("StoreList".into());

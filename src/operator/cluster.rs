@@ -9,6 +9,7 @@
 
 mod additions;
 mod adopt;
+mod capabilities;
 mod cleanup;
 mod crds;
 mod deployments;

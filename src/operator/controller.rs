@@ -22,6 +22,7 @@ mod pass_failures;
 mod preview;
 mod publish;
 mod read;
+mod rendered;
 mod secrets;
 mod webhook;
 

@@ -128,3 +128,70 @@ fn keeps_crds_of_other_owners() {
         crd.delete().await;
     });
 }
+
+/// A CRD in the templates of mariadb's chart.
+const TEMPLATED: &str = "databases.mariadb.osh.openstack.org";
+
+/// Applies the CRD `crd` with these versions, as this field manager. Overwrites the fields of other field managers.
+async fn apply_versions(world: &World, crd: &CustomResourceDefinition, manager: &str, versions: Value) {
+    let mut spec = json!(crd.spec);
+    spec["versions"] = versions;
+    let object = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": crd.metadata.name}, "spec": spec,
+    });
+    let api: Api<CustomResourceDefinition> = Api::all(world.client.clone());
+    let name = crd.metadata.name.as_deref().unwrap();
+    api.patch(name, &PatchParams::apply(manager).force(), &Patch::Apply(object)).await.unwrap();
+}
+
+#[test]
+fn checks_crds_in_templates_before_helm_changes_them() {
+    run_test("crd-template", async |world| {
+        let _operator = world.operator().start().await;
+        let with_timeout = |seconds: u32| {
+            let lifecycle = json!({"termination_grace_period": {"server": {"timeout": seconds}}});
+            with_values(services(&["mariadb"]), "mariadb", json!({"pod": {"lifecycle": lifecycle}}))
+        };
+        world.apply(&with_timeout(10)).await;
+        world.until_ready().await;
+        let api: Api<CustomResourceDefinition> = Api::all(world.client.clone());
+        let of_chart = api.get(TEMPLATED).await.unwrap();
+        let versions = async || json!(api.get(TEMPLATED).await.unwrap().spec.versions);
+        let chart_versions = json!(of_chart.spec.versions);
+        let mut changed = chart_versions.clone();
+        changed[0]["additionalPrinterColumns"] = json!([{"name": "Age", "type": "date", "jsonPath": ".metadata"}]);
+        let is_revision = |revision: i64| {
+            move |cloud: &OpenStackDeployment| {
+                (cloud.is_ready() && cloud.child("mariadb").revision == Some(revision)).then_some(())
+            }
+        };
+
+        apply_versions(world, &of_chart, "argocd-controller", changed.clone()).await;
+        world.apply(&with_timeout(11)).await;
+        let message = world.until_reason(reason::FOREIGN).await.child("mariadb").message;
+        assert!(message.contains(TEMPLATED) && message.contains("\"argocd-controller\" owns"), "{message}");
+        assert_eq!((versions().await, world.helm_runs().len()), (changed.clone(), 1));
+        apply_versions(world, &of_chart, "argocd-controller", chart_versions.clone()).await;
+        world.until("mariadb is upgraded, because its CRD is up to date", is_revision(2)).await;
+
+        let mut newer = chart_versions.clone();
+        let mut version = newer[0].clone();
+        (version["name"], version["storage"]) = (json!("v1"), json!(false));
+        newer.as_array_mut().unwrap().push(version);
+        apply_versions(world, &of_chart, "helm", newer.clone()).await;
+        world.apply(&with_timeout(12)).await;
+        let message = world.until_reason(reason::FOREIGN).await.child("mariadb").message;
+        assert!(message.contains(&format!("a newer version of CRD {TEMPLATED}")), "{message}");
+        assert_eq!((versions().await, world.helm_runs().len()), (newer, 2));
+
+        apply_versions(world, &of_chart, "helm", changed.clone()).await;
+        let message = world.until_reason(reason::APPROVAL).await.child("mariadb").message;
+        assert!(message.contains("its chart changes CRDs that already exist in the cluster"), "{message}");
+        assert!(message.contains(TEMPLATED), "{message}");
+        assert_eq!((versions().await, world.helm_runs().len()), (changed, 2));
+        world.osdpl(&["approve"]);
+        world.until("mariadb is upgraded after approval", is_revision(3)).await;
+        assert_eq!(versions().await, chart_versions);
+    });
+}

@@ -12,7 +12,7 @@ use super::fields::{OwnedFields, PathHash};
 
 /// The name of helm as a writer in `managedFields`. helm 3 and 4 use this name even if the file of the helm program has
 /// another name (`kube.ManagedFieldsManager`).
-const HELM_MANAGER: &str = "helm";
+pub const HELM_MANAGER: &str = "helm";
 
 /// The maximum number of changed fields that a message about drift lists.
 const SHOWN: usize = 3;

@@ -69,6 +69,14 @@ pub fn parse_objects(text: &str) -> Result<Vec<Map<String, Value>>, String> {
     parse(text, &mut Some)
 }
 
+/// Returns the objects of one kind in a manifest, with all fields.
+///
+/// # Errors
+/// Returns an error in the same cases as [`parse_objects`].
+pub fn parse_objects_of_kind(text: &str, kind: &str) -> Result<Vec<Map<String, Value>>, String> {
+    parse(text, &mut |object| Some(object).filter(|object| string(object.get("kind")) == Some(kind)))
+}
+
 /// Parses one document after the other, and returns the result of `convert` for each object.
 fn parse<T>(text: &str, convert: &mut impl FnMut(Map<String, Value>) -> Option<T>) -> Result<Vec<T>, String> {
     let mut found = Vec::new();

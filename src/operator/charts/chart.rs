@@ -146,6 +146,24 @@ impl Chart {
         definitions.map(text).collect()
     }
 
+    /// Whether the templates of the chart or its dependencies may contain CRDs. helm installs and upgrades these CRDs
+    /// like all objects of a release, even with `--skip-crds`.
+    ///
+    /// The function searches all files except for CRDs in `crds/` and documentation, because a template can render the
+    /// content of other files. The result may be `true` although helm renders no CRD.
+    ///
+    /// # Errors
+    /// Returns an error if the archive is missing or damaged.
+    pub fn may_render_crds(&self) -> Result<bool, Error> {
+        let contents = self.contents()?;
+        let mut searched = contents.files().filter(|(path, _)| !is_definition(path) && !path.ends_with(".md"));
+        Ok(searched.any(|(_, content)| {
+            let text = String::from_utf8_lossy(content);
+            // A template that names the folder may render the files in it (`.Files.Glob "crds/*"`).
+            text.contains("CustomResourceDefinition") || text.contains("crds/")
+        }))
+    }
+
     /// Reads the archive, and returns the fingerprint of the chart. osdpl can compute the same fingerprint from a
     /// release record, see [`osdpl_core::release::chart_fingerprint`].
     ///

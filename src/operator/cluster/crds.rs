@@ -21,7 +21,7 @@ impl Reader {
         api.get_opt(name).await.with_context(|| format!("reading CRD {name}"))
     }
 
-    /// Returns the CRDs that uninstalled releases left behind. These releases had the same name as `key`, but another
+    /// Returns the CRDs that uninstalled releases left behind. These releases had the same name as `key`, in any
     /// namespace.
     ///
     /// # Errors
@@ -31,7 +31,7 @@ impl Reader {
         let selector = ListParams::default().labels("app.kubernetes.io/managed-by=Helm");
         let mut abandoned = Vec::new();
         for crd in api.list_metadata(&selector).await.with_context(|| "listing CRDs".into())?.items {
-            let owner = release::helm_owner(&crd.metadata).filter(|owner| owner.name == key.name && owner != key);
+            let owner = release::helm_owner(&crd.metadata).filter(|owner| owner.name == key.name);
             let Some(owner) = owner else { continue };
             if self.is_uninstalled(&owner).await? {
                 abandoned.push(AbandonedCrd { name: crd.name_any(), resource_version: crd.resource_version(), owner });

@@ -63,6 +63,7 @@ impl Reader {
             Read::AbandonedCrds(release) => {
                 Response::AbandonedCrds(self.abandoned_crds(release).await.map_err(|error| error.to_string()))
             }
+            Read::RenderedCrds { .. } => Response::RenderedCrds(Err("only the active operator renders charts".into())),
             Read::OwnServices => Response::Objects(self.list::<Service>(self.scope.apis(&self.client), &own()).await?),
             Read::OwnStores => Response::Objects(self.object_stores(&own()).await?),
             // If the read fails, respond that the node does not exist. The plan then leaves the node's name in the

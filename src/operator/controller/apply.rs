@@ -333,6 +333,7 @@ impl Memory {
         self.kept = plan.kept.clone();
         if plan.hold != Some(Hold::Objects) {
             self.reads.clone_from(&plan.requests.reads);
+            self.desired.clone_from(&plan.requests.desired);
         }
     }
 
@@ -371,7 +372,11 @@ impl Memory {
             self.responses.retain(|read, _| {
                 matches!(
                     read,
-                    Read::Values { .. } | Read::Source { .. } | Read::Addresses(..) | Read::ServiceNetworks(_)
+                    Read::Values { .. }
+                        | Read::Source { .. }
+                        | Read::Addresses(..)
+                        | Read::ServiceNetworks(_)
+                        | Read::RenderedCrds { .. }
                 )
             });
         }

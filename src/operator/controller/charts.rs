@@ -36,6 +36,8 @@ pub(super) struct ReadyChart {
     pub(super) path: PathBuf,
     /// The CRDs in the chart's `crds/` folder.
     crds: Crds,
+    /// Whether the chart's templates may contain CRDs.
+    may_render_crds: bool,
     info: ChartInfo,
 }
 
@@ -116,7 +118,10 @@ impl ChartSource {
             State::Ready(ready) => Some((name.clone(), ready.crds.clone())),
             State::Pending | State::Failed(..) => None,
         });
-        Charts { known: known.collect_map(), crds: crds.collect_map(), ..origin(&self.shared.store) }
+        let templates =
+            all.iter().filter(|(_, (_, known))| matches!(known, State::Ready(ready) if ready.may_render_crds));
+        let crd_templates = templates.map(|(name, _)| name.clone()).collect_set();
+        Charts { known: known.collect_map(), crds: crds.collect_map(), crd_templates, ..origin(&self.shared.store) }
     }
 
     /// Starts to fetch the charts that a plan requests.
@@ -281,7 +286,8 @@ fn read_contents(chart: &Chart) -> Result<ReadyChart, Error> {
     let jobs = jobs.filter_map(|(name, on)| Some((name.clone(), on.as_bool()?))).collect_map();
     let (version, digest) = (chart.version.clone(), chart.digest.to_string());
     let info = ChartInfo { version, digest, fingerprint: chart.fingerprint()?, images, jobs };
-    Ok(ReadyChart { path: chart.path.clone(), crds: decode_crds(chart)?, info })
+    let (crds, may_render_crds) = (decode_crds(chart)?, chart.may_render_crds()?);
+    Ok(ReadyChart { path: chart.path.clone(), crds, may_render_crds, info })
 }
 
 /// Returns the CRDs of a chart.
@@ -315,7 +321,8 @@ mod tests {
     #[test]
     fn chart_with_another_digest_is_not_ready() {
         let info = ChartInfo { digest: "new".into(), ..ChartInfo::default() };
-        let state = State::Ready(ReadyChart { path: "nova.tgz".into(), crds: Ok(Arc::new([])), info });
+        let crds = Ok(Arc::<[_]>::from([]));
+        let state = State::Ready(ReadyChart { path: "nova.tgz".into(), crds, may_render_crds: false, info });
         assert!(state.ready("new").is_some());
         assert!(state.ready("old").is_none());
         assert!(State::Pending.ready("").is_none());

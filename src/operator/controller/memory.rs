@@ -2,6 +2,7 @@
 //! is costly.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
@@ -9,6 +10,7 @@ use kube::ResourceExt;
 use crate::cluster::is_older;
 use crate::helm::Outcome;
 use osdpl_core::api::OpenStackDeployment;
+use osdpl_core::desired::Desired;
 use osdpl_core::observed::{Failed, ObservedRelease, ReleaseKey, Repaired, RunningHelm};
 use osdpl_decide::{Kept, Read, Responses};
 
@@ -39,6 +41,9 @@ pub(super) struct Memory {
     pub(super) reads: BTreeSet<Read>,
     /// The responses to `reads`, kept to save requests. After a restart, osdpl executes the reads again.
     pub(super) responses: Responses,
+    /// The desired state with the releases whose charts the next pass renders, see [`Read::RenderedCrds`]; `None` if
+    /// `reads` contains no such read. After a restart, the first plan requests the reads again.
+    pub(super) desired: Option<Arc<Desired>>,
     /// The state that a decision keeps for the next decision; [`Kept`] documents each field.
     pub(super) kept: Kept,
     /// All known secrets, which the scrubber removes from logs. The map's value is `None` while the facts of the plan

@@ -119,6 +119,7 @@ impl Context {
         if self.inputs.take_rook_changed() {
             memory.responses.retain(|read, _| !matches!(read, Read::Rook(..)));
         }
+        self.render_crds(memory).await;
         let reader = self.cluster.reader().limited_to(&self.inputs.namespaces());
         execute_reads(&reader, &memory.reads, &mut memory.responses, &deployment.owner_label(), now()).await?;
         let observation = self.tasks.observe();

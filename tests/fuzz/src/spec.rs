@@ -93,6 +93,7 @@ fn respond(snapshot: &mut Snapshot, plan: Plan) {
         let response = match read {
             Read::Stored(_) => Response::Stored(Stored::Nothing),
             Read::AbandonedCrds(_) => Response::AbandonedCrds(Ok(Vec::new())),
+            Read::RenderedCrds { .. } => Response::RenderedCrds(Ok([].into())),
             Read::Crd(_) => Response::Crd(Ok(None)),
             _ => Response::Objects(Vec::new()),
         };

@@ -94,6 +94,7 @@ async fn reads_values_keys_and_crds() {
     );
     assert_eq!(chart.default_values().unwrap()["mode"], 420);
     assert_eq!(chart.crds().unwrap(), ["kind: A\n", "kind: B\n"]);
+    assert!(!chart.may_render_crds().unwrap(), "helm renders no file in crds/");
     let text = crate::charts::keys::to_json(&chart.default_values().unwrap(), &chart.reads().unwrap()).unwrap();
     let lines = [
         "{",
@@ -134,4 +135,19 @@ async fn names_a_crd_that_is_not_utf_8() {
     let chart = demo(&fixture.store("")).await.unwrap();
     let error = chart.crds().unwrap_err().to_string();
     assert!(error.contains("crds/b.yaml: it is not UTF-8") && !error.contains("the path of"), "{error}");
+}
+
+#[tokio::test]
+async fn finds_crds_that_templates_render() {
+    for (file, content) in [
+        ("demo/templates/crds.yaml", "kind: CustomResourceDefinition\n"),
+        ("demo/charts/inner/templates/_crds.tpl", "{{ define \"x\" }}kind: CustomResourceDefinition{{ end }}"),
+        ("demo/files/widgets.yaml", "kind: CustomResourceDefinition\n"),
+        ("demo/templates/all.yaml", "{{ range $path, $_ := .Files.Glob \"crds/*\" }}{{ $.Files.Get $path }}{{ end }}"),
+    ] {
+        let fixture = Fixture::new();
+        let inner = ("demo/charts/inner/Chart.yaml", "name: inner\nversion: 1.0.0\n");
+        fixture.put("demo-1.0.0.tgz", with(&[inner, (file, content), ("demo/README.md", "no CRD")]));
+        assert!(demo(&fixture.store("")).await.unwrap().may_render_crds().unwrap(), "{file}");
+    }
 }
