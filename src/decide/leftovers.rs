@@ -204,6 +204,17 @@ mod tests {
     }
 
     #[test]
+    fn purge_asks_only_for_claims_of_releases_that_the_status_names() {
+        let mut snapshot = crate::tests::snapshot(json!({
+            "metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"},
+            "spec": {"deletionPolicy": "Purge"}, "status": {"ownedReleases": ["openstack/front"]},
+        }));
+        let reads = complete(&mut snapshot).requests.reads;
+        let claims: Vec<Read> = reads.into_iter().filter(|read| matches!(read, Read::Claims(_))).collect();
+        assert_eq!(claims, [Read::Claims(key("front"))]);
+    }
+
+    #[test]
     fn keeps_nothing_for_releases_that_use_no_cloud() {
         let spec = json!({"openstackRelease": "2026.1", "presets": ["small"]});
         let certificates = "service: certificates\ndescription: x\ngroup: infra\nreleases:\n  cert-manager:\n    namespace: cert-manager\n    components: {}\n";

@@ -116,6 +116,7 @@ fn deletion_runs_in_reverse_order_and_respects_retain_and_detach() {
         assert_eq!(values(world), values_before);
         assert_eq!(retained_objects(world).await, retained_before);
 
+        create_foreign_claim(world).await;
         spec["deletionPolicy"] = json!("Purge");
         spec["services"][UNMANAGED]["releases"] = json!({UNMANAGED: {"managed": false}});
         world.apply(&spec).await;
@@ -131,13 +132,18 @@ fn deletion_runs_in_reverse_order_and_respects_retain_and_detach() {
                 .await
                 .unwrap()
                 .into_iter()
-                .filter(|claim| !is_unmanaged(&claim.name_any()))
+                .filter(|claim| !is_unmanaged(&claim.name_any()) && claim.name_any() != FOREIGN_CLAIM)
             {
                 let uid = claim.uid().unwrap();
                 await_condition(claims.clone(), &claim.name_any(), conditions::is_deleted(&uid)).await.unwrap();
             }
         };
         with_timeout("the claims of managed releases are deleted", Box::pin(deleted_claims)).await;
+        let claims = world.api::<PersistentVolumeClaim>();
+        let foreign = claims.get_opt(FOREIGN_CLAIM).await.unwrap().expect("Purge must keep claims of other releases");
+        assert_eq!(foreign.metadata.deletion_timestamp, None, "Purge must keep claims of other releases");
+        claims.delete(FOREIGN_CLAIM, &DeleteParams::default()).await.unwrap();
+        world.until_object::<PersistentVolumeClaim>("the test's claim is gone", FOREIGN_CLAIM, |it| it.is_none()).await;
         let unmanaged_objects: BTreeMap<_, _> =
             retained_before.into_iter().filter(|(name, _)| is_unmanaged(name)).collect();
         assert!(
@@ -151,6 +157,20 @@ fn deletion_runs_in_reverse_order_and_respects_retain_and_detach() {
         );
         assert_eq!(jobs(world).await, ["rabbitmq-cluster-wait"]);
     });
+}
+
+/// The claim of a release of the catalogue that was never part of the cloud, such as a Horizon that someone installs
+/// by other means. Its label names the release.
+const FOREIGN_CLAIM: &str = "data-horizon-0";
+
+/// Creates the claim [`FOREIGN_CLAIM`].
+async fn create_foreign_claim(world: &World) {
+    let claim = json!({
+        "metadata": {"name": FOREIGN_CLAIM, "labels": {"release_group": "horizon"}},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    });
+    let claim: PersistentVolumeClaim = serde_json::from_value(claim).unwrap();
+    world.api().create(&PostParams::default(), &claim).await.unwrap();
 }
 
 /// Waits until the status says that the deletion of the cloud waits for this hook. Returns the `OpenStackDeployment`.
