@@ -1,11 +1,15 @@
-//! Objects that the operator cannot use: a release record that is too large, a damaged record, and a damaged Secret
-//! with credentials. The status names the object and the remedy. When the object is usable again, the operator
+//! Objects that the operator cannot use: a release record that is or becomes too large, a damaged record, and a damaged
+//! Secret with credentials. The status names the object and the remedy. When the object is usable again, the operator
 //! continues.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt};
 use osdpl_core::api::{OpenStackDeployment, reason};
+use osdpl_core::release::ATTEMPT_LABEL;
 use serde_json::{Value, json};
 
 use crate::cloud::{NAME, StatusAccess, services, with_values};
@@ -98,6 +102,50 @@ fn keeps_the_old_revision_if_the_next_record_is_too_large() {
             (cloud.is_ready() && cloud.child("memcached").revision == Some(2)).then_some(())
         };
         world.until("memcached is upgraded", is_upgraded).await;
+    });
+}
+
+/// The maximum size of a Secret's data in bytes.
+const SECRET_MAX: usize = 1 << 20;
+
+/// Creates the record that a dead helm process of the dead operator has left: an interrupted upgrade of memcached. The
+/// record's Secret has its maximum size, so it has no space for a longer record. Returns the name of the Secret.
+async fn create_abandoned_record(world: &World) -> String {
+    let secrets: Api<Secret> = world.api();
+    let mut record = secrets.get("sh.helm.release.v1.memcached.v1").await.unwrap();
+    let attempt = record.labels()[ATTEMPT_LABEL].strip_suffix("-v1").unwrap().to_owned();
+    let (version, status) = ("2", "pending-upgrade");
+    let name = format!("sh.helm.release.v1.memcached.v{version}");
+    record.metadata.name = Some(name.clone());
+    (record.metadata.uid, record.metadata.resource_version, record.metadata.managed_fields) = (None, None, None);
+    let labels = [("status", status), ("version", version), (ATTEMPT_LABEL, &format!("{attempt}-v{version}"))];
+    record.labels_mut().extend(labels.map(|(label, value)| (label.to_owned(), value.to_owned())));
+    let release = json!({
+        "name": "memcached", "namespace": world.namespace, "version": 2, "info": {"status": status},
+    });
+    let release = ByteString(STANDARD.encode(release.to_string()).into_bytes());
+    let padding = ByteString(vec![b'x'; SECRET_MAX - release.0.len()]);
+    record.data = Some([("release".to_owned(), release), ("padding".to_owned(), padding)].into());
+    secrets.create(&PostParams::default(), &record).await.unwrap();
+    name
+}
+
+#[test]
+fn names_a_record_that_is_too_large_to_unlock() {
+    run_test("large-unlock", async |world| {
+        let operator = world.operator().start().await;
+        world.apply(&services(&["memcached"])).await;
+        world.until_ready().await;
+        operator.kill();
+        let record = create_abandoned_record(world).await;
+        let _operator = world.operator().start().await;
+        let unlocked = format!("release record {record} can't be unlocked");
+        let message = until_message(world, "memcached", &unlocked).await;
+        assert!(message.contains("larger than 1 MiB") && message.contains("delete the Secret"), "{message}");
+        world.api::<Secret>().delete(&record, &DeleteParams::default()).await.unwrap();
+        let child = world.until_ready().await.child("memcached");
+        assert_eq!((child.revision, child.status.as_str()), (Some(1), "deployed"), "{child:?}");
+        assert_eq!(world.helm_runs().len(), 1, "the previous revision has the values of the spec");
     });
 }
 
