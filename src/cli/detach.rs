@@ -41,12 +41,9 @@ impl Arguments {
         }
         let spec = if self.all { json!({"deletionPolicy": "Detach"}) } else { unmanage_patch(&releases) };
         let api: Api<OpenStackDeployment> = Api::namespaced(client, &namespace);
-        let patch = Patch::Merge(json!({"spec": spec}));
-        api.patch(&name, &PatchParams::default(), &patch).await.map_err(readable)?;
+        change_spec(&api, &deployment, &spec).await?;
         if self.all {
-            let preconditions = Some(Preconditions { uid: deployment.uid(), ..Preconditions::default() });
-            let params = DeleteParams { preconditions, ..DeleteParams::default() };
-            api.delete(&name, &params).await.map_err(readable).context("deleting the resource")?;
+            delete(&api, &deployment).await?;
             output::line(format_args!("{name} is detached: releases, Secrets and node labels stay as they are"));
         } else {
             let names = releases.iter().map(|(_, release)| release.as_str()).collect::<Vec<_>>().join(", ");
@@ -86,6 +83,26 @@ impl Arguments {
     }
 }
 
+/// Changes the spec of the resource, but not of a newer resource of the same name: the API server refuses a patch with
+/// another uid.
+async fn change_spec(
+    api: &Api<OpenStackDeployment>,
+    deployment: &OpenStackDeployment,
+    spec: &Value,
+) -> anyhow::Result<()> {
+    let patch = Patch::Merge(json!({"metadata": {"uid": deployment.uid()}, "spec": spec}));
+    api.patch(&deployment.name_any(), &PatchParams::default(), &patch).await.map_err(readable)?;
+    Ok(())
+}
+
+/// Deletes the resource, but not a newer resource of the same name.
+async fn delete(api: &Api<OpenStackDeployment>, deployment: &OpenStackDeployment) -> anyhow::Result<()> {
+    let preconditions = Some(Preconditions { uid: deployment.uid(), ..Preconditions::default() });
+    let params = DeleteParams { preconditions, ..DeleteParams::default() };
+    api.delete(&deployment.name_any(), &params).await.map_err(readable).context("deleting the resource")?;
+    Ok(())
+}
+
 /// Returns a merge patch for the spec that sets `managed: false` for each release. An item of `releases` is a pair of a
 /// service and one of its releases.
 fn unmanage_patch(releases: &[(String, String)]) -> Value {
@@ -94,4 +111,37 @@ fn unmanage_patch(releases: &[(String, String)]) -> Value {
         services[service.as_str()]["releases"][release.as_str()]["managed"] = false.into();
     }
     json!({"services": services})
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use axum::Router;
+    use axum::body::{Body, to_bytes};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn detaches_no_newer_resource_of_the_same_name() {
+        let deployment = json!({
+            "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment",
+            "metadata": {"name": "nimbus", "namespace": "openstack", "uid": "seen"},
+            "spec": {"openstackRelease": "2026.1"},
+        });
+        let bodies = Arc::<Mutex<Vec<Value>>>::default();
+        let (response, received) = (deployment.to_string(), Arc::clone(&bodies));
+        let router = Router::new().fallback(async move |body: Body| {
+            let body = to_bytes(body, 4096).await.unwrap();
+            received.lock().unwrap().push(serde_json::from_slice(&body).unwrap());
+            response
+        });
+        let api = Api::namespaced(Client::new(router, "openstack"), "openstack");
+        let deployment = serde_json::from_value(deployment).unwrap();
+        change_spec(&api, &deployment, &json!({"deletionPolicy": "Detach"})).await.unwrap();
+        delete(&api, &deployment).await.unwrap();
+        let bodies = bodies.lock().unwrap();
+        assert_eq!(bodies[0]["metadata"]["uid"], "seen");
+        assert_eq!(bodies[1]["preconditions"], json!({"uid": "seen"}));
+    }
 }

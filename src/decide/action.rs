@@ -158,14 +158,14 @@ pub enum Action {
         key: ReleaseKey,
         /// The uid of the object. osdpl does not delete a newer object of the same name, because that object has
         /// another uid.
-        uid: Option<String>,
+        uid: String,
     },
     /// Remove osdpl's Keystone settings from a `CephObjectStore`.
     ReleaseStore {
         /// The namespace and name of the `CephObjectStore`.
         store: ReleaseKey,
         /// The uid of the `CephObjectStore`.
-        uid: Option<String>,
+        uid: String,
     },
     /// Remove osdpl's finalizer from the resource.
     RemoveFinalizer,

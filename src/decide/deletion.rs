@@ -244,7 +244,7 @@ pub fn labels_after_deletion(snapshot: &Snapshot, plan: &Plan) -> Option<BTreeMa
 /// The data of releases that osdpl does not manage stays.
 fn purge(draft: &mut Draft<'_>, selection: &Selection, left: &Leftovers) {
     let reason = "deletionPolicy is Purge";
-    let delete = |draft: &mut Draft<'_>, kind, key: &ReleaseKey, uid: Option<String>| {
+    let delete = |draft: &mut Draft<'_>, kind, key: &ReleaseKey, uid: String| {
         draft.add(Planned::new(Action::Delete { kind, key: key.clone(), uid }, reason));
     };
     for release in &left.releases {
@@ -255,8 +255,12 @@ fn purge(draft: &mut Draft<'_>, selection: &Selection, left: &Leftovers) {
     for kept in &left.kept {
         let key = ReleaseKey::new(&kept.namespace, &kept.name);
         match draft.read(Read::Stored(kept.clone())).map(|received| &received.response) {
-            Some(Response::Stored(Stored::Secret(secret))) => delete(draft, Kind::Secret, &key, secret.uid()),
-            Some(Response::Stored(Stored::Map(map))) => delete(draft, Kind::ConfigMap, &key, map.uid()),
+            Some(Response::Stored(Stored::Secret(secret))) => {
+                delete(draft, Kind::Secret, &key, secret.uid().unwrap_or_default())
+            }
+            Some(Response::Stored(Stored::Map(map))) => {
+                delete(draft, Kind::ConfigMap, &key, map.uid().unwrap_or_default())
+            }
             _ => {}
         }
     }
@@ -269,7 +273,7 @@ fn purge(draft: &mut Draft<'_>, selection: &Selection, left: &Leftovers) {
         // does not manage may mount the Secret.
         let is_kept = left.credentials.contains(&key.name) || ceph::is_of_ceph(&**secret, &owner);
         if is_ours && key.namespace == selection.namespace && !is_kept {
-            delete(draft, Kind::Secret, key, secret.uid());
+            delete(draft, Kind::Secret, key, secret.uid().unwrap_or_default());
         }
     }
 }

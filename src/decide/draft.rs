@@ -76,7 +76,7 @@ impl<'a> Draft<'a> {
 
     /// Requests a list of objects for the next snapshot; returns their names and uids if the current snapshot already
     /// contains the list.
-    pub(crate) fn list(&mut self, read: Read) -> Option<&'a [(ReleaseKey, Option<String>)]> {
+    pub(crate) fn list(&mut self, read: Read) -> Option<&'a [(ReleaseKey, String)]> {
         match &self.read(read)?.response {
             Response::Objects(objects) => Some(objects),
             _ => None,

@@ -272,7 +272,7 @@ mod tests {
             });
             let mut snapshot = crate::tests::snapshot(json!({"spec": {"services": services}}));
             snapshot.catalog = Arc::new(with_glance());
-            let response = Response::Objects(vec![(key("store"), Some("1".into()))]);
+            let response = Response::Objects(vec![(key("store"), "1".into())]);
             let received = Received { response, at: snapshot.now, fresh: true };
             snapshot.responses.insert(Read::OwnServices, received);
             snapshot

@@ -234,9 +234,8 @@ pub enum Response {
     AbandonedCrds(Result<Vec<AbandonedCrd>, String>),
     /// The response to [`Read::RenderedCrds`]: the CRDs, or why the operator can't render the chart.
     RenderedCrds(Crds),
-    /// The response to a read that lists objects: the namespace and name of each object, and its uid if osdpl needs the
-    /// uid.
-    Objects(Vec<(ReleaseKey, Option<String>)>),
+    /// The response to a read that lists objects: the namespace and name of each object, and its uid.
+    Objects(Vec<(ReleaseKey, String)>),
     /// The response to [`Read::Node`]: whether the node exists.
     Node(bool),
 }

@@ -25,6 +25,8 @@ mod records;
 mod recover;
 mod rook;
 mod stored_secrets;
+#[cfg(test)]
+mod testing;
 mod watch;
 
 use std::sync::Arc;

@@ -135,7 +135,7 @@ pub(crate) fn delete_except(draft: &mut Draft<'_>, owner: &str, kept: &[Object])
     let maps = maps.map(|(key, map)| (Kind::ConfigMap, key, map.uid()));
     let obsolete = maps.chain(secrets.map(|(key, secret)| (Kind::Secret, key, secret.uid())));
     for (kind, key, uid) in obsolete.filter(|(kind, key, _)| !is_kept(*kind, key)) {
-        let action = Action::Delete { kind, key: key.clone(), uid };
+        let action = Action::Delete { kind, key: key.clone(), uid: uid.unwrap_or_default() };
         draft.add(Planned::new(action, "no release mounts this object any more"));
     }
 }

@@ -2,12 +2,12 @@
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
-use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, Preconditions};
+use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::discovery::{self, Scope};
 use serde_json::json;
 
-use super::objects::ignore_missing;
+use super::objects::{ignore_missing, with_uid};
 use super::records::record_name;
 use super::{Cluster, Error, ErrorContext};
 use osdpl_core::observed::ReleaseKey;
@@ -19,7 +19,7 @@ struct Leftover {
     api: Api<DynamicObject>,
     object: Object,
     is_namespaced: bool,
-    uid: Option<String>,
+    uid: String,
 }
 
 impl Cluster {
@@ -108,7 +108,10 @@ impl Cluster {
         };
         let found = api.get_metadata_opt(&object.name).await.with_context(what)?;
         let found = found.filter(|found| release::is_leftover(&found.metadata, key));
-        Ok(found.map(|found| Leftover { api, object: object.clone(), is_namespaced, uid: found.metadata.uid }))
+        Ok(found.map(|found| {
+            let uid = found.metadata.uid.unwrap_or_default();
+            Leftover { api, object: object.clone(), is_namespaced, uid }
+        }))
     }
 
     /// Returns the API resource for an object's kind; `None` if the API server does not serve the kind, so that no such
@@ -151,8 +154,7 @@ impl Cluster {
             if is_used {
                 continue;
             }
-            let preconditions = Some(Preconditions { uid, ..Preconditions::default() });
-            let params = DeleteParams { preconditions, ..DeleteParams::background() };
+            let params = with_uid(DeleteParams::background(), &uid);
             let what = format!("{} {}", object.kind, object.name);
             match ignore_missing(api.delete(&object.name, &params).await, || format!("deleting {what}")) {
                 Ok(()) => deleted.push(what),
@@ -173,5 +175,36 @@ impl Cluster {
         let label = Patch::Merge(json!({"metadata": {"labels": {CLEANED_UP_LABEL: revision.to_string()}}}));
         let patched = api.patch_metadata(&name, &PatchParams::default(), &label).await;
         ignore_missing(patched, || format!("labelling release record {name} as cleaned up"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+
+    use super::super::testing::RefusingServer;
+    use super::*;
+
+    #[tokio::test]
+    async fn deletes_only_the_leftover_that_it_has_read() {
+        let server = RefusingServer::new(|_| json!({}));
+        let cluster = server.cluster();
+        let resource = ApiResource::erase::<ConfigMap>(&());
+        let object = Object {
+            api_version: "v1".into(),
+            kind: "ConfigMap".into(),
+            namespace: None,
+            name: "leftover".into(),
+            keep: false,
+            replicas: None,
+            expires: false,
+            fields: Vec::new(),
+        };
+        let api = Api::namespaced_with(cluster.client.clone(), "openstack", &resource);
+        let leftover = Leftover { api, object, is_namespaced: true, uid: "seen".into() };
+        let key = ReleaseKey::new("openstack", "nova");
+        let error = cluster.delete_leftovers(&key, vec![leftover], &[]).await.unwrap_err();
+        assert!(error.to_string().contains("deleting ConfigMap leftover"), "{error}");
+        assert_eq!(server.preconditions(), [json!({"uid": "seen"})]);
     }
 }

@@ -85,3 +85,18 @@ impl Cluster {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::RefusingServer;
+    use super::*;
+
+    #[tokio::test]
+    async fn evicts_only_the_pod_that_the_decision_saw() {
+        let server = RefusingServer::new(|_| json!({}));
+        let [namespace, name, uid, node] = ["openstack", "ovs-1", "seen", "compute-1"].map(str::to_owned);
+        let result = server.cluster().evict(&Eviction { namespace, name, uid, node }).await.unwrap();
+        assert_eq!(result, EvictionResult::Evicted, "the pod is gone, and a newer pod has its name");
+        assert_eq!(server.preconditions(), [json!({"uid": "seen"})]);
+    }
+}

@@ -155,7 +155,7 @@ impl Cluster {
         for name in names {
             let found = api.get_metadata_opt(name).await.with_context(|| format!("reading Job {name} of {release}"))?;
             let Some(found) = found.filter(|job| may_belong_to(&job.metadata, release)) else { continue };
-            let params = with_uid(DeleteParams::background(), found.metadata.uid.as_deref());
+            let params = with_uid(DeleteParams::background(), &found.metadata.uid.unwrap_or_default());
             self.delete_one(&resource, &ReleaseKey::new(&release.namespace, name), &params).await?;
         }
         Ok(())
@@ -169,7 +169,7 @@ impl Cluster {
         &self,
         kind: Kind,
         key: &ReleaseKey,
-        uid: Option<&str>,
+        uid: &str,
         inputs: &ObjectWatches,
     ) -> Result<(), Error> {
         let resource = match kind {
@@ -194,9 +194,7 @@ impl Cluster {
     async fn delete_one(&self, resource: &ApiResource, key: &ReleaseKey, params: &DeleteParams) -> Result<bool, Error> {
         let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), &key.namespace, resource);
         let deleted = match api.delete(&key.name, params).await {
-            Err(kube::Error::Api(status)) if status.is_conflict() && params.preconditions.is_some() => {
-                return Ok(false);
-            }
+            Err(kube::Error::Api(status)) if status.is_conflict() => return Ok(false),
             deleted => deleted,
         };
         ignore_missing(deleted, || {
@@ -208,9 +206,9 @@ impl Cluster {
 }
 
 /// Adds the uid to the parameters of a deletion, so that the API server does not delete a newer object of the same
-/// name.
-fn with_uid(params: DeleteParams, uid: Option<&str>) -> DeleteParams {
-    let preconditions = uid.map(|uid| Preconditions { uid: Some(uid.to_owned()), ..Preconditions::default() });
+/// name. With an empty uid, the API server deletes nothing.
+pub(super) fn with_uid(params: DeleteParams, uid: &str) -> DeleteParams {
+    let preconditions = Some(Preconditions { uid: Some(uid.to_owned()), ..Preconditions::default() });
     DeleteParams { preconditions, ..params }
 }
 
@@ -243,39 +241,21 @@ fn random(mut buffer: &mut [u8]) -> Result<(), Error> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Mutex, PoisonError};
-
-    use axum::extract::Request;
-    use axum::http::{Method, StatusCode};
-    use axum::response::{IntoResponse, Response};
     use kube::Client;
 
+    use super::super::testing::RefusingServer;
     use super::*;
-
-    /// Answers as an API server that has Jobs of the release `nova`, and a Job of another release. Adds the body of
-    /// each deletion to `deletions`.
-    async fn answer(request: Request, deletions: std::sync::Arc<Mutex<Vec<serde_json::Value>>>) -> Response {
-        let name = request.uri().path().rsplit('/').next().unwrap_or_default().to_owned();
-        let group = if name == "theirs" { "heat" } else { "nova" };
-        let job = json!({
-            "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata",
-            "metadata": {"name": name, "namespace": "openstack", "uid": "seen", "labels": {"release_group": group}},
-        });
-        if request.method() == Method::GET {
-            return job.to_string().into_response();
-        }
-        let body = axum::body::to_bytes(request.into_body(), 4096).await.unwrap();
-        deletions.lock().unwrap_or_else(PoisonError::into_inner).push(serde_json::from_slice(&body).unwrap());
-        let status = kube::core::Status::failure("Precondition failed: UID in precondition: seen", "Conflict");
-        (StatusCode::CONFLICT, json!(status.with_code(409)).to_string()).into_response()
-    }
 
     #[tokio::test]
     async fn deletes_only_the_object_that_the_decision_saw() {
-        let deletions = std::sync::Arc::<Mutex<Vec<serde_json::Value>>>::default();
-        let shared = std::sync::Arc::clone(&deletions);
-        let router = axum::Router::new().fallback(move |request| answer(request, std::sync::Arc::clone(&shared)));
-        let cluster = Cluster::new(Client::new(router, "openstack"));
+        let job = |group: &str| {
+            json!({
+                "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata",
+                "metadata": {"name": "x", "uid": "seen", "labels": {"release_group": group}},
+            })
+        };
+        let server = RefusingServer::new(move |name| job(if name == "theirs" { "heat" } else { "nova" }));
+        let cluster = server.cluster();
         let inputs = ObjectWatches::new(
             Client::new(axum::Router::new(), "openstack"),
             &osdpl_client::Scope::All,
@@ -283,11 +263,9 @@ mod tests {
         );
         let key = |name: &str| ReleaseKey::new("openstack", name);
         for kind in [Kind::Job, Kind::Service, Kind::Claim, Kind::ConfigMap, Kind::Secret] {
-            cluster.delete(kind, &key("x"), Some("seen"), &inputs).await.unwrap();
+            cluster.delete(kind, &key("x"), "seen", &inputs).await.unwrap();
         }
         cluster.delete_jobs(&key("nova"), &["nova-db-sync".to_owned(), "theirs".to_owned()]).await.unwrap();
-        let deletions = deletions.lock().unwrap_or_else(PoisonError::into_inner);
-        assert_eq!(deletions.len(), 6, "the Job of heat stays: {deletions:?}");
-        assert!(deletions.iter().all(|body| body["preconditions"] == json!({"uid": "seen"})), "{deletions:?}");
+        assert_eq!(server.preconditions(), vec![json!({"uid": "seen"}); 6], "the Job of heat stays");
     }
 }

@@ -24,7 +24,7 @@ use osdpl_core::release;
 use osdpl_decide::{OBJECT_STORE, Published, Read, Recorded, Reference, Response, Stored};
 
 /// The namespace and name of an object, and its uid.
-type ObjectId = (ReleaseKey, Option<String>);
+type ObjectId = (ReleaseKey, String);
 
 impl Reader {
     /// Executes a read that a plan requested. `owner` is the value of osdpl's label on the objects of the cloud.
@@ -226,7 +226,7 @@ impl Reader {
 }
 
 fn object_id(object: &impl ResourceExt) -> ObjectId {
-    (ReleaseKey::new(object.namespace().unwrap_or_default(), object.name_any()), object.uid())
+    (ReleaseKey::new(object.namespace().unwrap_or_default(), object.name_any()), object.uid().unwrap_or_default())
 }
 
 fn ranges(object: &ServiceCIDR) -> Vec<Range> {

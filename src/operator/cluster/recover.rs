@@ -104,6 +104,7 @@ mod tests {
     use osdpl_core::observed::{Attempt, Liveness};
     use serde_json::json;
 
+    use super::super::testing::RefusingServer;
     use super::*;
 
     /// Calls [`Cluster::unlock`] for a record that has this uid and attempt in the API server. The plan observed the
@@ -142,6 +143,26 @@ mod tests {
         }
         let same = unlock("7", "h1.2.3-1-v3").await.0.unwrap_err().to_string();
         assert!(same.contains("contains no release record; delete the Secret"), "{same}");
+    }
+
+    #[tokio::test]
+    async fn deletes_only_the_record_that_it_has_read() {
+        let hook = json!({"name": "keys", "kind": "Job", "events": ["pre-install"]});
+        let payload = json!({"info": {"status": "pending-install"}, "hooks": [hook]}).to_string();
+        let payload = base64::engine::general_purpose::STANDARD.encode(payload);
+        let record = json!({
+            "apiVersion": "v1", "kind": "Secret",
+            "metadata": {"name": "sh.helm.release.v1.store.v1", "uid": "seen", "resourceVersion": "5"},
+            "data": {"release": ByteString(payload.into_bytes())},
+        });
+        let job = json!({
+            "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": {"name": "keys"},
+        });
+        let server = RefusingServer::new(move |name| if name == "keys" { job.clone() } else { record.clone() });
+        let observed = ObservedRelease { revision: 1, uid: Some("seen".into()), ..ObservedRelease::default() };
+        let error = server.cluster().unlock(&ReleaseKey::new("openstack", "store"), &observed).await.unwrap_err();
+        assert!(error.to_string().contains("deleting release record"), "{error}");
+        assert_eq!(server.preconditions(), [json!({"resourceVersion": "5", "uid": "seen"})]);
     }
 
     #[tokio::test]

@@ -88,7 +88,7 @@ impl Cluster {
     ///
     /// # Errors
     /// Returns an error if a request to the API server fails.
-    pub(crate) async fn release_store(&self, store: &ReleaseKey, uid: Option<&str>) -> Result<(), Error> {
+    pub(crate) async fn release_store(&self, store: &ReleaseKey, uid: &str) -> Result<(), Error> {
         let api: Api<DynamicObject> =
             Api::namespaced_with(self.client.clone(), &store.namespace, &rook_resource(OBJECT_STORE));
         let metadata = json!({"name": store.name, "uid": uid});

@@ -193,7 +193,7 @@ impl Context {
                 outcome.check_namespace(&object.namespace)?;
                 done(cluster.apply_ceph_object(&owner, object, inputs).await)
             }
-            Action::Delete { kind, key, uid } => done(cluster.delete(*kind, key, uid.as_deref(), inputs).await),
+            Action::Delete { kind, key, uid } => done(cluster.delete(*kind, key, uid, inputs).await),
             Action::PublishService { external, .. } => match outcome.check_namespace(&external.namespace) {
                 Ok(()) => Ok(refused_if_error(cluster.publish_service(&owner, external).await)),
                 error => Ok(refused_if_error(error)),
@@ -207,7 +207,7 @@ impl Context {
             Action::ConfigureStore { store, uid, settings } => {
                 refused_if_object_error(cluster.configure_store(&owner, store, uid, settings).await)
             }
-            Action::ReleaseStore { store, uid } => done(cluster.release_store(store, uid.as_deref()).await),
+            Action::ReleaseStore { store, uid } => done(cluster.release_store(store, uid).await),
             Action::CreateNamespace(namespace) => {
                 let created = cluster.create_namespace(namespace).await;
                 Ok(skipped_if_error(created, namespace, &mut outcome.failed_namespaces))

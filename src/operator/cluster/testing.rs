@@ -1,0 +1,49 @@
+//! A fake API server for tests of deletions.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::extract::Request;
+use axum::http::{Method, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Value, json};
+
+use super::Cluster;
+
+/// An API server that refuses every deletion and eviction, because another object now has the name of the object to
+/// delete.
+pub(super) struct RefusingServer {
+    cluster: Cluster,
+    /// The preconditions of each refused request.
+    preconditions: Arc<Mutex<Vec<Value>>>,
+}
+
+impl RefusingServer {
+    /// Starts a server that answers each read with the object that `read` returns for the last part of the URL's path.
+    pub(super) fn new(read: impl Fn(&str) -> Value + Clone + Send + Sync + 'static) -> Self {
+        let preconditions = Arc::<Mutex<Vec<Value>>>::default();
+        let refused = Arc::clone(&preconditions);
+        let router = axum::Router::new().fallback(async move |request: Request| -> Response {
+            if request.method() == Method::GET {
+                let path = request.uri().path().to_owned();
+                return read(path.rsplit('/').next().unwrap_or_default()).to_string().into_response();
+            }
+            let body = axum::body::to_bytes(request.into_body(), 4096).await.unwrap();
+            let body: Value = serde_json::from_slice(&body).unwrap();
+            let options = body.get("deleteOptions").unwrap_or(&body);
+            refused.lock().unwrap_or_else(PoisonError::into_inner).push(options["preconditions"].clone());
+            let status = kube::core::Status::failure("Precondition failed: UID in precondition: seen", "Conflict");
+            (StatusCode::CONFLICT, json!(status.with_code(409)).to_string()).into_response()
+        });
+        Self { cluster: Cluster::new(kube::Client::new(router, "openstack")), preconditions }
+    }
+
+    /// Returns a client of the server.
+    pub(super) fn cluster(&self) -> Cluster {
+        self.cluster.clone()
+    }
+
+    /// Returns the preconditions of all requests that the server has refused.
+    pub(super) fn preconditions(&self) -> Vec<Value> {
+        self.preconditions.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
