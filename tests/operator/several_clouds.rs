@@ -1,5 +1,6 @@
 //! Tests two OpenStackDeployments in one cluster. As long as the older one exists, the operator manages only the older
-//! one, and the status of the younger one names the older one.
+//! one, and the status of the younger one names the older one. Also tests an OpenStackDeployment that takes the place of
+//! a deleted one of the same name.
 
 use std::collections::BTreeMap;
 
@@ -112,10 +113,7 @@ fn cloud_keeps_the_objects_of_a_detached_cloud_with_its_name() {
         let node = nodes.add("shared", json!({})).await;
         let _operator = world.operator().start().await;
         world.describe_ceph(json!({})).await;
-        let mut spec = services(&["mariadb", "rabbitmq", "memcached", "keystone", "glance"]);
-        spec["nodes"] = json!({"roles": {"compute": {"names": [node.clone()]}}});
-        spec["features"] = crate::ceph::spec()["features"].clone();
-        spec["services"]["memcached"] = json!({"enabled": true, "external": {"host": "192.0.2.7"}});
+        let mut spec = cloud_with_objects(&node);
         spec["deletionPolicy"] = json!("Detach");
         world.apply(&spec).await;
         world.until_ready().await;
@@ -142,6 +140,47 @@ fn cloud_keeps_the_objects_of_a_detached_cloud_with_its_name() {
         delete_in_second(clouds).await;
         assert_eq!(kept_objects(world).await, kept);
         assert_eq!(nodes.until_labels(&node, &[COMPUTE, SWITCH]).await, first_labels);
+        nodes.remove_all().await;
+    });
+}
+
+/// Returns a spec for which osdpl writes objects outside of releases: labels of a node, objects of Ceph, and the Service
+/// of an external memcached.
+fn cloud_with_objects(node: &str) -> Value {
+    let mut spec = services(&["mariadb", "rabbitmq", "memcached", "keystone", "glance"]);
+    spec["nodes"] = json!({"roles": {"compute": {"names": [node]}}});
+    spec["features"] = crate::ceph::spec()["features"].clone();
+    spec["services"]["memcached"] = json!({"enabled": true, "external": {"host": "192.0.2.7"}});
+    spec
+}
+
+/// While no operator runs, somebody deletes the resource and creates it again, as a restore from a backup does. The new
+/// resource has another uid and no status, but is the same cloud.
+#[test]
+fn recreated_resource_keeps_the_objects_of_its_cloud() {
+    run_test("several-recreated", async |world| {
+        let mut nodes = Nodes::of(world);
+        let node = nodes.add("restored", json!({})).await;
+        let operator = world.operator().start().await;
+        world.describe_ceph(json!({})).await;
+        let spec = cloud_with_objects(&node);
+        world.apply(&spec).await;
+        let uid = world.until_ready().await.uid();
+        let kept = kept_objects(world).await;
+        let labels = nodes.until_labels(&node, &[COMPUTE, SWITCH]).await;
+        let runs = world.helm_runs();
+
+        operator.kill();
+        world.delete().await;
+        let loose = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+        world.deployments().patch(NAME, &PatchParams::default(), &loose).await.unwrap();
+        world.until_gone().await;
+        world.apply(&spec).await;
+        let _operator = world.operator().start().await;
+        assert_ne!(world.until_ready().await.uid(), uid);
+        assert_eq!(kept_objects(world).await, kept);
+        assert_eq!(nodes.until_labels(&node, &[COMPUTE, SWITCH]).await, labels);
+        assert_eq!(world.helm_runs(), runs);
         nodes.remove_all().await;
     });
 }
