@@ -20,6 +20,7 @@ use osdpl_core::api::{
 };
 use osdpl_core::nodes::format_names;
 use osdpl_core::status::rollout_line;
+use osdpl_operator::lease::describe_inactivity;
 
 #[derive(Args)]
 pub(crate) struct Arguments {
@@ -39,7 +40,9 @@ impl Arguments {
         let deployment = self.target.find(&client).await?;
         if !self.watch {
             match self.output {
-                Format::Text => output::print(tree(&deployment) + &maintenances(&client).await),
+                Format::Text => {
+                    output::print(tree(&deployment) + &maintenances(&client).await + &inactivity(&client).await);
+                }
                 Format::Json => output::line(serde_json::to_string_pretty(&json(&deployment))?),
             }
             return Ok(if is_ready(&deployment) { ExitCode::SUCCESS } else { ExitCode::from(2) });
@@ -206,6 +209,17 @@ async fn maintenances(client: &kube::Client) -> String {
         );
     }
     text
+}
+
+/// Returns a hint as text if no operator is active, because nobody updates the status then. The hint is empty if an
+/// operator is active, or if the user may not read its Lease.
+async fn inactivity(client: &kube::Client) -> String {
+    let why = describe_inactivity(client).await;
+    why.map_or_else(String::new, |why| {
+        format!(
+            "\nNo operator is active, so the status may be outdated: {why}; start the operator, or install its chart\n"
+        )
+    })
 }
 
 /// Returns the section about root causes as text: each cause, the objects to inspect, and the objects that wait for the

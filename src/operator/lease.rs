@@ -36,6 +36,7 @@
 mod clients;
 mod decide;
 mod elsewhere;
+mod inactive;
 #[cfg(test)]
 mod tests;
 
@@ -55,6 +56,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use clients::Clients;
 pub use elsewhere::CHART_LABEL;
+pub use inactive::describe_inactivity;
 
 use crate::helm::{Guard, Instance, ProcessState, guard};
 use decide::{Seen, Step, next_step};

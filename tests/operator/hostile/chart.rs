@@ -62,8 +62,12 @@ fn cloud_survives_the_operators_chart() {
         // to run.
         world.apply(&spec).await;
         world.until_ready().await;
+        let hint = "No operator is active";
+        assert!(!world.osdpl(&["status"]).contains(hint));
         assert!(operator.stop().await.success());
         uninstall_chart(world);
+        let status = world.osdpl(&["status"]);
+        assert!(status.contains(hint) && status.contains("start the operator, or install its chart"), "{status}");
         world.delete().await;
         let loose = Patch::Merge(json!({"metadata": {"finalizers": null}}));
         world.deployments().patch(NAME, &PatchParams::default(), &loose).await.unwrap();
