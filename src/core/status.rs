@@ -181,7 +181,7 @@ pub fn report(
         conditions: conditions::conditions(&before.conditions, &assessment, report, &children, now),
         causes: causes::causes(&before.causes, report, now),
         owned_releases: match report.owned {
-            Some(owned) => owned.iter().map(ToString::to_string).collect(),
+            Some(owned) => Some(owned.iter().map(ToString::to_string).collect()),
             None => before.owned_releases.clone(),
         },
         catalog: report.additions.unwrap_or(&before.catalog).clone(),

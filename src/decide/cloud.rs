@@ -243,7 +243,8 @@ fn decide_releases(draft: &mut Draft<'_>, cloud: &Cloud, mut observed: Observed)
     hosts::decide(draft, desired, &observed, &policy, *refused);
     let steps = if *refused {
         let releases = releases::steps_of_refused_spec(desired, &observed);
-        Plan { releases, rollouts: rollouts::last(draft), ..Plan::default() }
+        let owned = ownership::owned_with_refused_spec(draft.snapshot);
+        Plan { releases, rollouts: rollouts::last(draft), owned, ..Plan::default() }
     } else {
         ceph::plan_ceph_cleanup(draft, resolved.facts.ceph.as_ref(), selection, (desired, &observed), needed);
         releases::delete_jobs(draft, &draft.snapshot.uninstalled);

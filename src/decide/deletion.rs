@@ -95,8 +95,12 @@ pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
     if draft.is_incomplete() {
         return draft.hold(Hold::Reads);
     }
-    let owned = observed.owned.iter().cloned().chain(plan::owned(&desired, &observed, &steps)).collect_set();
-    Plan { forget_secrets, owned: Some(owned), ..finish(draft, selection, observed, names, steps, remaining) }
+    // If osdpl recognized the releases only by their labels, the status must not name them until a person has approved
+    // their uninstall: osdpl uninstalls the releases that the status names without approval.
+    let is_known = observed.recognized.is_empty() || rules.releases.approved.as_ref() == Some(&steps.hash);
+    let started = plan::owned(&desired, &observed, &steps);
+    let owned = is_known.then(|| observed.owned.iter().cloned().chain(started).collect_set());
+    Plan { forget_secrets, owned, ..finish(draft, selection, observed, names, steps, remaining) }
 }
 
 /// Combines the decisions about a deletion into a plan.

@@ -8,15 +8,36 @@ use std::collections::BTreeSet;
 
 use super::ceph::rook;
 use super::resource::release_names;
+use super::snapshot::Snapshot;
 use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::desired::Selection;
 use osdpl_core::observed::{Observed, ObservedRelease, ReleaseKey};
+use osdpl_core::release::Status;
 use osdpl_values::CollectSorted;
 
 /// Returns the releases of the cloud that the resource's status names.
 pub fn owned_releases(deployment: &OpenStackDeployment) -> BTreeSet<ReleaseKey> {
-    let names = deployment.status.iter().flat_map(|status| &status.owned_releases);
-    names.filter_map(|name| name.parse().ok()).collect_set()
+    listed(deployment).unwrap_or_default()
+}
+
+/// Returns the releases of the cloud that the resource's status names; `None` if the status has no list of releases.
+///
+/// The status lacks the list in two cases: the status is lost, or osdpl has not decided about the releases of a new
+/// cloud yet.
+fn listed(deployment: &OpenStackDeployment) -> Option<BTreeSet<ReleaseKey>> {
+    let names = deployment.status.as_ref()?.owned_releases.as_ref()?;
+    Some(names.iter().filter_map(|name| name.parse().ok()).collect_set())
+}
+
+/// Returns the list of releases for the status of a cloud whose spec osdpl refuses: an empty list if the cloud is new;
+/// `None` if osdpl must keep the list in the status.
+///
+/// The cloud is new if the status has no list, and no release record has osdpl's labels. With labelled records, the
+/// status may be lost, and a refused spec may not name all releases. So only a later pass can recognize the releases.
+pub(crate) fn owned_with_refused_spec(snapshot: &Snapshot) -> Option<BTreeSet<ReleaseKey>> {
+    let is_new =
+        listed(&snapshot.deployment).is_none() && !snapshot.observed.releases.values().any(ObservedRelease::is_ours);
+    is_new.then(BTreeSet::new)
 }
 
 /// Returns the namespaces in which the cloud may have releases and objects.
@@ -31,41 +52,48 @@ pub(crate) fn namespaces(deployment: &OpenStackDeployment, selection: &Selection
 
 /// Stores in `observed` which releases belong to the cloud.
 ///
-/// The function ignores osdpl's labels on a release in two cases:
+/// The function ignores osdpl's labels on a release in three cases:
 ///
 /// * Neither the spec nor the status names the namespace of the release.
-/// * The spec selects the release, but the status does not name it. osdpl has not installed this release, so somebody
-///   else set the labels. A person can adopt the release, like any release of another owner.
+/// * The spec selects the release, but the list in the status does not name it. osdpl has not installed this release,
+///   so somebody else set the labels. A person can adopt the release, like any release of another owner.
+/// * The status has no list, and the spec selects the release, but its record says that an uninstall is unfinished.
+///   osdpl can't know whether it began this uninstall, and to continue it would run the hooks in the record.
 ///
 /// The function removes ignored labels only from `observed`, not from the objects in the cluster.
 ///
-/// The status may name no release at all, for example after a restore from a backup without the status. Then a release
-/// belongs to the cloud if the spec selects the release and its records have osdpl's labels.
+/// If the status has no list, for example after a restore from a backup without the status, a release belongs to the
+/// cloud if the spec selects the release and its records have osdpl's labels.
 pub(crate) fn claim(observed: &mut Observed, deployment: &OpenStackDeployment, selection: &Selection) {
-    let mut owned = owned_releases(deployment);
+    let listed = listed(deployment);
     let selected = || selection.releases.values();
-    let namespaces: BTreeSet<&str> = owned
+    let namespaces: BTreeSet<&str> = listed
         .iter()
+        .flatten()
         .chain(selected())
         .map(|key| key.namespace.as_str())
         .chain([selection.namespace.as_str()])
         .collect_set();
     // During a deletion, do not ignore the labels of a selected release that the status does not name. Then the
     // deletion waits until a person decides about the release.
-    let has_forged = |key: &ReleaseKey| {
-        let is_foreign = !owned.is_empty() && !owned.contains(key);
-        is_foreign && deployment.metadata.deletion_timestamp.is_none() && selected().any(|selected| selected == key)
+    let is_deleting = deployment.metadata.deletion_timestamp.is_some();
+    let is_forged = |key: &ReleaseKey, release: &ObservedRelease| {
+        let is_doubtful = match &listed {
+            Some(listed) => !listed.contains(key),
+            None => release.status == Status::Uninstalling,
+        };
+        is_doubtful && !is_deleting && selected().any(|selected| selected == key)
     };
     for (key, release) in &mut observed.releases {
-        if !namespaces.contains(key.namespace.as_str()) || has_forged(key) {
+        if !namespaces.contains(key.namespace.as_str()) || is_forged(key, release) {
             disown(release);
         }
     }
-    if owned.is_empty() {
-        owned =
-            selection.releases.iter().filter_map(|(name, key)| find_record(observed, name, key)).cloned().collect_set();
+    if listed.is_none() {
+        let records = selection.releases.iter().filter_map(|(name, key)| find_record(observed, name, key));
+        observed.recognized = records.cloned().collect_set();
     }
-    observed.owned = owned;
+    observed.owned = listed.unwrap_or_else(|| observed.recognized.clone());
 }
 
 /// Returns the installed release that has osdpl's labels and is the release `name` of the catalogue; `None` if there is
@@ -73,13 +101,17 @@ pub(crate) fn claim(observed: &mut Observed, deployment: &OpenStackDeployment, s
 ///
 /// `selected` contains the namespace and name that the spec gives the release. But osdpl refuses to move or rename an
 /// installed release. So if the release `selected` lacks osdpl's labels, the function searches for a release with
-/// osdpl's labels and another namespace or name.
+/// osdpl's labels and another namespace or name. It returns only a release whose move osdpl refuses: any other release
+/// would not be desired, so osdpl would uninstall it.
 fn find_record<'a>(observed: &'a Observed, name: &String, selected: &'a ReleaseKey) -> Option<&'a ReleaseKey> {
-    let mut ours = observed.releases.iter().filter(|(_, release)| release.is_ours());
     if observed.releases.get(selected).is_some_and(ObservedRelease::is_ours) {
         return Some(selected);
     }
-    ours.find(|(_, release)| release.release.as_ref() == Some(name)).map(|(key, _)| key)
+    let is_installed = |release: &ObservedRelease| {
+        release.attempt.is_some() && !matches!(release.status, Status::Uninstalling | Status::Uninstalled)
+    };
+    let mut installed = observed.releases.iter().filter(|(_, release)| is_installed(release));
+    installed.find(|(_, release)| release.release.as_ref() == Some(name)).map(|(key, _)| key)
 }
 
 /// Removes the data that comes from osdpl's labels, so that osdpl treats the observed release as made by someone else.
@@ -100,11 +132,13 @@ fn disown(release: &mut ObservedRelease) {
 mod tests {
     use osdpl_core::catalog::Catalog;
     use osdpl_core::desired::select;
-    use osdpl_core::release::Status;
+    use osdpl_core::plan::{Reason, Step, Wait};
     use osdpl_core::testing::observed_release;
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::Plan;
+    use crate::tests::{complete, deleting_nova, snapshot};
 
     /// Returns the observed state after [`claim`]. In the cluster, the records of `releases` have osdpl's labels. The
     /// label with the catalogue name of the release may be missing. The spec selects `store` and `front` in the
@@ -115,6 +149,16 @@ mod tests {
 
     /// Returns the observed state as [`claimed`] does. `metadata` contains additional metadata of the resource.
     fn claimed_with(releases: &[(&str, Option<&str>)], status: &Value, metadata: &Value) -> Observed {
+        claimed_records(releases, status, metadata, |_| {})
+    }
+
+    /// Returns the observed state as [`claimed_with`] does. `change` changes each release before [`claim`].
+    fn claimed_records(
+        releases: &[(&str, Option<&str>)],
+        status: &Value,
+        metadata: &Value,
+        change: fn(&mut ObservedRelease),
+    ) -> Observed {
         let spec = json!({"openstackRelease": "2026.1", "presets": ["small"]});
         let mut object = json!({
             "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment",
@@ -129,11 +173,16 @@ mod tests {
         let mut observed = Observed::default();
         for (key, name) in releases {
             let release = name.map(str::to_owned);
-            let release = ObservedRelease { release, ..observed_release(Status::Deployed) };
+            let mut release = ObservedRelease { release, ..observed_release(Status::Deployed) };
+            change(&mut release);
             observed.releases.insert(key.parse().unwrap(), release);
         }
         claim(&mut observed, &deployment, &select("nimbus", "openstack", &deployment.spec, &catalog));
         observed
+    }
+
+    fn deleted() -> Value {
+        json!({"deletionTimestamp": "2026-01-01T00:00:00Z"})
     }
 
     fn ours(observed: &Observed) -> Vec<String> {
@@ -143,6 +192,10 @@ mod tests {
 
     fn owned(observed: &Observed) -> Vec<String> {
         observed.owned.iter().map(ToString::to_string).collect()
+    }
+
+    fn recognized(observed: &Observed) -> Vec<String> {
+        observed.recognized.iter().map(ToString::to_string).collect()
     }
 
     #[test]
@@ -167,17 +220,24 @@ mod tests {
     #[test]
     fn only_the_status_makes_a_selected_release_part_of_the_cloud() {
         let both = || ["openstack/store", "openstack/front"].map(|key| (key, None));
-        let status = json!({"ownedReleases": ["openstack/store"]});
-        let observed = claimed(&both(), &status);
-        assert_eq!(
-            (ours(&observed), owned(&observed)),
-            (vec!["openstack/store".into()], vec!["openstack/store".into()]),
-            "the status does not name front, so somebody else wrote the labels of front"
-        );
-        let deleted = json!({"deletionTimestamp": "2026-01-01T00:00:00Z"});
-        let observed = claimed_with(&both(), &status, &deleted);
-        assert_eq!(ours(&observed), ["openstack/front", "openstack/store"], "the deletion waits for a decision");
-        assert_eq!(owned(&observed), ["openstack/store"]);
+        for listed in [vec!["openstack/store"], Vec::new()] {
+            let status = json!({"ownedReleases": listed});
+            let observed = claimed(&both(), &status);
+            assert_eq!(
+                (ours(&observed), owned(&observed)),
+                (
+                    listed.iter().map(|key| (*key).to_owned()).collect(),
+                    listed.iter().map(|key| (*key).to_owned()).collect()
+                ),
+                "the status does not name the other releases, so somebody else wrote their labels"
+            );
+            let observed = claimed_with(&both(), &status, &deleted());
+            assert_eq!(ours(&observed), ["openstack/front", "openstack/store"], "the deletion waits for a decision");
+            assert_eq!(
+                (owned(&observed), recognized(&observed)),
+                (listed.iter().map(|key| (*key).to_owned()).collect(), Vec::new())
+            );
+        }
     }
 
     #[test]
@@ -185,8 +245,21 @@ mod tests {
         for status in [Value::Null, json!({"message": "restored"})] {
             let all = ["openstack/store", "openstack/extra", "tenant/front"].map(|key| (key, None));
             let observed = claimed(&all, &status);
-            assert_eq!(owned(&observed), ["openstack/store"]);
+            assert_eq!((owned(&observed), recognized(&observed)), (vec!["openstack/store".into()], owned(&observed)));
         }
+    }
+
+    #[test]
+    fn does_not_recognize_an_unfinished_uninstall() {
+        let records = [("openstack/store", Some("store")), ("openstack/base", Some("front"))];
+        let claimed = |metadata: &Value| {
+            claimed_records(&records, &Value::Null, metadata, |release| release.status = Status::Uninstalling)
+        };
+        let observed = claimed(&json!({}));
+        assert_eq!((ours(&observed), owned(&observed)), (vec!["openstack/base".into()], Vec::new()));
+        let observed = claimed(&deleted());
+        assert_eq!(ours(&observed), ["openstack/base", "openstack/store"], "the deletion waits for a decision");
+        assert_eq!(recognized(&observed), ["openstack/store"]);
     }
 
     #[test]
@@ -195,7 +268,65 @@ mod tests {
         assert_eq!(owned(&claimed(&base(), &Value::Null)), ["openstack/base"]);
         let both = [base(), vec![("openstack/store", Some("store"))]].concat();
         assert_eq!(owned(&claimed(&both, &Value::Null)), ["openstack/store"]);
-        let status = json!({"ownedReleases": ["openstack/front"]});
-        assert_eq!(owned(&claimed(&base(), &status)), ["openstack/front"]);
+        for listed in [vec!["openstack/front"], Vec::new()] {
+            assert_eq!(owned(&claimed(&base(), &json!({"ownedReleases": listed}))), listed);
+        }
+        let foreign = |release: &mut ObservedRelease| release.attempt = None;
+        let observed = claimed_records(&base(), &Value::Null, &json!({}), foreign);
+        assert_eq!(
+            (ours(&observed), owned(&observed)),
+            (base().iter().map(|(key, _)| (*key).to_owned()).collect(), Vec::new())
+        );
+    }
+
+    /// Returns a complete plan for a cloud in which somebody has forged the record of the release `store`.
+    fn plan_with_forged(change: Value) -> Plan {
+        let mut snapshot = snapshot(change);
+        snapshot.observed.releases.insert("openstack/store".parse().unwrap(), observed_release(Status::Deployed));
+        complete(&mut snapshot)
+    }
+
+    #[test]
+    fn new_cloud_lists_no_releases() {
+        let paused = json!({"spec": {"paused": true}});
+        let refused = json!({"spec": {"services": {"unknown": {}}}});
+        let unapproved = json!({"spec": {"approval": "Always"}});
+        for spec in [paused, refused, unapproved] {
+            let plan = complete(&mut snapshot(spec.clone()));
+            assert_eq!(plan.owned, Some(BTreeSet::new()), "{spec}");
+            let mut known = spec.clone();
+            known["status"] = json!({"ownedReleases": []});
+            let plan = plan_with_forged(known);
+            assert!(plan.owned.unwrap_or_default().is_empty(), "a record forged later does not belong to the cloud");
+        }
+        let refused = plan_with_forged(json!({"spec": {"services": {"unknown": {}}}}));
+        assert_eq!(refused.owned, None, "a refused spec may not name all releases, so a later pass recognizes them");
+    }
+
+    #[test]
+    fn deletion_without_a_status_uninstalls_only_after_approval() {
+        let lost = |annotations: Value| {
+            let change = json!({"metadata": {"annotations": annotations}, "status": {"ownedReleases": null}});
+            deleting_nova(change, Some(Ok(None)))
+        };
+        let plan = complete(&mut lost(json!({})));
+        let waits = |plan: &Plan| {
+            let waits = |decision: &osdpl_core::plan::Decision| {
+                matches!(decision.step, Step::Wait(Wait::Approval(Reason::NotOwned) | Wait::Dependents(_)))
+            };
+            plan.releases.decisions.values().all(waits)
+        };
+        assert!(waits(&plan), "{:?}", plan.releases);
+        assert_eq!(plan.owned, None, "the status must not name the releases before the approval");
+
+        let approved = json!({"osdpl.dev/approve": plan.releases.hash});
+        let plan = complete(&mut lost(approved.clone()));
+        assert!(!waits(&plan), "{:?}", plan.releases);
+        let both = ["openstack/keystone", "openstack/nova"].map(|key| key.parse().unwrap());
+        assert_eq!(plan.owned, Some(both.into()), "the approval applies to all uninstalls");
+        let mut with_instances = lost(approved);
+        with_instances.instances = deleting_nova(json!({}), Some(Ok(Some("web")))).instances;
+        let plan = complete(&mut with_instances);
+        assert!(plan.deleting.unwrap().starts_with("Nova has instances, such as web"));
     }
 }

@@ -409,7 +409,7 @@ fn removes_the_finalizer_last() {
 /// Returns the snapshot of a cloud with Keystone and Nova that is being deleted. `found` is Nova's response about
 /// instances; `None` if Nova has not responded.
 #[expect(clippy::needless_pass_by_value, reason = "`json!` makes values")]
-fn deleting_nova(change: Value, found: Option<Result<Option<&str>, &str>>) -> Snapshot {
+pub(crate) fn deleting_nova(change: Value, found: Option<Result<Option<&str>, &str>>) -> Snapshot {
     let mut object = json!({
         "metadata": {"deletionTimestamp": "2026-11-25T00:00:00Z"},
         "spec": {"presets": [], "services": {"keystone": {"enabled": true}, "nova": {"enabled": true}}},

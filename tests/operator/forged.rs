@@ -4,14 +4,15 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt};
 use osdpl_core::api::{APPROVE, OpenStackDeployment, reason};
+use osdpl_core::release::{SECRET_KEY, SECRET_TYPE};
 use serde_json::{Value, json};
 
 use crate::cloud::{StatusAccess, services, with_values};
+use crate::interrupted::KEYSTONE;
 use crate::world::{World, run_test};
 
 const SMALL: [&str; 2] = ["mariadb", "memcached"];
@@ -77,7 +78,7 @@ fn ignores_records_in_other_namespaces() {
         world.apply(&cloud()).await;
         let cloud = world.until_ready().await;
         let owned = SMALL.map(|release| format!("{}/{release}", world.namespace));
-        assert_eq!(cloud.status().owned_releases, owned);
+        assert_eq!(cloud.status().owned_releases.unwrap(), owned);
         let clone = clone_namespace(world).await;
         // Restart the operator. The new operator reads all records before its first pass. So the first status that it
         // writes would already show an effect of the cloned records.
@@ -143,27 +144,48 @@ fn forged_release_is_not_uninstalled_without_approval() {
     });
 }
 
-/// Forges a record in the cloud's namespace, as if osdpl had begun to uninstall rabbitmq. The record's manifest
-/// contains the ConfigMap [`PRECIOUS`]. Returns the name of the record.
-async fn forge_unfinished_uninstall(world: &World) -> &'static str {
-    let name = "sh.helm.release.v1.rabbitmq.v1";
+/// Returns the name of the first record of a release.
+fn record_name(helm_name: &str) -> String {
+    format!("sh.helm.release.v1.{helm_name}.v1")
+}
+
+/// Forges a record in `namespace`, as if osdpl had installed the release `release` of the catalogue under the name
+/// `helm_name`. The record's manifest contains the ConfigMap [`PRECIOUS`].
+async fn forge(world: &World, namespace: &str, helm_name: &str, release: &str, status: &str) {
     let at = "2026-01-01T00:00:00Z";
     let manifest = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": PRECIOUS}});
-    let release = json!({
-        "name": "rabbitmq", "namespace": world.namespace, "version": 1, "manifest": manifest.to_string(),
-        "info": {"first_deployed": at, "last_deployed": at, "status": "uninstalling"},
-        "chart": {"metadata": {"apiVersion": "v2", "name": "rabbitmq", "version": "2026.1.0"}},
+    let content = json!({
+        "name": helm_name, "namespace": namespace, "version": 1, "manifest": manifest.to_string(),
+        "info": {"first_deployed": at, "last_deployed": at, "status": status},
+        "chart": {"metadata": {"apiVersion": "v2", "name": release, "version": "2026.1.0"}},
     });
-    let secrets = world.api::<Secret>();
-    let mut record = copy(&secrets.get("sh.helm.release.v1.memcached.v1").await.unwrap(), &world.namespace);
-    record.metadata.name = Some(name.to_owned());
-    for (key, value) in [("name", "rabbitmq"), ("osdpl.dev/release", "rabbitmq"), ("status", "uninstalling")] {
-        record.labels_mut().insert(key.to_owned(), value.to_owned());
-    }
-    let payload = ByteString(STANDARD.encode(release.to_string()).into_bytes());
-    record.data = Some([("release".to_owned(), payload)].into());
-    secrets.create(&PostParams::default(), &record).await.unwrap();
-    name
+    let labels = json!({
+        "owner": "helm", "name": helm_name, "status": status, "version": "1",
+        "osdpl.dev/attempt": "somebody-1-v1", "osdpl.dev/release": release,
+    });
+    let record = json!({
+        "metadata": {"name": record_name(helm_name), "labels": labels}, "type": SECRET_TYPE,
+        "stringData": {SECRET_KEY: STANDARD.encode(content.to_string())},
+    });
+    let secrets: Api<Secret> = Api::namespaced(world.client.clone(), namespace);
+    secrets.create(&PostParams::default(), &serde_json::from_value(record).unwrap()).await.unwrap();
+}
+
+/// Creates the ConfigMap [`PRECIOUS`].
+async fn create_precious(world: &World) -> Api<ConfigMap> {
+    let maps: Api<ConfigMap> = world.api();
+    let precious = serde_json::from_value(json!({"metadata": {"name": PRECIOUS}})).unwrap();
+    maps.create(&PostParams::default(), &precious).await.unwrap();
+    maps
+}
+
+/// Waits until the status says that osdpl did not install this release. Returns the releases that the status names.
+async fn until_foreign(world: &World, release: &str) -> Vec<String> {
+    let is_foreign = |cloud: &OpenStackDeployment| {
+        let status = cloud.status();
+        cloud.child(release).message.contains("exists that osdpl did not install").then_some(status.owned_releases)
+    };
+    world.until(&format!("the status says that osdpl did not install {release}"), is_foreign).await.unwrap()
 }
 
 #[test]
@@ -172,21 +194,18 @@ fn forged_uninstall_of_a_selected_release_is_not_continued() {
         let _operator = world.operator().start().await;
         world.apply(&cloud()).await;
         world.until_ready().await;
-        let maps: Api<ConfigMap> = world.api();
-        let precious = serde_json::from_value(json!({"metadata": {"name": PRECIOUS}})).unwrap();
-        maps.create(&PostParams::default(), &precious).await.unwrap();
-        let record = forge_unfinished_uninstall(world).await;
+        let maps = create_precious(world).await;
+        forge(world, &world.namespace, "rabbitmq", "rabbitmq", "uninstalling").await;
         world.until_reason(reason::APPROVAL).await;
 
         // Select rabbitmq in the spec. Only the forged record of rabbitmq exists: osdpl has not installed rabbitmq.
         let mut spec = services(&["mariadb", "memcached", "rabbitmq"]);
         spec["approval"] = json!("Automatic");
         world.apply(&spec).await;
-        let is_foreign = |cloud: &OpenStackDeployment| {
-            cloud.child("rabbitmq").message.contains("exists that osdpl did not install").then(|| cloud.status())
-        };
-        let status = world.until("the status says that osdpl did not install rabbitmq", is_foreign).await;
-        assert_eq!(status.owned_releases, SMALL.map(|release| format!("{}/{release}", world.namespace)));
+        assert_eq!(
+            until_foreign(world, "rabbitmq").await,
+            SMALL.map(|release| format!("{}/{release}", world.namespace))
+        );
 
         // The deletion of the cloud must wait until a person decides about the forged record.
         world.delete().await;
@@ -198,8 +217,79 @@ fn forged_uninstall_of_a_selected_release_is_not_continued() {
         let mut removed = uninstalled(world);
         removed.sort();
         assert_eq!(removed, SMALL);
-        world.api::<Secret>().delete(record, &DeleteParams::default()).await.unwrap();
+        world.api::<Secret>().delete(&record_name("rabbitmq"), &DeleteParams::default()).await.unwrap();
         world.until_gone().await;
         maps.get(PRECIOUS).await.unwrap();
+    });
+}
+
+#[test]
+fn forged_records_of_a_new_cloud_start_no_helm() {
+    run_test("forged-new", async |world| {
+        let _operator = world.operator().start().await;
+        let mut spec = services(&["mariadb", "memcached", "rabbitmq"]);
+        spec["approval"] = json!("Always");
+        world.apply(&spec).await;
+        let status = world.until_reason(reason::APPROVAL).await.status();
+        assert_eq!(status.owned_releases, Some(Vec::new()), "a new cloud has no releases");
+
+        // The cloud waits for its first approval. Somebody forges an unfinished uninstall, an installed release, and a
+        // release under another name.
+        let maps = create_precious(world).await;
+        forge(world, &world.namespace, "rabbitmq", "rabbitmq", "uninstalling").await;
+        forge(world, &world.namespace, "mariadb", "mariadb", "deployed").await;
+        forge(world, &world.namespace, "tokens", "memcached", "deployed").await;
+        for release in ["rabbitmq", "mariadb"] {
+            assert_eq!(until_foreign(world, release).await, [""; 0]);
+        }
+        let tokens = format!("{}/tokens", world.namespace);
+        let waits =
+            |cloud: &OpenStackDeployment| cloud.status().children.get(&tokens).map(|_| cloud.child("memcached"));
+        let memcached = world.until("the status lists the release tokens", waits).await;
+        assert!(memcached.message.starts_with("it is not installed: waits for approval"), "{memcached:?}");
+
+        world.delete().await;
+        let all_wait = |cloud: &OpenStackDeployment| {
+            let children = cloud.status().children;
+            let wait = children.values().all(|child| child.message.contains("waits for approval"));
+            (wait && children.keys().eq(["mariadb", "memcached", "rabbitmq"])).then_some(())
+        };
+        world.until("the deletion waits for approval", all_wait).await;
+        for helm_name in ["rabbitmq", "mariadb", "tokens"] {
+            world.api::<Secret>().delete(&record_name(helm_name), &DeleteParams::default()).await.unwrap();
+        }
+        world.until_gone().await;
+        assert_eq!(world.helm_runs().len(), 0);
+        maps.get(PRECIOUS).await.unwrap();
+    });
+}
+
+#[test]
+fn forged_record_does_not_redirect_endpoints() {
+    run_test("forged-endpoints", async |world| {
+        // Give mariadb another namespace, because the operator ignores records in namespaces that the spec and the
+        // status do not name.
+        let elsewhere = format!("{}-data", world.namespace);
+        world.permit(&elsewhere).await;
+        let with = |names: &[&str]| {
+            let mut spec = services(names);
+            spec["services"]["mariadb"]["releases"]["mariadb"] = json!({"namespace": elsewhere});
+            spec
+        };
+        let _operator = world.operator().start().await;
+        world.apply(&with(&SMALL)).await;
+        world.until_ready().await;
+        forge(world, &elsewhere, "tokens", "keystone", "deployed").await;
+        world.until_reason(reason::APPROVAL).await;
+
+        world.apply(&with(&[&KEYSTONE[..], &["placement"]].concat())).await;
+        let is_installed = |cloud: &OpenStackDeployment| cloud.child("placement").ready.then(|| cloud.status());
+        let status = world.until("placement is installed", is_installed).await;
+        let identity = &world.helm_values("placement")["endpoints"]["identity"];
+        assert_eq!(identity["namespace"], world.namespace, "placement must use the keystone of the cloud");
+        let tokens = format!("{elsewhere}/tokens");
+        assert!(!status.owned_releases.unwrap().contains(&tokens));
+        assert!(status.children.contains_key(&tokens), "a person decides about the record: {:?}", status.children);
+        assert!(world.helm_runs().iter().all(|run| run.verb() == "upgrade" && run.release() != "tokens"));
     });
 }

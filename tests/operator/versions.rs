@@ -111,7 +111,7 @@ impl World {
         Kept {
             helm_runs: self.helm_runs().len(),
             revisions: status.children.into_iter().map(|(name, child)| (name, child.revision)).collect(),
-            owned: status.owned_releases,
+            owned: status.owned_releases.unwrap_or_default(),
             deployed: status.openstack_release.deployed,
             charts: status.charts,
             catalog: status.catalog,

@@ -60,9 +60,10 @@ pub struct OpenStackDeploymentStatus {
     pub children: BTreeMap<String, HelmReleaseStatus>,
     /// The helm releases that the operator installed or adopted, as `namespace/name`. The operator adds a release here
     /// before it first runs helm for the release. If a release is missing from this list, the operator uninstalls it
-    /// only after a person's approval.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub owned_releases: Vec<String>,
+    /// only after a person's approval. If there is no list at all, for example after a restore without the status, the
+    /// operator recognizes the releases by the labels of their records. So the status of a new cloud has an empty list.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owned_releases: Option<Vec<String>>,
     /// The digest of the approved content of each ConfigMap in `spec.catalog`, by the ConfigMap's name. Changed content
     /// needs approval: a person approves the target hash, or the spec sets the new digest or `approval: Automatic`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

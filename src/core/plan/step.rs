@@ -270,7 +270,7 @@ impl Context<'_> {
         if !dependents.is_empty() {
             return Step::Wait(Wait::Dependents(dependents));
         }
-        let is_owned = self.observed.owned.contains(key);
+        let is_owned = self.observed.owned.contains(key) && !self.observed.recognized.contains(key);
         if !is_owned && !self.is_approved() {
             return Step::Wait(Wait::Approval(Reason::NotOwned));
         }

@@ -331,6 +331,13 @@ fn release_that_the_status_does_not_name_is_removed_only_after_approval() {
             !owned(&forged.desired, &forged.observed, &forged.plan()).contains(&forged.plan().decisions["store"].key)
         );
     }
+    let key = ReleaseKey::new("openstack", "store");
+    (forged.observed.owned, forged.observed.recognized) = ([key.clone()].into(), [key].into());
+    let step = &forged.plan().decisions["store"].step;
+    assert_eq!(*step, Step::Wait(Wait::Approval(Reason::NotOwned)), "only its labels say that it is of the cloud");
+    forged.observed.recognized.clear();
+    assert!(matches!(forged.plan().decisions["store"].step, Step::Do(Action::Uninstall { .. }, _)));
+    forged.observed.owned.clear();
     forged.policy.approved = Some(forged.plan().hash);
     let plan = forged.plan();
     assert!(matches!(plan.decisions["store"].step, Step::Do(Action::Uninstall { .. }, _)), "{plan:?}");

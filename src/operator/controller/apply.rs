@@ -154,8 +154,8 @@ impl Context {
         let Some(owned) = &plan.owned else { return Ok(()) };
         let mut status = deployment.status.clone().unwrap_or_default();
         let mut owned: BTreeSet<String> = owned.iter().map(ToString::to_string).collect_set();
-        owned.extend(status.owned_releases);
-        status.owned_releases = owned.into_iter().collect();
+        owned.extend(status.owned_releases.into_iter().flatten());
+        status.owned_releases = Some(owned.into_iter().collect());
         status.catalog = plan.additions.clone().unwrap_or(status.catalog);
         if let Some(charts) = &plan.charts {
             status.charts.clone_from(charts);

@@ -73,7 +73,7 @@ impl Definition {
     async fn replace_by_older(&self, world: &World) {
         self.replace(older).await;
         let used = async {
-            while !world.deployments().get(NAME).await.unwrap().status().owned_releases.is_empty() {
+            while !world.deployments().get(NAME).await.unwrap().status().owned_releases.is_some() {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         };
@@ -121,7 +121,7 @@ fn cloud_survives_the_loss_of_definition_and_resource() {
         world.apply(&spec).await;
         let cloud = world.until_ready().await;
         let owned = SMALL.map(|release| format!("{}/{release}", world.namespace));
-        assert_eq!(cloud.status().owned_releases, owned);
+        assert_eq!(cloud.status().owned_releases.unwrap(), owned);
         assert_eq!(
             world.helm_runs().len(),
             SMALL.len(),
@@ -198,7 +198,7 @@ fn operator_names_an_older_definition() {
             (cloud.is_ready() && cloud.child("memcached").revision == Some(2)).then(|| cloud.status())
         };
         let status = world.until("memcached is upgraded with the current CRD", is_upgraded).await;
-        assert_eq!(status.owned_releases.len(), SMALL.len());
+        assert_eq!(status.owned_releases.unwrap().len(), SMALL.len());
         assert_eq!(world.helm_runs().len(), SMALL.len() + 1);
     });
 }
@@ -210,13 +210,13 @@ async fn installed(world: &World) -> Vec<String> {
     records.items.iter().map(|record| record.labels()["name"].clone()).collect()
 }
 
-/// Waits until the status says that the deletion of the cloud waits for a newer CRD.
-async fn until_deletion_waits(world: &World) {
+/// Waits until the deletion of the cloud waits, and the message of the Ready condition contains this text.
+async fn until_deletion_waits(world: &World, text: &str) {
     let waits = |cloud: &OpenStackDeployment| {
         let message = cloud.condition("Ready")?.message;
-        (cloud.metadata.deletion_timestamp.is_some() && message.contains("osdpl crd")).then_some(message)
+        (cloud.metadata.deletion_timestamp.is_some() && message.contains(text)).then_some(message)
     };
-    println!("{}", world.until("the deletion waits for a newer CRD", waits).await);
+    println!("{}", world.until(&format!("the deletion waits: {text}"), waits).await);
 }
 
 #[test]
@@ -227,10 +227,15 @@ fn deletion_with_an_older_definition_forgets_no_release() {
         definition.replace_by_older(world).await;
         let since = now();
         // When somebody requests the deletion, the API server writes the resource. In this write, it removes from the
-        // status the fields that the older CRD does not have.
+        // status the fields that the older CRD does not have. Then the status does not name the releases, so the
+        // operator must not uninstall them without approval.
         world.delete().await;
-        until_deletion_waits(world).await;
+        until_deletion_waits(world, "does not list it").await;
         check_no_loop(world, since).await;
+        // After the approval, the operator must first write to the status that the releases belong to the cloud. This
+        // needs the CRD of this version.
+        world.osdpl(&["approve"]);
+        until_deletion_waits(world, "osdpl crd").await;
 
         assert!(operator.stop().await.success());
         let restarted = now();
@@ -239,7 +244,7 @@ fn deletion_with_an_older_definition_forgets_no_release() {
         assert!(operator.is_live());
         assert_eq!(installed(world).await, SMALL, "a deletion that waits for a newer CRD must not uninstall releases");
         assert_eq!(world.helm_runs().len(), SMALL.len());
-        until_deletion_waits(world).await;
+        until_deletion_waits(world, "osdpl crd").await;
 
         definition.replace(|_| {}).await;
         world.until_gone().await;
