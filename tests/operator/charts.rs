@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use cluster::Rule;
-use osdpl_core::api::{OpenStackDeployment, reason};
+use osdpl_core::api::{APPROVE, OpenStackDeployment, reason};
 use serde_json::json;
 
 use crate::approval::{copy, newer_catalogue};
@@ -41,6 +41,26 @@ async fn trigger_reconcile(world: &World, text: &str) {
     world.annotate("test/trigger", json!(text)).await;
 }
 
+/// Checks that the approval `first`, which a person gave for an earlier edit of memcached's chart, does not approve the
+/// present content. Returns the hash that approves the present content.
+async fn check_outdated_approval(world: &World, first: &str) -> String {
+    trigger_reconcile(world, "edited again").await;
+    let newer = |cloud: &OpenStackDeployment| cloud.status().approval.filter(|hash| hash != first);
+    let second = world.until("the second edit waits for approval", newer).await;
+    world.annotate(APPROVE, json!(first)).await;
+    // Change a field of the spec that has no effect on releases. When the operator has observed this change, it has
+    // observed the approval, too.
+    let mut spec = services(&["mariadb", "memcached"]);
+    spec["deletionPolicy"] = json!("Retain");
+    let generation = world.apply(&spec).await.metadata.generation;
+    let is_observed =
+        |cloud: &OpenStackDeployment| (cloud.status().observed_generation == generation).then(|| cloud.clone());
+    let cloud = world.until("the operator observes the approval", is_observed).await;
+    assert_eq!((cloud.reason().as_str(), cloud.status().approval.as_ref()), (reason::APPROVAL, Some(&second)));
+    assert_eq!(world.helm_runs().len(), 2, "the approval of the first edit must not cover the second one");
+    second
+}
+
 #[test]
 fn edited_chart_needs_approval_and_locked_one_is_refused() {
     run_test("charts", async |world| {
@@ -63,8 +83,11 @@ fn edited_chart_needs_approval_and_locked_one_is_refused() {
             2,
             "the operator must not upgrade a release to an edited chart without approval"
         );
-        let hash = cloud.status().approval.unwrap();
-        assert!(world.osdpl(&["plan"]).ends_with(&format!(" {hash}\n")));
+        let first = cloud.status().approval.unwrap();
+        assert!(world.osdpl(&["plan"]).ends_with(&format!(" {first}\n")));
+
+        edit(&charts.join("memcached"), 2);
+        let hash = check_outdated_approval(world, &first).await;
         world.osdpl(&["approve", &hash]);
         assert_eq!(world.until_ready().await.child("memcached").revision, Some(2));
 
@@ -89,7 +112,7 @@ fn edited_chart_needs_approval_and_locked_one_is_refused() {
         let hash = world.until("the operator requests approval for the newer catalogue", newer).await;
         world.osdpl(&["approve", &hash]);
         assert_eq!(world.until_ready().await.child("memcached").revision, Some(3));
-        edit(&charts.join("memcached"), 2);
+        edit(&charts.join("memcached"), 3);
         trigger_reconcile(world, "edited against the lock").await;
         let message = world.until("the chart is refused", |cloud| {
             let child = cloud.child("memcached");

@@ -93,6 +93,21 @@ fn one_key_changes_only_the_inputs_of_its_release() {
 }
 
 #[test]
+fn changed_content_of_a_chart_changes_the_inputs_of_its_release() {
+    let (spec, catalog) = (spec(json!({})), catalog());
+    let selection = select("cloud", "openstack", &spec, &catalog);
+    let inputs = |digest: &str| {
+        let chart = ChartInfo { digest: digest.into(), version: "1.0.0".into(), ..ChartInfo::default() };
+        let facts = Facts { charts: [("front".to_owned(), Ok(chart))].into(), ..facts() };
+        let releases = resolve(&spec, &catalog, &selection, &facts).releases;
+        [&releases["front"], &releases["store"]].map(|release| release.inputs.clone())
+    };
+    let (before, after) = (inputs("sha256:aa"), inputs("sha256:bb"));
+    assert_ne!(before[0], after[0]);
+    assert_eq!(before[1], after[1]);
+}
+
+#[test]
 fn an_external_service_has_no_release() {
     let external = json!({"external": {"host": "10.0.0.9"}, "credentials": {"admin": {"name": "s", "key": "k"}}});
     let desired = resolved(json!({"services": {"store": external}}));

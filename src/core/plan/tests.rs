@@ -301,6 +301,21 @@ fn approval_holds_until_target_is_reached() {
 }
 
 #[test]
+fn approval_covers_only_the_known_removals_of_labels() {
+    let before = fixture();
+    let hash = before.plan().hash;
+    let after = before.with(|fixture| {
+        fixture.observed.label_losses.insert("compute-7".into(), "openvswitch".into());
+    });
+    let new = after.plan().hash;
+    assert_ne!(new, hash, "an earlier approval must not cover the removal of labels");
+    let other = after.with(|fixture| {
+        fixture.observed.label_losses.insert("compute-7".into(), "openstack-compute-node".into());
+    });
+    assert!(![hash, new].contains(&other.plan().hash), "an approval covers only the labels that the plan showed");
+}
+
+#[test]
 fn approval_covers_removals_until_the_last_one() {
     let both = fixture()
         .with_release("store", observed_release(Status::Deployed))
