@@ -73,6 +73,42 @@ fn approved_install_continues_after_a_crash() {
     });
 }
 
+#[test]
+fn new_target_holds_back_the_rest_of_the_old_one() {
+    run_test("always-again", async |world| {
+        hang_job(world, "keystone-fernet-setup").await;
+        let _operator = world.operator().start().await;
+        let spec = always(&[&KEYSTONE[..], &["placement"]].concat());
+        world.apply(&spec).await;
+        let first = world.until_reason(reason::APPROVAL).await.status().approval.unwrap();
+        world.osdpl(&["approve", &first]);
+        until_hook(world, "keystone", "keystone-fernet-setup").await;
+
+        // The change of memcached makes a new target while helm installs keystone, and before placement is installed.
+        let memory = json!({"conf": {"memcached": {"memory": 300}}});
+        world.apply(&with_values(spec, "memcached", memory)).await;
+        let waits =
+            |cloud: &OpenStackDeployment, release: &str| cloud.child(release).message.contains("waits for approval");
+        let new_hash = |cloud: &OpenStackDeployment| {
+            let both_wait = waits(cloud, "memcached") && waits(cloud, "placement");
+            cloud.status().approval.filter(|hash| both_wait && *hash != first)
+        };
+        let second = world.until("memcached and placement wait for approval", new_hash).await;
+        // The helm process of the old target may finish.
+        world.cluster().remove_rule("keystone-fernet-setup").await.unwrap();
+        let is_installed = |cloud: &OpenStackDeployment| cloud.child("keystone").ready.then(|| cloud.clone());
+        let cloud = world.until("keystone is installed", is_installed).await;
+        assert!(waits(&cloud, "memcached") && waits(&cloud, "placement"), "{:?}", cloud.status());
+        assert_eq!(cloud.status().approval.as_ref(), Some(&second));
+        let runs: Vec<_> = world.helm_runs().iter().map(|run| run.release().to_owned()).collect();
+        assert_eq!((runs.len(), runs.contains(&"placement".to_owned())), (KEYSTONE.len(), false), "{runs:?}");
+
+        world.osdpl(&["approve", &second]);
+        let cloud = world.until_ready().await;
+        assert_eq!((cloud.child("memcached").revision, cloud.child("placement").revision), (Some(2), Some(1)));
+    });
+}
+
 /// Waits until only changes of objects that belong to no release wait for approval, and the message of the Ready
 /// condition contains `text`. Returns the OpenStackDeployment.
 async fn until_objects_wait(world: &World, text: &str) -> OpenStackDeployment {
