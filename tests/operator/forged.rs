@@ -10,10 +10,12 @@ use kube::{Api, ResourceExt};
 use osdpl_core::api::{APPROVE, OpenStackDeployment, reason};
 use osdpl_core::release::{SECRET_KEY, SECRET_TYPE};
 use serde_json::{Value, json};
+use tokio::sync::watch;
 
 use crate::cloud::{StatusAccess, services, with_values};
 use crate::interrupted::KEYSTONE;
-use crate::world::{World, run_test};
+use crate::proxy::{Answer, Proxy};
+use crate::world::{World, run_test, with_timeout};
 
 const SMALL: [&str; 2] = ["mariadb", "memcached"];
 
@@ -291,5 +293,42 @@ fn forged_record_does_not_redirect_endpoints() {
         assert!(!status.owned_releases.unwrap().contains(&tokens));
         assert!(status.children.contains_key(&tokens), "a person decides about the record: {:?}", status.children);
         assert!(world.helm_runs().iter().all(|run| run.verb() == "upgrade" && run.release() != "tokens"));
+    });
+}
+
+/// The number of status writes that the API server refuses in
+/// [`helm_starts_only_after_the_status_names_the_release`]. The operator sends a refused write four times, so it needs
+/// at least two passes for this number.
+const REFUSALS: usize = 6;
+
+#[test]
+fn helm_starts_only_after_the_status_names_the_release() {
+    run_test("unrecorded", async |world| {
+        world.allow_errors();
+        let proxy = Proxy::start(world).await;
+        let _operator = world.operator().through(&proxy).start().await;
+        let mut spec = cloud();
+        spec["paused"] = json!(true);
+        world.apply(&spec).await;
+        world.until_reason(reason::PAUSED).await;
+
+        let (refused, mut count) = watch::channel(0);
+        proxy.set_rule(move |request| {
+            if !request.is_status_write() {
+                return Answer::Forward;
+            }
+            refused.send_modify(|count| *count += 1);
+            Answer::Refuse(503)
+        });
+        spec["paused"] = json!(false);
+        world.apply(&spec).await;
+        let enough = count.wait_for(|count| *count >= REFUSALS);
+        drop(with_timeout("the API server refuses writes of the status", enough).await.unwrap());
+        assert_eq!(world.helm_runs().len(), 0, "helm must not start before the status names the release");
+
+        proxy.set_rule(|_| Answer::Forward);
+        let status = world.until_ready().await.status();
+        assert_eq!(status.owned_releases.unwrap(), SMALL.map(|release| format!("{}/{release}", world.namespace)));
+        assert_eq!(world.helm_runs().len(), SMALL.len());
     });
 }

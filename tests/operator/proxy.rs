@@ -130,6 +130,12 @@ impl Request {
         let is_dry = self.uri.query().is_some_and(|query| query.contains("dryRun="));
         matches!(self.method, Method::POST | Method::PUT | Method::PATCH | Method::DELETE) && !is_dry
     }
+
+    /// Whether the request writes the status of an `OpenStackDeployment`.
+    pub fn is_status_write(&self) -> bool {
+        let path = self.uri.path();
+        self.is_write() && path.contains("/openstackdeployments/") && path.ends_with("/status")
+    }
 }
 
 impl fmt::Display for Request {

@@ -28,7 +28,7 @@ impl Kind {
         let (path, is_write) = (request.uri.path(), request.is_write());
         if request.agent.starts_with("Helm/") {
             if is_write { Self::HelmWrite } else { Self::HelmRead }
-        } else if is_write && path.contains("/openstackdeployments/") && path.ends_with("/status") {
+        } else if request.is_status_write() {
             Self::Status
         } else if request.method == Method::PUT && path.ends_with("/leases/osdpl") {
             Self::Lease
