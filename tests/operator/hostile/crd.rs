@@ -73,7 +73,7 @@ impl Definition {
     async fn replace_by_older(&self, world: &World) {
         self.replace(older).await;
         let used = async {
-            while !world.deployments().get(NAME).await.unwrap().status().owned_releases.is_some() {
+            while world.deployments().get(NAME).await.unwrap().status().owned_releases.is_some() {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         };
