@@ -100,7 +100,7 @@ pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
     let is_known = observed.recognized.is_empty() || rules.releases.approved.as_ref() == Some(&steps.hash);
     let started = plan::owned(&desired, &observed, &steps);
     let owned = is_known.then(|| observed.owned.iter().cloned().chain(started).collect_set());
-    Plan { forget_secrets, owned, ..finish(draft, selection, observed, names, steps, remaining) }
+    Plan { owned, forget_secrets, ..finish(draft, selection, observed, names, steps, remaining) }
 }
 
 /// Combines the decisions about a deletion into a plan.
@@ -260,10 +260,10 @@ fn purge(draft: &mut Draft<'_>, selection: &Selection, left: &Leftovers) {
         let key = ReleaseKey::new(&kept.namespace, &kept.name);
         match draft.read(Read::Stored(kept.clone())).map(|received| &received.response) {
             Some(Response::Stored(Stored::Secret(secret))) => {
-                delete(draft, Kind::Secret, &key, secret.uid().unwrap_or_default())
+                delete(draft, Kind::Secret, &key, secret.uid().unwrap_or_default());
             }
             Some(Response::Stored(Stored::Map(map))) => {
-                delete(draft, Kind::ConfigMap, &key, map.uid().unwrap_or_default())
+                delete(draft, Kind::ConfigMap, &key, map.uid().unwrap_or_default());
             }
             _ => {}
         }

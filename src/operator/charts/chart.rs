@@ -156,7 +156,8 @@ impl Chart {
     /// Returns an error if the archive is missing or damaged.
     pub fn may_render_crds(&self) -> Result<bool, Error> {
         let contents = self.contents()?;
-        let mut searched = contents.files().filter(|(path, _)| !is_definition(path) && !path.ends_with(".md"));
+        let is_documentation = |path: &str| Path::new(path).extension().is_some_and(|extension| extension == "md");
+        let mut searched = contents.files().filter(|(path, _)| !is_definition(path) && !is_documentation(path));
         Ok(searched.any(|(_, content)| {
             let text = String::from_utf8_lossy(content);
             // A template that names the folder may render the files in it (`.Files.Glob "crds/*"`).
