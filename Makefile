@@ -14,7 +14,8 @@ MDBOOK_VERSION := 0.5.4
 # There are more threads than processors, because integration tests mostly wait for their control planes.
 TEST_THREADS ?= $(shell echo $$(( 2 * $$(nproc) )))
 
-.PHONY: help build dist check test test-charts test-upgrade faults sweep soak fuzz lint demo demo-env demo-down bench bench-scale bench-plan golden docs image-root
+.PHONY: help build dist check test test-charts test-upgrade faults sweep soak fuzz lint demo demo-env demo-down real real-env real-down bench bench-scale \
+	bench-plan golden docs image-root
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -30,6 +31,23 @@ demo-env:
 ## make demo-down   stop and remove the demo
 demo-down:
 	@$(DEMO) down
+
+REAL = "$${CARGO_TARGET_DIR:-target}/debug/cluster" real
+## make real        run a real cloud on a real node on this machine (needs root); CHARTS=DIR for upstream's charts
+real:
+	@test -n "$$CHARTS" || { echo 'make real needs a folder with the charts of OpenStack-Helm, packaged by helm: make real CHARTS=DIR' >&2; exit 2; }
+	$(CARGO) build -q -p osdpl -p cluster --bin cluster
+	@# Build the operator's image while the programs and images of the node are built.
+	@$(REAL) prepare & prepare=$$!; $(MAKE) image-root || { kill $$prepare; exit 1; }; wait $$prepare
+	$(REAL) up --image-root target/image-root
+
+## make real-env    print the environment of the real cloud: eval "$$(make -s real-env)"
+real-env:
+	@$(REAL) env
+
+## make real-down   stop the real node and remove its data; programs and images are kept
+real-down:
+	@$(REAL) down
 
 ## make build       build osdpl (target/release/osdpl)
 build:

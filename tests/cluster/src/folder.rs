@@ -131,7 +131,8 @@ fn is_empty(path: &Path) -> Result<bool, Error> {
     Ok(std::fs::read_dir(path).map_err(Error::file("read", path))?.next().is_none())
 }
 
-fn private(path: &Path) -> Result<(), Error> {
+/// Lets only the owner read a folder.
+pub(crate) fn private(path: &Path) -> Result<(), Error> {
     use std::os::unix::fs::PermissionsExt;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700)).map_err(Error::file("protect", path))
 }

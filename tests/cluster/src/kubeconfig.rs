@@ -12,16 +12,15 @@ use serde_json::json;
 
 use crate::Error;
 use crate::folder::{Folder, write_private};
-use crate::ports::Ports;
 
 /// The lifetime of a service account's token in seconds: a week, longer than any demo.
 const TOKEN_SECONDS: i64 = 7 * 24 * 3600;
 
 /// Writes the kubeconfig of a user with a client certificate. `certificate` is the name of the certificate's file
-/// without `.crt`. The kubeconfig is JSON, which is valid YAML.
-pub(crate) fn write(folder: &Folder, path: &Path, ports: Ports, certificate: &str) -> Result<(), Error> {
+/// without `.crt`, and `server` is the URL of the API server. The kubeconfig is JSON, which is valid YAML.
+pub(crate) fn write(folder: &Folder, path: &Path, server: &str, certificate: &str) -> Result<(), Error> {
     let cluster = json!({
-        "server": format!("https://127.0.0.1:{}", ports.apiserver),
+        "server": server,
         "certificate-authority": folder.pki("ca.crt"),
     });
     let user = json!({

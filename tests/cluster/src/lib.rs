@@ -84,6 +84,7 @@ mod pki;
 mod ports;
 mod process;
 pub mod programs;
+pub mod real;
 mod spec;
 mod stages;
 pub mod supervisor;

@@ -1,4 +1,4 @@
-//! The command line program `cluster`: starts, stops and breaks local control planes.
+//! The command line program `cluster`: starts, stops and breaks local control planes, and starts real nodes.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{Parser, Subcommand, ValueEnum};
-use cluster::{Audit, Cluster, Component, Folder, Node, Options, Program, programs, supervisor};
+use cluster::{Audit, Cluster, Component, Folder, Node, Options, Program, programs, real, supervisor};
 
 /// Prints a line to standard output. Unlike `println!`, it does not panic if the reader has closed the pipe.
 macro_rules! say {
@@ -65,6 +65,9 @@ enum Command {
         /// The program to kill, freeze, continue or restart.
         component: Component,
     },
+    /// Start or stop a real node with a kubelet, containerd and real images.
+    #[command(subcommand)]
+    Real(real::Command),
     /// Run the supervisor of a cluster until the caller closes standard input or a signal arrives.
     #[command(hide = true)]
     Supervise { folder: PathBuf },
@@ -141,6 +144,7 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Programs { names } => print_programs(names)?,
         Command::Python => say!("{}", programs::python::ensure(&mut programs::print_progress)?.display()),
         Command::Fault { folder, action, component } => fault(&folder, action, component).await?,
+        Command::Real(command) => real::run(command).await?,
         Command::Supervise { folder } => {
             return Ok(ExitCode::from(supervisor::run(&Folder::new(&folder)?).await));
         }

@@ -9,7 +9,7 @@ use crate::Error;
 use crate::folder::{Folder, write_private};
 
 /// The host names and addresses in the API server's certificate. Pods and local clients connect to these names.
-const API_SERVER_NAMES: [&str; 7] = [
+pub(crate) const API_SERVER_NAMES: [&str; 7] = [
     "127.0.0.1",
     "10.96.0.1",
     "localhost",
@@ -19,9 +19,19 @@ const API_SERVER_NAMES: [&str; 7] = [
     "kubernetes.default.svc.cluster.local",
 ];
 
-/// The file name, user name and group of each client certificate. The group of kwok gives it all rights, because kwok
+/// The file name, user name and group of a client certificate.
+pub(crate) type Client = (&'static str, &'static str, Option<&'static str>);
+
+/// The file name and the names of a server certificate.
+pub(crate) type Server<'a> = (&'static str, &'a [&'static str]);
+
+/// The server certificates of a simulated cluster.
+pub(crate) const SERVERS: [Server<'_>; 2] =
+    [("apiserver", &API_SERVER_NAMES), ("kubelet", &["127.0.0.1", "localhost"])];
+
+/// The client certificates of a simulated cluster. The group of kwok gives it all rights, because kwok
 /// writes objects of many kinds, as kubelets and controllers do.
-const CLIENTS: [(&str, &str, Option<&str>); 6] = [
+pub(crate) const CLIENTS: [Client; 6] = [
     ("admin", "admin", Some("system:masters")),
     ("kube-controller-manager", "system:kube-controller-manager", None),
     ("kube-scheduler", "system:kube-scheduler", None),
@@ -30,8 +40,8 @@ const CLIENTS: [(&str, &str, Option<&str>); 6] = [
     ("seed", "seed", Some("system:masters")),
 ];
 
-/// Creates the CA, all certificates, and the key pair that signs the tokens of service accounts.
-pub(crate) fn write(folder: &Folder) -> Result<(), Error> {
+/// Creates the CA, the certificates, and the key pair that signs the tokens of service accounts.
+pub(crate) fn write(folder: &Folder, servers: &[Server<'_>], clients: &[Client]) -> Result<(), Error> {
     let key = key_pair("ca")?;
     let mut params = CertificateParams::default();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -42,10 +52,11 @@ pub(crate) fn write(folder: &Folder) -> Result<(), Error> {
     write_private(&folder.pki("ca.key"), key.serialize_pem())?;
     let authority = Issuer::new(params, key);
 
-    server(folder, &authority, "apiserver", &API_SERVER_NAMES)?;
-    server(folder, &authority, "kubelet", &["127.0.0.1", "localhost"])?;
-    for (name, user, group) in CLIENTS {
-        client(folder, &authority, name, user, group)?;
+    for (name, names) in servers {
+        server(folder, &authority, name, names)?;
+    }
+    for (name, user, group) in clients {
+        client(folder, &authority, name, user, *group)?;
     }
     let accounts = key_pair("service-accounts")?;
     write_private(&folder.pki("service-accounts.key"), accounts.serialize_pem())?;

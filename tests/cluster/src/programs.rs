@@ -21,6 +21,7 @@ pub mod python;
 mod recipe;
 
 pub use build::Progress;
+pub(crate) use build::{lock, remove_leftovers, root};
 pub(crate) use recipe::Recipe;
 
 /// A program of the control plane, or a client of its API server (kubectl, helm).
@@ -47,6 +48,20 @@ pub enum Program {
     #[value(name = "helm3")]
     #[serde(rename = "helm3")]
     Helm3,
+    /// The kubelet, which runs the pods of a real node.
+    Kubelet,
+    /// kube-proxy, which implements Services on a real node.
+    KubeProxy,
+    /// containerd, which runs the containers of a real node.
+    Containerd,
+    /// containerd's shim, the parent process of each container.
+    ContainerdShim,
+    /// ctr, the command line of containerd.
+    Ctr,
+    /// CoreDNS, the DNS server of a real cluster.
+    Coredns,
+    /// Waits for what a pod needs, with the contract of kubernetes-entrypoint; it is also the pause container.
+    Entrypoint,
 }
 
 impl Program {
@@ -54,8 +69,19 @@ impl Program {
     pub const CONTROL_PLANE: [Self; 6] =
         [Self::Etcd, Self::KubeApiserver, Self::KubeControllerManager, Self::KubeScheduler, Self::Kwok, Self::Kubectl];
 
+    /// The programs that run on a real node, beside the control plane's.
+    pub const NODE: [Self; 7] = [
+        Self::Kubelet,
+        Self::KubeProxy,
+        Self::Containerd,
+        Self::ContainerdShim,
+        Self::Ctr,
+        Self::Coredns,
+        Self::Entrypoint,
+    ];
+
     /// Every program that this crate can provide.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 15] = [
         Self::Etcd,
         Self::KubeApiserver,
         Self::KubeControllerManager,
@@ -64,6 +90,13 @@ impl Program {
         Self::Kubectl,
         Self::Helm4,
         Self::Helm3,
+        Self::Kubelet,
+        Self::KubeProxy,
+        Self::Containerd,
+        Self::ContainerdShim,
+        Self::Ctr,
+        Self::Coredns,
+        Self::Entrypoint,
     ];
 
     /// Returns the name of the program's executable file, which is `helm` for both versions of helm.
@@ -76,7 +109,19 @@ impl Program {
             Self::Kwok => "kwok",
             Self::Kubectl => "kubectl",
             Self::Helm4 | Self::Helm3 => "helm",
+            Self::Kubelet => "kubelet",
+            Self::KubeProxy => "kube-proxy",
+            Self::Containerd => "containerd",
+            Self::ContainerdShim => "containerd-shim-runc-v2",
+            Self::Ctr => "ctr",
+            Self::Coredns => "coredns",
+            Self::Entrypoint => "kubernetes-entrypoint",
         }
+    }
+
+    /// Whether the program runs on the root file system of a real node or of a container.
+    pub(crate) fn runs_on_a_node(self) -> bool {
+        Self::NODE.contains(&self)
     }
 }
 
@@ -93,6 +138,12 @@ impl std::fmt::Display for Program {
 /// The path of each program that the caller of [`ensure`] requested.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Programs(BTreeMap<Program, PathBuf>);
+
+impl FromIterator<(Program, PathBuf)> for Programs {
+    fn from_iter<T: IntoIterator<Item = (Program, PathBuf)>>(programs: T) -> Self {
+        Self(programs.into_iter().collect())
+    }
+}
 
 impl Programs {
     /// Returns the path of a program.

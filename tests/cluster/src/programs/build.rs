@@ -170,7 +170,8 @@ pub(super) fn build(
 fn compile(recipe: &Recipe, work: &Path, tick: &mut dyn FnMut(Duration)) -> Result<(), Error> {
     let source = work.join("source");
     std::fs::create_dir_all(&source).map_err(Error::file("create", &source))?;
-    for (file, contents) in [("go.mod", recipe.go_mod), ("go.sum", recipe.go_sum)] {
+    let own = recipe.source.map(|source| (source.file, source.text));
+    for (file, contents) in [("go.mod", recipe.go_mod), ("go.sum", recipe.go_sum)].into_iter().chain(own) {
         let path = source.join(file);
         std::fs::write(&path, contents).map_err(Error::file("write", &path))?;
     }
@@ -200,10 +201,15 @@ fn compile(recipe: &Recipe, work: &Path, tick: &mut dyn FnMut(Duration)) -> Resu
 
 /// Returns the path of the folder `programs` in the cache, which contains one folder for each built program.
 pub(super) fn cache() -> Result<PathBuf, Error> {
+    Ok(root()?.join("programs"))
+}
+
+/// Returns the path of the cache (see the documentation of [`super`]).
+pub(crate) fn root() -> Result<PathBuf, Error> {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let folder = set("OSDPL_CACHE").or_else(|| Some(set("XDG_CACHE_HOME")?.join("osdpl")));
     let folder = folder.or_else(|| Some(std::env::home_dir()?.join(".cache/osdpl")));
-    let path = folder.unwrap_or_else(|| std::env::temp_dir().join("osdpl")).join("programs");
+    let path = folder.unwrap_or_else(|| std::env::temp_dir().join("osdpl"));
     std::path::absolute(&path).map_err(Error::file("resolve", &path))
 }
 
@@ -213,12 +219,13 @@ fn folder_name(recipe: &Recipe, go: &Go) -> String {
     let platform = [std::env::consts::OS, std::env::consts::ARCH];
     let environment = ENVIRONMENT.iter().flat_map(|(name, value)| [*name, *value]);
     let parts = [recipe.go_mod, recipe.go_sum, recipe.package, &recipe.linker_flags, &go.version];
-    let key = crate::digest::short(parts.into_iter().chain(FLAGS).chain(environment).chain(platform));
+    let own = recipe.source.map(|source| source.text);
+    let key = crate::digest::short(parts.into_iter().chain(FLAGS).chain(environment).chain(platform).chain(own));
     format!("{}-{}-{key}", recipe.program.executable(), recipe.version)
 }
 
 /// Locks a file until the returned value is dropped. If another process holds the lock, calls `waiting` and then waits.
-pub(super) fn lock(path: &Path, waiting: impl FnOnce()) -> Result<File, Error> {
+pub(crate) fn lock(path: &Path, waiting: impl FnOnce()) -> Result<File, Error> {
     let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
     let file = file.map_err(Error::file("create", path))?;
     if file.try_lock().is_err() {
@@ -230,7 +237,7 @@ pub(super) fn lock(path: &Path, waiting: impl FnOnce()) -> Result<File, Error> {
 
 /// Removes the folders of interrupted builds, whose names begin with `prefix`. The caller holds the lock of the build,
 /// so no other process uses these folders.
-pub(super) fn remove_leftovers(cache: &Path, prefix: &str) {
+pub(crate) fn remove_leftovers(cache: &Path, prefix: &str) {
     let entries = std::fs::read_dir(cache).into_iter().flatten().flatten();
     for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix)) {
         // Ignore an error: a folder that cannot be removed only uses disk space.

@@ -6,7 +6,11 @@ use std::process::Command;
 use super::{Program, Recipe};
 
 /// Returns the path of the recipe's program in PATH: the first file with the program's name and a suitable version.
+/// Never returns a program that runs on another root file system, which may lack the program's libraries.
 pub(super) fn find(recipe: &Recipe) -> Option<PathBuf> {
+    if recipe.program.runs_on_a_node() {
+        return None;
+    }
     let path = std::env::var_os("PATH")?;
     let candidates = std::env::split_paths(&path).map(|folder| folder.join(recipe.program.executable()));
     candidates.filter(|path| path.is_file()).find(|path| {

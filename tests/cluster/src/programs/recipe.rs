@@ -4,13 +4,22 @@
 
 use super::Program;
 
-/// A Go module in `programs/`. It has no code. Its `go.mod` only lists the modules of the programs, and their versions.
+/// A Go module in `programs/`. All but `entrypoint` have no code. A module's `go.mod` only lists the modules of the programs, and their versions.
 /// helm 3 and helm 4 are not in the module of the API server, because helm's requirements would upgrade the API
 /// server's dependencies.
 #[derive(Clone, Copy, Debug)]
 struct Module {
     go_mod: &'static str,
     go_sum: &'static str,
+}
+
+/// A program whose source is in `programs/`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Source {
+    /// The name of the file.
+    pub file: &'static str,
+    /// The content of the file.
+    pub text: &'static str,
 }
 
 const KUBE: Module =
@@ -20,6 +29,21 @@ const HELM3: Module =
 const HELM4: Module =
     Module { go_mod: include_str!("../../programs/helm4/go.mod"), go_sum: include_str!("../../programs/helm4/go.sum") };
 
+/// The kubelet and kube-proxy are not in the module of the API server. Otherwise a change of their dependencies would
+/// build the programs of the control plane again.
+const NODE: Module =
+    Module { go_mod: include_str!("../../programs/node/go.mod"), go_sum: include_str!("../../programs/node/go.sum") };
+const CONTAINERD: Module = Module {
+    go_mod: include_str!("../../programs/containerd/go.mod"),
+    go_sum: include_str!("../../programs/containerd/go.sum"),
+};
+const COREDNS: Module = Module {
+    go_mod: include_str!("../../programs/coredns/go.mod"),
+    go_sum: include_str!("../../programs/coredns/go.sum"),
+};
+const ENTRYPOINT: Module = Module { go_mod: include_str!("../../programs/entrypoint/go.mod"), go_sum: "" };
+const ENTRYPOINT_SOURCE: Source = Source { file: "main.go", text: include_str!("../../programs/entrypoint/main.go") };
+
 /// Everything that determines the build of a program, except for Go itself.
 #[derive(Clone, Debug)]
 pub(crate) struct Recipe {
@@ -28,6 +52,8 @@ pub(crate) struct Recipe {
     pub go_mod: &'static str,
     /// The content of the module's `go.sum`.
     pub go_sum: &'static str,
+    /// The source of the program, if it is one of this repository.
+    pub source: Option<Source>,
     /// The Go package of the program, such as `helm.sh/helm/v4/cmd/helm`.
     pub package: &'static str,
     /// The program's version, without the leading `v`.
@@ -42,6 +68,9 @@ pub(crate) struct Recipe {
 impl Recipe {
     /// Returns the build instructions of a program.
     pub fn of(program: Program) -> Self {
+        if program == Program::Entrypoint {
+            return Self::of_entrypoint();
+        }
         let kubernetes = || stamps_of_kubernetes(version(KUBE, "k8s.io/kubernetes"));
         let (module, package, module_path, stamps) = match program {
             Program::Etcd => (KUBE, "go.etcd.io/etcd/server/v3", "go.etcd.io/etcd/server/v3", vec![]),
@@ -54,12 +83,21 @@ impl Recipe {
             Program::Kwok => (KUBE, "sigs.k8s.io/kwok/cmd/kwok", "sigs.k8s.io/kwok", stamps_of_kwok()),
             Program::Helm3 => (HELM3, "helm.sh/helm/v3/cmd/helm", "helm.sh/helm/v3", stamps_of_helm3()),
             Program::Helm4 => (HELM4, "helm.sh/helm/v4/cmd/helm", "helm.sh/helm/v4", stamps_of_helm4()),
+            Program::Kubelet => (NODE, "k8s.io/kubernetes/cmd/kubelet", "k8s.io/kubernetes", kubernetes()),
+            Program::KubeProxy => (NODE, "k8s.io/kubernetes/cmd/kube-proxy", "k8s.io/kubernetes", kubernetes()),
+            Program::Containerd | Program::ContainerdShim | Program::Ctr => {
+                (CONTAINERD, containerd_package(program), CONTAINERD_MODULE, stamps_of_containerd())
+            }
+            Program::Coredns | Program::Entrypoint => {
+                (COREDNS, "github.com/coredns/coredns", "github.com/coredns/coredns", vec![])
+            }
         };
         let stamps: Vec<String> = stamps.into_iter().map(|stamp| format!("-X {stamp}")).collect();
         Self {
             program,
             go_mod: module.go_mod,
             go_sum: module.go_sum,
+            source: None,
             package,
             version: version(module, module_path),
             linker_flags: format!("-s -w {}", stamps.join(" ")).trim().to_string(),
@@ -67,10 +105,33 @@ impl Recipe {
         }
     }
 
+    fn of_entrypoint() -> Self {
+        Self {
+            program: Program::Entrypoint,
+            go_mod: ENTRYPOINT.go_mod,
+            go_sum: ENTRYPOINT.go_sum,
+            source: Some(ENTRYPOINT_SOURCE),
+            package: "cluster-tools/entrypoint",
+            version: "1.0.0",
+            linker_flags: "-s -w".into(),
+            version_arguments: &[],
+        }
+    }
+
     /// Returns the oldest Go version that `go.mod` allows.
     pub fn go_needed(&self) -> &'static str {
         let line = self.go_mod.lines().find_map(|line| line.strip_prefix("go "));
         line.map_or("", str::trim)
+    }
+}
+
+const CONTAINERD_MODULE: &str = "github.com/containerd/containerd/v2";
+
+fn containerd_package(program: Program) -> &'static str {
+    match program {
+        Program::Ctr => "github.com/containerd/containerd/v2/cmd/ctr",
+        Program::ContainerdShim => "github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2",
+        _ => "github.com/containerd/containerd/v2/cmd/containerd",
     }
 }
 
@@ -122,6 +183,10 @@ fn stamps_of_helm3() -> Vec<String> {
     stamps
 }
 
+fn stamps_of_containerd() -> Vec<String> {
+    vec![format!("{CONTAINERD_MODULE}/version.Version=v{}", version(CONTAINERD, CONTAINERD_MODULE))]
+}
+
 fn stamps_of_helm4() -> Vec<String> {
     vec![format!("helm.sh/helm/v4/internal/version.version=v{}", version(HELM4, "helm.sh/helm/v4"))]
 }
@@ -138,6 +203,11 @@ mod tests {
             assert!(recipe.go_mod.contains(recipe.package), "{program}");
             assert!(recipe.go_needed().starts_with("1."), "{program}");
         }
+    }
+
+    #[test]
+    fn node_and_control_plane_have_the_same_version() {
+        assert_eq!(Recipe::of(Program::Kubelet).version, Recipe::of(Program::KubeApiserver).version);
     }
 
     #[test]

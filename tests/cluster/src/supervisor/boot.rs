@@ -51,10 +51,11 @@ async fn simulate(children: &Children) -> Result<(), Error> {
 /// Writes the files that the programs read: certificates, kubeconfigs and kwok's stages.
 fn prepare(children: &Children) -> Result<(), Error> {
     let folder = &children.folder;
-    pki::write(folder)?;
-    kubeconfig::write(folder, &folder.kubeconfig(), children.ports, "admin")?;
+    pki::write(folder, &pki::SERVERS, &pki::CLIENTS)?;
+    let server = format!("https://127.0.0.1:{}", children.ports.apiserver);
+    kubeconfig::write(folder, &folder.kubeconfig(), &server, "admin")?;
     for name in ["kube-controller-manager", "kube-scheduler", "kwok", "waits", "seed"] {
-        kubeconfig::write(folder, &folder.kubeconfig_of(name), children.ports, name)?;
+        kubeconfig::write(folder, &folder.kubeconfig_of(name), &server, name)?;
     }
     let version = format!("v{}", Recipe::of(Program::KubeApiserver).version);
     stages::write(folder, children.ports, &version)?;

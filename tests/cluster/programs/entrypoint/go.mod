@@ -1,0 +1,3 @@
+module cluster-tools/entrypoint
+
+go 1.26.0

@@ -1,0 +1,161 @@
+//! A real node on this machine, with a kubelet, containerd and real images, for `make real`.
+//!
+//! The node consists of the programs of a control plane and of a kubelet ([`crate::programs`]), in namespaces of their
+//! own and on their own root file system. One process is the parent of all ([`node`]). The images are built from
+//! Debian's packages and from PyPI, in layers that the cache keeps ([`layer`]); `images/images.yaml` describes them
+//! ([`recipe`]). They have exactly the names and tags that the charts of the cloud request ([`cloud`]).
+//!
+//! Everything is in the folder `real` of the cache (see [`crate::programs`]): `layers` with the layers, and `node` with
+//! the data of the node. A step that an earlier run has completed is skipped: the name of a layer's folder contains the
+//! digest of the layer's inputs, and the node's folder lists the digests of its loaded images.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::Context;
+use clap::Subcommand;
+
+use crate::{Program, Programs, programs};
+
+mod cgroup;
+mod chroot;
+mod cloud;
+mod init;
+mod layer;
+mod machine;
+mod node;
+mod oci;
+mod recipe;
+mod reference;
+mod run;
+mod script;
+mod settings;
+
+use cloud::{Sources, User};
+use layer::Layers;
+use node::Node;
+use recipe::Recipes;
+use run::{note, step};
+
+/// A subcommand of `cluster real`.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Build the programs and images that are missing. Starts nothing.
+    Prepare,
+    /// Start the node, install the operator and a cloud, and wait until the cloud is Ready.
+    Up(Sources),
+    /// Stop the node and remove its data. Programs and images stay in the cache.
+    Down,
+    /// Print shell commands that set KUBECONFIG, and add kubectl, helm, osdpl and openstack to PATH.
+    Env,
+    /// Run the script of a layer, as standard input describes it, in the mount namespace of this process.
+    #[command(hide = true)]
+    Layer,
+    /// Enter the node's control groups and start its first process.
+    #[command(hide = true)]
+    Enter {
+        /// The file with the node's plan.
+        plan: PathBuf,
+    },
+    /// Run as the node's first process.
+    #[command(hide = true)]
+    Init {
+        /// The file with the node's plan.
+        plan: PathBuf,
+    },
+}
+
+/// Runs a subcommand of `cluster real`.
+///
+/// # Errors
+/// Returns an error if the machine lacks something, or a step fails. The error says what to do.
+pub async fn run(command: Command) -> anyhow::Result<()> {
+    match command {
+        Command::Prepare => prepare().map(drop),
+        Command::Up(sources) => up(sources).await,
+        Command::Down => down(),
+        Command::Env => env(),
+        Command::Layer => {
+            let job = std::io::read_to_string(std::io::stdin()).context("cannot read standard input")?;
+            match chroot::run(&serde_json::from_str(&job).context("cannot parse standard input")?)? {}
+        }
+        Command::Enter { plan } => match node::enter(&plan)? {},
+        Command::Init { plan } => match node::init(&plan)? {},
+    }
+}
+
+fn folder(part: &str) -> anyhow::Result<PathBuf> {
+    Ok(programs::root()?.join("real").join(part))
+}
+
+/// Builds missing programs and layers side by side, because each of them waits for the network or the disk at times.
+fn prepare() -> anyhow::Result<Programs> {
+    machine::check()?;
+    run::folder(&folder("layers")?)?;
+    let _lock = programs::lock(&folder("lock")?, || note("waiting for another `cluster real`"))?;
+    let recipes = Recipes::read()?;
+    step("build the programs and images that are missing: takes half an hour the first time only");
+    let (with_programs, without): (Vec<String>, Vec<String>) = recipes.layers.keys().cloned().partition(|name| {
+        recipes.layer(name).is_ok_and(|layer| layer.files.values().any(|file| file.program.is_some()))
+    });
+    let layers = folder("layers")?;
+    let programs = std::thread::scope(|scope| {
+        let other = scope.spawn(|| Layers::new(&recipes, &Programs::default(), layers.clone())?.build(&without));
+        let wanted = [&Program::CONTROL_PLANE[..], &Program::NODE].concat();
+        let programs = programs::ensure(&wanted, &mut programs::print_progress);
+        other.join().map_err(|_| anyhow::anyhow!("the thread that builds layers has panicked"))??;
+        Ok::<_, anyhow::Error>(programs?)
+    })?;
+    Layers::new(&recipes, &programs, layers)?.build(&with_programs)?;
+    Ok(programs)
+}
+
+async fn up(sources: Sources) -> anyhow::Result<()> {
+    let began = Instant::now();
+    sources.check()?;
+    let programs = prepare()?;
+    let recipes = Recipes::read()?;
+    let layers = Layers::new(&recipes, &programs, folder("layers")?)?;
+    let node = Node::new(&folder("node")?)?;
+    if node.is_running() {
+        step("the node is running already");
+    } else {
+        step("start the node");
+        let root = layers.chain("node")?.into_iter().map(|layer| layer.join("diff")).collect();
+        node.start(&programs, root).await?;
+    }
+    note(&format!("kubeconfig: {}", node.cluster.kubeconfig().display()));
+    step("load the images");
+    cloud::load(&node, &recipes, &layers, &sources)?;
+    let user = User { node: &node, sources: &sources };
+    user.client()?;
+    step("wait for the node and DNS");
+    user.base()?;
+    step("install the operator's chart");
+    user.operator()?;
+    step("create the cloud, and wait until it is Ready");
+    user.cloud()?;
+    step(&format!("Ready, after {} s", began.elapsed().as_secs()));
+    cloud::next();
+    Ok(())
+}
+
+fn down() -> anyhow::Result<()> {
+    let path = folder("node")?;
+    let ran = Node::new(&path)?.stop()?;
+    if path.exists() {
+        std::fs::remove_dir_all(&path).with_context(|| format!("cannot remove {}", path.display()))?;
+    }
+    note(if ran { "the node is stopped and removed" } else { "no node was running" });
+    Ok(())
+}
+
+fn env() -> anyhow::Result<()> {
+    use std::io::Write;
+    let node = Node::new(&folder("node")?)?;
+    let (kubeconfig, bin) = (node.cluster.kubeconfig(), node.cluster.bin());
+    let text = format!("export KUBECONFIG={}\nexport PATH={}:$PATH\n", kubeconfig.display(), bin.display());
+    // The reader may have closed the pipe.
+    let _ = std::io::stdout().write_all(text.as_bytes());
+    Ok(())
+}

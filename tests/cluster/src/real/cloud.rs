@@ -1,0 +1,224 @@
+//! Loads the images into the node, and installs DNS, the operator and the cloud.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, bail, ensure};
+use serde_json::json;
+
+use super::layer::Layers;
+use super::node::Node;
+use super::oci::{self, Loadable};
+use super::recipe::Recipes;
+use super::reference::{Reference, in_manifests};
+use super::run::{folder, logged, note, output};
+
+const BASE: &str = include_str!("../../node/base.yaml");
+const NEXT: &str = include_str!("../../node/next.txt");
+/// The namespace of the operator.
+const SYSTEM: &str = "osdpl-system";
+/// The folder with charts in the operator's image (`deploy/image-root`).
+const CHARTS: &str = "usr/share/osdpl/charts";
+
+/// The operator's image and chart, and the cloud to install.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Sources {
+    /// The root folder of the operator's image, which `make image-root CHARTS=DIR` writes.
+    #[arg(long, value_name = "DIR")]
+    image_root: PathBuf,
+    /// The operator's own chart.
+    #[arg(long, value_name = "DIR", default_value = "deploy/osdpl")]
+    chart: PathBuf,
+    /// The cloud to install.
+    #[arg(long, value_name = "FILE", default_value = "deploy/samples/real.yaml")]
+    sample: PathBuf,
+    /// How long to wait until the cloud is Ready, such as 40m.
+    #[arg(long, value_name = "SPAN", default_value = "40m")]
+    timeout: String,
+}
+
+impl Sources {
+    fn program(&self, name: &str) -> PathBuf {
+        self.image_root.join("usr/local/bin").join(name)
+    }
+
+    /// Explains what is missing.
+    pub(super) fn check(&self) -> anyhow::Result<()> {
+        let charts = self.image_root.join(CHARTS);
+        ensure!(
+            charts.is_dir(),
+            "there is no folder {}: build the image with charts, `make image-root CHARTS=DIR`",
+            charts.display()
+        );
+        for path in [&self.chart, &self.sample] {
+            ensure!(path.exists(), "{} does not exist: run this command in the repository", path.display());
+        }
+        Ok(())
+    }
+
+    /// Returns the images that the charts of the cloud request.
+    pub(super) fn images(&self) -> anyhow::Result<Vec<Reference>> {
+        let mut command = Command::new(self.program("osdpl"));
+        command.args(["render", "--manifests", "-f"]).arg(&self.sample);
+        command.arg("--charts").arg(self.image_root.join(CHARTS)).arg("--helm").arg(self.program("helm"));
+        in_manifests(&output(&mut command, "")?)
+    }
+}
+
+/// Loads the images that are not in the node yet: those of the charts, of the node and of the operator.
+pub(super) fn load(node: &Node, recipes: &Recipes, layers: &Layers<'_>, sources: &Sources) -> anyhow::Result<()> {
+    let mut wanted = sources.images()?;
+    for name in &recipes.node {
+        wanted.push(Reference::parse(name)?);
+    }
+    let mut images = vec![operator(sources)?];
+    for (reference, image) in recipes.select(&wanted)? {
+        let chain = layers.chain(&image.layer)?;
+        let packed = chain.iter().rev().map(|layer| oci::pack(layer)).collect::<Result<_, _>>()?;
+        images.push(Loadable { reference, layers: packed, settings: oci::settings(&image.command) });
+    }
+    let known = loaded(node);
+    let all: BTreeMap<String, String> =
+        images.iter().map(|image| (image.reference.to_string(), oci::manifest_digest(image))).collect();
+    images.retain(|image| known.get(&image.reference.to_string()) != all.get(&image.reference.to_string()));
+    if images.is_empty() {
+        note("all images are loaded already");
+        return Ok(());
+    }
+    for image in &images {
+        note(&image.reference.to_string());
+    }
+    import(node, &images)?;
+    super::run::write(&record(node), &json!(all).to_string())
+}
+
+fn record(node: &Node) -> PathBuf {
+    node.cluster.path().join("images.json")
+}
+
+/// Returns the digest of each image that the node has.
+fn loaded(node: &Node) -> BTreeMap<String, String> {
+    std::fs::read(record(node)).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
+}
+
+fn operator_image() -> anyhow::Result<Reference> {
+    Reference::parse(&format!("osdpl:{}", env!("CARGO_PKG_VERSION")))
+}
+
+/// Returns the operator's image, which consists of the folder that `make image-root` writes.
+fn operator(sources: &Sources) -> anyhow::Result<Loadable> {
+    let packed = oci::pack_folder(&sources.image_root)?;
+    let reference = operator_image()?;
+    Ok(Loadable { reference, layers: vec![packed], settings: oci::settings_of_operator() })
+}
+
+/// Imports images into containerd, which keeps only the unpacked layers.
+fn import(node: &Node, images: &[Loadable]) -> anyhow::Result<()> {
+    let log = node.cluster.log("import");
+    let file = std::fs::File::create(&log).with_context(|| format!("cannot create {}", log.display()))?;
+    let errors = file.try_clone().context("cannot open the log of the import")?;
+    let mut command = node.command("ctr")?;
+    command.args(["--namespace", "k8s.io", "images", "import", "--local", "--discard-unpacked-layers"]);
+    command.args(["--platform", "linux/amd64", "-"]).stdin(Stdio::piped()).stdout(file).stderr(errors);
+    let mut child = command.spawn().context("cannot run ctr")?;
+    let pipe = child.stdin.take().context("ctr has no standard input")?;
+    let written = oci::write_archive(images, std::io::BufWriter::with_capacity(1 << 20, pipe));
+    let status = child.wait().context("cannot wait for ctr")?;
+    if !status.success() {
+        bail!("containerd did not import the images: {status}\n{}", crate::folder::tail(&log, 15));
+    }
+    written
+}
+
+/// A user of the node's cluster: runs kubectl, helm and osdpl with the administrator's kubeconfig.
+pub(super) struct User<'a> {
+    pub node: &'a Node,
+    pub sources: &'a Sources,
+}
+
+impl User<'_> {
+    fn command(&self, program: &str) -> Command {
+        let path = match program {
+            "osdpl" | "helm" => self.sources.program(program),
+            _ => self.node.cluster.bin().join(program),
+        };
+        let mut command = Command::new(path);
+        command.env("KUBECONFIG", self.node.cluster.kubeconfig());
+        command
+    }
+
+    fn run(&self, program: &str, arguments: &[&str], input: &str) -> anyhow::Result<String> {
+        output(self.command(program).args(arguments), input)
+    }
+
+    /// Creates DNS and the StorageClass, and waits for the node.
+    pub fn base(&self) -> anyhow::Result<()> {
+        self.run("kubectl", &["apply", "--server-side", "--force-conflicts", "-f", "-"], BASE)?;
+        self.run("kubectl", &["wait", "--for=condition=Ready", "--timeout=120s", "node", super::settings::NODE], "")?;
+        let rollout = ["rollout", "status", "--namespace=kube-system", "--timeout=120s", "deployment/coredns"];
+        self.run("kubectl", &rollout, "").map(drop)
+    }
+
+    /// Installs the operator's chart, and waits until the operator's pods are ready.
+    pub fn operator(&self) -> anyhow::Result<()> {
+        let reference = operator_image()?;
+        let digest = loaded(self.node).remove(&reference.to_string()).unwrap_or_default();
+        let mut command = self.command("helm");
+        command.args(["upgrade", "--install", "osdpl"]).arg(&self.sources.chart);
+        command.args(["--namespace", SYSTEM, "--create-namespace", "--history-max", "3"]);
+        command.args(["--set", &format!("charts=/{CHARTS}"), "--set", "image.pullPolicy=Never"]);
+        // Each helm process needs a processor while it renders.
+        command.args(["--set", "slots=3"]);
+        // A new image has the same name, so this annotation makes the Deployment replace its pods.
+        command.args(["--set-string", &format!("podAnnotations.image={digest},image.tag={}", reference.tag)]);
+        logged(&mut command, "helm", &self.node.cluster.log("helm"), "")?;
+        let rollout = ["rollout", "status", "--timeout=180s", "deployment/osdpl", "--namespace", SYSTEM];
+        self.run("kubectl", &rollout, "").map(drop)
+    }
+
+    /// Applies the sample, and shows the progress until the cloud is Ready.
+    pub fn cloud(&self) -> anyhow::Result<()> {
+        let sample = self.sources.sample.display().to_string();
+        note(self.run("kubectl", &["apply", "--server-side", "-f", &sample], "")?.trim());
+        let mut command = self.command("osdpl");
+        command.args(["wait", "--namespace", "openstack", "--timeout", &self.sources.timeout]);
+        let status = command.status().context("cannot run osdpl")?;
+        let mut shown = self.command("osdpl");
+        shown.args(["status", "--namespace", "openstack"]).status().context("cannot run osdpl")?;
+        ensure!(status.success(), "the cloud is not Ready: `osdpl why` explains it; `make real` waits again");
+        Ok(())
+    }
+
+    /// Writes the command `openstack`, which runs in the client's pod: names of Services exist only in the cluster.
+    pub fn client(&self) -> anyhow::Result<()> {
+        let bin = self.node.cluster.bin();
+        let kubectl = bin.join("kubectl");
+        let text = format!(
+            "#!/bin/sh\nexec {} --kubeconfig {} --namespace openstack exec -i deployment/openstack-client -- openstack \"$@\"\n",
+            kubectl.display(),
+            self.node.cluster.kubeconfig().display()
+        );
+        executable(&bin.join("openstack"), &text)?;
+        for name in ["osdpl", "kubectl-osdpl", "helm"] {
+            let target = bin.join(name);
+            let _ = std::fs::remove_file(&target);
+            let from = self.sources.program(if name == "helm" { "helm" } else { "osdpl" });
+            std::fs::copy(&from, &target).with_context(|| format!("cannot copy {}", from.display()))?;
+        }
+        Ok(())
+    }
+}
+
+fn executable(path: &Path, text: &str) -> anyhow::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    path.parent().map_or(Ok(()), folder)?;
+    super::run::write(path, text)?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755))
+        .with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Prints what a user can do with the cloud.
+pub(super) fn next() {
+    eprint!("\n{NEXT}");
+}

@@ -1,0 +1,300 @@
+//! Builds the layers of the images, and keeps them in the cache.
+//!
+//! The name of a layer's folder contains a digest of all inputs: the layer below, the script, and the files. A folder
+//! gets its name only when the layer is complete, so that nobody uses the result of an interrupted build.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, ensure};
+
+use super::chroot::Job;
+use super::recipe::{Layer, LayerFile, Recipes, requirements};
+use super::run::{folder, logged, note, write};
+use super::script;
+use crate::{Programs, digest};
+
+/// Changes with the code that builds layers, so that layers of older code are built again.
+const FORMAT: &str = "1";
+/// The variables of the caller that package managers in a layer need to reach their archives.
+const PASSED_ON: [&str; 9] = [
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "PIP_INDEX_URL",
+    "PIP_EXTRA_INDEX_URL",
+    "PIP_TRUSTED_HOST",
+];
+/// The machine's CA certificates. They may contain the CA of a proxy, which Debian's do not.
+const CERTIFICATES: &str = "/etc/ssl/certs/ca-certificates.crt";
+
+/// The layers in a folder of the cache.
+pub(super) struct Layers<'a> {
+    recipes: &'a Recipes,
+    programs: &'a Programs,
+    folder: PathBuf,
+    keys: BTreeMap<String, String>,
+}
+
+impl<'a> Layers<'a> {
+    /// Returns the layers in `folder` that belong to these recipes. Builds none.
+    pub fn new(recipes: &'a Recipes, programs: &'a Programs, folder: PathBuf) -> anyhow::Result<Self> {
+        let mut keys = BTreeMap::new();
+        let all: Vec<String> = recipes.layers.keys().cloned().collect();
+        for name in recipes.order(&all)? {
+            let key = key(recipes.layer(&name)?, recipes, programs, &keys)?;
+            keys.insert(name, key);
+        }
+        Ok(Self { recipes, programs, folder, keys })
+    }
+
+    /// Returns the folder of a layer, which exists only if the layer is built.
+    pub fn path(&self, name: &str) -> anyhow::Result<PathBuf> {
+        let key = self.keys.get(name).with_context(|| format!("images.yaml has no layer {name}"))?;
+        Ok(self.folder.join(format!("{name}-{key}")))
+    }
+
+    /// Returns the folders of a layer and of the layers below it, with the newest layer first.
+    pub fn chain(&self, name: &str) -> anyhow::Result<Vec<PathBuf>> {
+        self.recipes.chain(name)?.iter().map(|name| self.path(name)).collect()
+    }
+
+    /// Builds the layers that are missing among `wanted` and the layers that they need.
+    pub fn build(&self, wanted: &[String]) -> anyhow::Result<()> {
+        folder(&self.folder)?;
+        let order = self.recipes.order(wanted)?;
+        let mut missing = Vec::new();
+        for name in &order {
+            if !self.path(name)?.is_dir() {
+                missing.push(name);
+            }
+        }
+        for (index, name) in missing.iter().enumerate() {
+            let began = Instant::now();
+            note(&format!("building layer {name} ({} of {})", index + 1, missing.len()));
+            self.build_one(name).with_context(|| format!("cannot build the layer {name}"))?;
+            note(&format!("built layer {name} in {} s", began.elapsed().as_secs()));
+        }
+        Ok(())
+    }
+
+    fn build_one(&self, name: &str) -> anyhow::Result<()> {
+        let layer = self.recipes.layer(name)?;
+        let target = self.path(name)?;
+        let prefix = format!(".building-{name}-");
+        crate::programs::remove_leftovers(&self.folder, &prefix);
+        let work =
+            tempfile::Builder::new().prefix(&prefix).tempdir_in(&self.folder).context("cannot create a folder")?;
+        let at = work.path();
+        for part in ["diff", "work", "root", "inputs"] {
+            folder(&at.join(part))?;
+        }
+        if let Some(suite) = &layer.debian {
+            self.bootstrap(suite, at)?;
+        }
+        let script = script::of(layer);
+        if !script.is_empty() {
+            self.run(name, layer, &script, at)?;
+        }
+        if let Some(copy) = &layer.copy {
+            let from = self.path(&copy.layer)?.join("diff").join(copy.path.trim_start_matches('/'));
+            link(&from, &at.join("diff").join(copy.path.trim_start_matches('/')))?;
+        }
+        for (path, file) in &layer.files {
+            self.place(file, &at.join("diff").join(path.trim_start_matches('/')))?;
+        }
+        self.remove_older(name)?;
+        std::fs::rename(at, &target).with_context(|| format!("cannot create {}", target.display()))?;
+        // The folder has another name now, so it is no longer temporary.
+        let _ = work.keep();
+        Ok(())
+    }
+
+    /// Installs a minimal Debian system into `diff`, without documentation.
+    fn bootstrap(&self, suite: &str, at: &Path) -> anyhow::Result<()> {
+        let diff = at.join("diff");
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "--propagation", "private", "debootstrap", "--variant=minbase"]);
+        command.args(["--include=ca-certificates", suite]).arg(&diff).arg(&self.recipes.debian.mirror);
+        logged(&mut command, "debootstrap", &self.log("debian"), "")?;
+        let (mirror, security) = (&self.recipes.debian.mirror, &self.recipes.debian.security);
+        let sources = format!(
+            "deb {mirror} {suite} main\ndeb {mirror} {suite}-updates main\ndeb {security} {suite}-security main\n"
+        );
+        write(&diff.join("etc/apt/sources.list"), &sources)?;
+        let unused = ["doc", "man", "locale", "info"];
+        let excludes: String = unused.iter().map(|part| format!("path-exclude=/usr/share/{part}/*\n")).collect();
+        write(&diff.join("etc/dpkg/dpkg.cfg.d/unused"), &excludes)?;
+        for part in
+            unused.map(|part| format!("usr/share/{part}")).iter().map(String::as_str).chain(["var/lib/apt/lists"])
+        {
+            let _ = std::fs::remove_dir_all(diff.join(part));
+            folder(&diff.join(part))?;
+        }
+        Ok(())
+    }
+
+    /// Runs the script of a layer in its root.
+    fn run(&self, name: &str, layer: &Layer, script: &str, at: &Path) -> anyhow::Result<()> {
+        ensure!(layer.from.is_some(), "a layer without a layer below can only have files: add `from`");
+        write(&at.join("inputs/script"), script)?;
+        if let Some(file) = &layer.python {
+            write(&at.join("inputs").join(file), requirements(file)?)?;
+        }
+        let below: Vec<PathBuf> = self.chain(name)?.into_iter().skip(1).map(|path| path.join("diff")).collect();
+        let pip = self.folder.join("pip");
+        folder(&pip)?;
+        let job = Job { below, layer: at.into(), pip, environment: environment(&at.join("inputs"))? };
+        let me = std::env::current_exe().context("cannot find this program")?;
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "--pid", "--fork", "--kill-child", "--propagation", "private", "--"]);
+        command.arg(me).args(["real", "layer"]);
+        logged(&mut command, &format!("layer {name}"), &self.log(name), &serde_json::json!(job).to_string())?;
+        for part in ["diff/.osdpl", "diff/root/.cache"] {
+            // Ignore an error: an overlay contains only folders that the build has changed.
+            let _ = std::fs::remove_dir_all(at.join(part));
+        }
+        Ok(())
+    }
+
+    fn place(&self, file: &LayerFile, target: &Path) -> anyhow::Result<()> {
+        if let Some(program) = file.program {
+            target.parent().map_or(Ok(()), folder)?;
+            std::fs::copy(self.programs.path(program)?, target)
+                .with_context(|| format!("cannot write {}", target.display()))?;
+        } else {
+            write(target, file.text.as_deref().unwrap_or_default())?;
+        }
+        let permissions = if file.executable || file.program.is_some() { 0o755 } else { 0o644 };
+        std::fs::set_permissions(target, std::fs::Permissions::from_mode(permissions))
+            .with_context(|| format!("cannot write {}", target.display()))
+    }
+
+    /// Removes the folders of a layer that were built from other inputs.
+    fn remove_older(&self, name: &str) -> anyhow::Result<()> {
+        let entries = std::fs::read_dir(&self.folder).context("cannot read the folder of layers")?;
+        for entry in entries.flatten().filter(|entry| is_of(name, &entry.file_name().to_string_lossy())) {
+            std::fs::remove_dir_all(entry.path()).context("cannot remove an old layer")?;
+        }
+        Ok(())
+    }
+
+    fn log(&self, name: &str) -> PathBuf {
+        self.folder.join(format!("{name}.log"))
+    }
+}
+
+/// Whether a folder contains a build of the layer `name`.
+fn is_of(name: &str, folder: &str) -> bool {
+    let key = folder.strip_prefix(name).and_then(|rest| rest.strip_prefix('-'));
+    key.is_some_and(|key| key.len() == 16 && key.bytes().all(|byte| byte.is_ascii_hexdigit()))
+}
+
+/// Returns the digest of all inputs of a layer. `keys` has the keys of the layers that it needs.
+fn key(
+    layer: &Layer,
+    recipes: &Recipes,
+    programs: &Programs,
+    keys: &BTreeMap<String, String>,
+) -> anyhow::Result<String> {
+    let mut parts = vec![FORMAT.to_owned(), std::env::consts::ARCH.to_owned(), script::of(layer)];
+    for below in layer.from.iter().chain(layer.copy.as_ref().map(|copy| &copy.layer)) {
+        parts.push(keys.get(below).cloned().unwrap_or_default());
+    }
+    if let Some(suite) = &layer.debian {
+        parts.extend([suite.clone(), recipes.debian.mirror.clone(), recipes.debian.security.clone()]);
+    }
+    if let Some(file) = &layer.python {
+        parts.push(requirements(file)?.to_owned());
+    }
+    parts.extend(layer.copy.iter().map(|copy| copy.path.clone()));
+    for (path, file) in &layer.files {
+        parts.extend([path.clone(), file.executable.to_string()]);
+        parts.extend(file.text.clone());
+        if let Some(program) = file.program {
+            // The folder of a program in the cache contains a digest of the program's inputs.
+            // A caller that builds only layers without programs needs no programs.
+            parts.push(programs.path(program).map(|path| path.display().to_string()).unwrap_or_default());
+        }
+    }
+    Ok(digest::short(parts.iter().map(String::as_str)))
+}
+
+/// Returns the variables of a layer's script. Copies the machine's CA certificates into `inputs`, if it has any.
+fn environment(inputs: &Path) -> anyhow::Result<BTreeMap<String, String>> {
+    let fixed = [
+        ("PATH", script::PATH),
+        ("HOME", "/root"),
+        ("LANG", "C.UTF-8"),
+        ("DEBIAN_FRONTEND", "noninteractive"),
+        ("PIP_DISABLE_PIP_VERSION_CHECK", "1"),
+        ("PIP_ROOT_USER_ACTION", "ignore"),
+        ("PIP_DEFAULT_TIMEOUT", "180"),
+    ];
+    let mut all: BTreeMap<String, String> =
+        fixed.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    all.extend(PASSED_ON.iter().filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?))));
+    if Path::new(CERTIFICATES).is_file() {
+        std::fs::copy(CERTIFICATES, inputs.join("certificates.pem")).context("cannot copy the CA certificates")?;
+        let path = format!("{}/certificates.pem", script::INPUTS);
+        all.extend([("PIP_CERT".to_owned(), path.clone()), ("SSL_CERT_FILE".to_owned(), path)]);
+    }
+    Ok(all)
+}
+
+/// Copies a folder with hard links to its files.
+fn link(from: &Path, to: &Path) -> anyhow::Result<()> {
+    to.parent().map_or(Ok(()), folder)?;
+    let mut command = Command::new("cp");
+    command.args(["--archive", "--link"]).arg(from).arg(to);
+    super::run::output(&mut command, "").map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys_of(change: impl FnOnce(&mut Recipes)) -> BTreeMap<String, String> {
+        let mut recipes = Recipes::read().unwrap();
+        change(&mut recipes);
+        let paths = crate::Program::ALL.map(|program| (program, PathBuf::from(format!("/cache/{program}"))));
+        let programs: Programs = paths.into_iter().collect();
+        Layers::new(&recipes, &programs, "/layers".into()).unwrap().keys
+    }
+
+    #[test]
+    fn key_depends_on_the_layers_below() {
+        let before = keys_of(|_| {});
+        let after = keys_of(|recipes| recipes.layers.get_mut("services").unwrap().packages.push("hello".into()));
+        for same in ["debian", "base", "mariadb", "venv"] {
+            assert_eq!(before[same], after[same], "{same}");
+        }
+        for changed in ["services", "openstack", "nova"] {
+            assert_ne!(before[changed], after[changed], "{changed}");
+        }
+    }
+
+    #[test]
+    fn key_depends_on_files() {
+        let before = keys_of(|_| {});
+        let after = keys_of(|recipes| {
+            let files = &mut recipes.layers.get_mut("libvirt").unwrap().files;
+            files.values_mut().for_each(|file| file.text = Some("other".into()));
+        });
+        assert_ne!(before["libvirt"], after["libvirt"]);
+        assert_eq!(before["nova"], after["nova"]);
+    }
+
+    #[test]
+    fn old_folders_of_a_layer_are_not_those_of_another() {
+        assert!(is_of("base", "base-0123456789abcdef"));
+        assert!(!is_of("base", "base.log") && !is_of("open", "openstack-0123456789abcdef"));
+        assert!(!is_of("debian", ".building-debian-abc"));
+    }
+}

@@ -1,0 +1,93 @@
+//! Writes the shell script that builds a layer.
+
+use super::recipe::{Layer, User};
+
+/// The folder in a layer's root, while it is built, with the script and its input files.
+pub(super) const INPUTS: &str = "/.osdpl";
+/// PATH in the images and while they are built. The charts call the programs of services by their names.
+pub(super) const PATH: &str = "/var/lib/openstack/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// Returns the script that applies a recipe in the layer's root, or an empty text if nothing must run.
+pub(super) fn of(layer: &Layer) -> String {
+    let mut lines = Vec::new();
+    layer.users.iter().for_each(|user| lines.extend(create(user)));
+    if !(layer.packages.is_empty() && layer.unpack.is_empty()) {
+        lines.push("apt-get update -q".into());
+    }
+    if !layer.packages.is_empty() {
+        lines.push(format!("apt-get install -q -y --no-install-recommends {}", layer.packages.join(" ")));
+    }
+    if !layer.unpack.is_empty() {
+        lines.push(format!("mkdir /tmp/unpack && cd /tmp/unpack && apt-get download -q {}", layer.unpack.join(" ")));
+        lines.push("for package in *.deb; do dpkg -x $package /; done; cd /".into());
+    }
+    if let (Some(file), Some(venv)) = (&layer.python, &layer.venv) {
+        lines.extend(python(file, venv));
+    }
+    lines.extend(layer.run.iter().cloned());
+    if lines.is_empty() {
+        return String::new();
+    }
+    let before = [
+        "set -eu",
+        // Packages must not start their daemons (Debian's invoke-rc.d asks this program).
+        "printf '#!/bin/sh\\nexit 101\\n' > /usr/sbin/policy-rc.d && chmod 755 /usr/sbin/policy-rc.d",
+    ];
+    let after = "rm -rf /usr/sbin/policy-rc.d /var/cache/apt/archives/*.deb /var/cache/apt/*.bin /var/lib/apt/lists/* \
+                 /var/log/apt /var/log/dpkg.log";
+    let all = before.into_iter().map(String::from).chain(lines).chain([after.to_owned()]);
+    all.map(|line| line + "\n").collect()
+}
+
+fn create(user: &User) -> Vec<String> {
+    let User { name, id } = user;
+    let system = if *id < 1000 { "--system " } else { "" };
+    let folders: Vec<String> =
+        ["/etc", "/var/lib", "/var/log", "/var/cache"].iter().map(|folder| format!("{folder}/{name}")).collect();
+    let folders = folders.join(" ");
+    vec![
+        format!("groupadd {system}--gid {id} {name}"),
+        format!("useradd {system}--uid {id} --gid {id} -M --home-dir /var/lib/{name} --shell /bin/bash {name}"),
+        format!("mkdir -p {folders} && chown {id}:{id} {folders}"),
+    ]
+}
+
+fn python(file: &str, venv: &str) -> Vec<String> {
+    let file = format!("{INPUTS}/{file}");
+    if venv == "system" {
+        return vec![format!("pip install -q --break-system-packages --no-deps --requirement {file}")];
+    }
+    let pip = format!("{venv}/bin/pip install -q --no-deps --constraint {file}");
+    vec![
+        format!("python3 -m venv --system-site-packages {venv}"),
+        // pip builds packages without a wheel in an environment of its own. This variable gives it the pinned setuptools.
+        format!("export PIP_CONSTRAINT={file}"),
+        format!("{pip} setuptools pbr wheel"),
+        // The build of uWSGI finds the headers of Python only outside of such an environment.
+        format!("{pip} --no-build-isolation uWSGI"),
+        format!("{pip} --requirement {file}"),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn creates_users_before_packages() {
+        let layer = Layer {
+            users: vec![User { name: "mysql".into(), id: 999 }],
+            packages: vec!["mariadb-server".into()],
+            ..Layer::default()
+        };
+        let script = of(&layer);
+        let position = |text: &str| script.find(text).unwrap_or_else(|| panic!("{text} is not in {script}"));
+        assert!(position("groupadd --system --gid 999 mysql") < position("install -q -y"));
+        assert!(position("policy-rc.d") < position("groupadd"));
+    }
+
+    #[test]
+    fn layer_with_only_files_needs_no_script() {
+        assert_eq!(of(&Layer::default()), "");
+    }
+}
