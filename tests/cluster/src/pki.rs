@@ -89,6 +89,9 @@ fn client(
 
 fn sign(folder: &Folder, authority: &Issuer<'_, KeyPair>, name: &str, params: &CertificateParams) -> Result<(), Error> {
     let key = key_pair(name)?;
+    // Python 3.13 and newer accept only certificates that name the key of their issuer (RFC 5280, section 4.2.1.1).
+    let mut params = params.clone();
+    params.use_authority_key_identifier_extension = true;
     let certificate = params.signed_by(&key, authority).map_err(failed(name))?;
     write_private(&folder.pki(&format!("{name}.crt")), certificate.pem())?;
     write_private(&folder.pki(&format!("{name}.key")), key.serialize_pem())

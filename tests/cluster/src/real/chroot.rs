@@ -85,8 +85,8 @@ const DEVICES: [Device; 6] = [
     ("tty", 5, 0, 0o666),
 ];
 
-/// Mounts a new `/dev` with the usual devices and `more`. Packages and charts change the permissions of devices, so they
-/// must not see those of the machine.
+/// Mounts a new `/dev` with the usual devices and `more`. Packages and charts change the permissions of devices, so
+/// they must not see those of the machine.
 pub(super) fn devices(target: &Path, more: &[Device]) -> anyhow::Result<()> {
     filesystem("tmpfs", target, "mode=755,size=64m")?;
     for (name, major, minor, permissions) in DEVICES.iter().chain(more) {

@@ -195,7 +195,8 @@ impl User<'_> {
         let bin = self.node.cluster.bin();
         let kubectl = bin.join("kubectl");
         let text = format!(
-            "#!/bin/sh\nexec {} --kubeconfig {} --namespace openstack exec -i deployment/openstack-client -- openstack \"$@\"\n",
+            "#!/bin/sh\nexec {} --kubeconfig {} --namespace openstack \\\n  \
+             exec -i deployment/openstack-client -- openstack \"$@\"\n",
             kubectl.display(),
             self.node.cluster.kubeconfig().display()
         );

@@ -143,7 +143,7 @@ fn name_node(root: &Path) -> anyhow::Result<()> {
     folder(&root.join("lib/modules").join(release.trim()))
 }
 
-/// Starts all programs, and starts each program again when it exits. Also reaps the processes whose parents have exited.
+/// Starts all programs, and starts each program again when it exits. Also reaps processes whose parents have exited.
 fn supervise(plan: &Plan, cluster: &Folder) -> anyhow::Result<std::convert::Infallible> {
     let mut running: BTreeMap<i32, Program> = BTreeMap::new();
     let mut due: Vec<(Instant, Program)> =

@@ -143,7 +143,7 @@ impl Recipes {
             wanted.iter().filter(|one| found(one).is_none()).map(|one| one.repository.clone()).collect();
         if !missing.is_empty() {
             bail!(
-                "cannot build {}: images.yaml has no recipe for them; disable the service in the sample, or add a recipe",
+                "cannot build {}: images.yaml has no recipe for them; add one, or disable the service in the sample",
                 missing.join(", ")
             );
         }

@@ -68,7 +68,8 @@ mod tests {
 
     #[test]
     fn finds_each_image_of_manifests_once() {
-        let manifests = "  containers:\n  - image: \"quay.io/a/b:1\"\n    name: image\n  - name: c\n    image: quay.io/a/b:1\n  imagePullPolicy: Never\n";
+        let manifests = "  containers:\n  - image: \"quay.io/a/b:1\"\n    name: image\n  - name: c\n    \
+                         image: quay.io/a/b:1\n  imagePullPolicy: Never\n";
         let found = in_manifests(manifests).unwrap();
         assert_eq!(found.iter().map(ToString::to_string).collect::<Vec<_>>(), ["quay.io/a/b:1"]);
     }

@@ -60,7 +60,8 @@ fn python(file: &str, venv: &str) -> Vec<String> {
     let pip = format!("{venv}/bin/pip install -q --no-deps --constraint {file}");
     vec![
         format!("python3 -m venv --system-site-packages {venv}"),
-        // pip builds packages without a wheel in an environment of its own. This variable gives it the pinned setuptools.
+        // pip builds packages without a wheel in an environment of its own, into which this variable brings the pinned
+        // setuptools.
         format!("export PIP_CONSTRAINT={file}"),
         format!("{pip} setuptools pbr wheel"),
         // The build of uWSGI finds the headers of Python only outside of such an environment.
