@@ -9,10 +9,10 @@
 //! the data of the node. A step that an earlier run has completed is skipped: the name of a layer's folder contains the
 //! digest of the layer's inputs, and the node's folder lists the digests of its loaded images.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use clap::Subcommand;
 
 use crate::{Program, Programs, programs};
@@ -99,6 +99,7 @@ fn prepare() -> anyhow::Result<Programs> {
         recipes.layer(name).is_ok_and(|layer| layer.files.values().any(|file| file.program.is_some()))
     });
     let layers = folder("layers")?;
+    refuse_to_change_a_running_node(&recipes, &layers)?;
     let programs = std::thread::scope(|scope| {
         let other = scope.spawn(|| Layers::new(&recipes, &Programs::default(), layers.clone())?.build(&without));
         let wanted = [&Program::CONTROL_PLANE[..], &Program::NODE].concat();
@@ -108,6 +109,18 @@ fn prepare() -> anyhow::Result<Programs> {
     })?;
     Layers::new(&recipes, &programs, layers)?.build(&with_programs)?;
     Ok(programs)
+}
+
+/// Fails if a layer of the node's root must be built while the node runs. The build would remove the old layer.
+fn refuse_to_change_a_running_node(recipes: &Recipes, layers: &Path) -> anyhow::Result<()> {
+    let none = Programs::default();
+    let root = Layers::new(recipes, &none, layers.into())?.chain("node")?;
+    let changed = root.iter().any(|layer| !layer.is_dir());
+    ensure!(
+        !(changed && Node::new(&folder("node")?)?.is_running()),
+        "the recipe of the node's root has changed, but the node is running: stop it with `make real-down`"
+    );
+    Ok(())
 }
 
 async fn up(sources: Sources) -> anyhow::Result<()> {

@@ -68,6 +68,7 @@ type job struct {
 // cluster sends requests to the API server with the rights of the pod's service account.
 type cluster struct {
 	address   string
+	account   string
 	namespace string
 	pod       string
 	http      *http.Client
@@ -76,7 +77,7 @@ type cluster struct {
 // get reads the object or list at a path of the API server.
 func (c *cluster) get(path string, result any) error {
 	// The kubelet renews the token, so read it for each request.
-	token, err := os.ReadFile(account + "token")
+	token, err := os.ReadFile(c.account + "token")
 	if err != nil {
 		return err
 	}
@@ -275,6 +276,7 @@ func connect() (*cluster, error) {
 	host := net.JoinHostPort(os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT"))
 	return &cluster{
 		address:   "https://" + host,
+		account:   account,
 		namespace: namespace,
 		pod:       os.Getenv("POD_NAME"),
 		http:      &http.Client{Timeout: 20 * time.Second, Transport: transport},

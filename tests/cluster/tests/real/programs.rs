@@ -1,4 +1,4 @@
-//! Tests how this crate finds and builds programs. The tests put a fake `go` in PATH, because a real build takes
+//! Tests how this crate finds and builds programs. Most tests put a fake `go` in PATH, because a real build takes
 //! minutes.
 
 use std::os::unix::fs::PermissionsExt;
@@ -6,6 +6,16 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
+
+#[test]
+fn entrypoint_passes_its_own_tests() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs/entrypoint");
+    for arguments in [["vet", "."], ["test", "."]] {
+        let mut command = Command::new("go");
+        let output = command.args(arguments).current_dir(&folder).env("GOWORK", "off").output().unwrap();
+        assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
+    }
+}
 
 /// Creates a folder for the cache, with a subfolder `bin` for the test's PATH. `bin` contains a fake `go` of this
 /// version. For each build, the fake `go` adds a line to the file `builds` and then runs the shell command `build`.
