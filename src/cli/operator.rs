@@ -121,7 +121,7 @@ impl Arguments {
         let Clients { lease, reads: client, writes, evictions } = clients;
         let program = self.program().await?;
         tracing::info!(helm = %program.version(), path = %program.path().display(), %instance, "starting");
-        let store = self.store(source, lock, &program)?;
+        let store = self.store(source, lock, &program);
         let runner = self.runner(program, &instance)?;
         let (metrics, pass_timeout) = (Metrics::default(), Duration::from_secs(self.pass_timeout));
         let health =
@@ -246,7 +246,7 @@ impl Arguments {
         Ok(lock)
     }
 
-    fn store(&self, source: charts::Source, lock: charts::Lock, program: &Program) -> anyhow::Result<charts::Store> {
+    fn store(&self, source: charts::Source, lock: charts::Lock, program: &Program) -> charts::Store {
         let program = program.clone();
         let puller = helm::pull::Puller::new(move |slot| program.command(slot));
         let store = charts::Store::new(self.cache.join("charts"), source, lock, Arc::new(puller));
@@ -255,7 +255,7 @@ impl Arguments {
             Ok(removed) => tracing::info!(?removed, "removed unused archives from the cache"),
             Err(error) => tracing::warn!(%error, "could not remove old archives from the cache"),
         }
-        Ok(store)
+        store
     }
 }
 
