@@ -58,7 +58,7 @@ pub enum Program {
     ContainerdShim,
     /// ctr, the command line of containerd.
     Ctr,
-    /// CoreDNS, the DNS server of a real cluster.
+    /// `CoreDNS`, the DNS server of a real cluster.
     Coredns,
     /// Waits for what a pod needs, with the contract of kubernetes-entrypoint; it is also the pause container.
     Entrypoint,

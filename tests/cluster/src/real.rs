@@ -1,9 +1,10 @@
 //! A real node on this machine, with a kubelet, containerd and real images, for `make real`.
 //!
 //! The node consists of the programs of a control plane and of a kubelet ([`crate::programs`]), in namespaces of their
-//! own and on their own root file system. One process is the parent of all ([`node`]). The images are built from
-//! Debian's packages and from PyPI, in layers that the cache keeps ([`layer`]); `images/images.yaml` describes them
-//! ([`recipe`]). They have exactly the names and tags that the charts of the cloud request ([`cloud`]).
+//! own and on their own root file system. One process is the parent of all (module `node`). The images are built from
+//! packages of Debian and of Python's package index, in layers that the cache keeps (module `layer`).
+//! `images/images.yaml` describes them (module `recipe`). They have exactly the names and tags that the charts of the
+//! cloud request (module `cloud`).
 //!
 //! Everything is in the folder `real` of the cache (see [`crate::programs`]): `layers` with the layers, and `node` with
 //! the data of the node. A step that an earlier run has completed is skipped: the name of a layer's folder contains the

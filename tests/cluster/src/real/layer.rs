@@ -129,8 +129,8 @@ impl<'a> Layers<'a> {
         );
         write(&diff.join("etc/apt/sources.list"), &sources)?;
         let unused = ["doc", "man", "locale", "info"];
-        let excludes: String = unused.iter().map(|part| format!("path-exclude=/usr/share/{part}/*\n")).collect();
-        write(&diff.join("etc/dpkg/dpkg.cfg.d/unused"), &excludes)?;
+        let excludes = unused.map(|part| format!("path-exclude=/usr/share/{part}/*\n"));
+        write(&diff.join("etc/dpkg/dpkg.cfg.d/unused"), &excludes.concat())?;
         for part in
             unused.map(|part| format!("usr/share/{part}")).iter().map(String::as_str).chain(["var/lib/apt/lists"])
         {
@@ -285,7 +285,9 @@ mod tests {
         let before = keys_of(|_| {});
         let after = keys_of(|recipes| {
             let files = &mut recipes.layers.get_mut("libvirt").unwrap().files;
-            files.values_mut().for_each(|file| file.text = Some("other".into()));
+            for file in files.values_mut() {
+                file.text = Some("other".into());
+            }
         });
         assert_ne!(before["libvirt"], after["libvirt"]);
         assert_eq!(before["nova"], after["nova"]);

@@ -149,7 +149,7 @@ fn kubelet(folder: &Folder) -> Vec<String> {
     ]
 }
 
-/// Returns the kubelet's configuration (KubeletConfiguration, kubelet.config.k8s.io/v1beta1).
+/// Returns the kubelet's configuration (`KubeletConfiguration`, kubelet.config.k8s.io/v1beta1).
 fn kubelet_configuration(folder: &Folder) -> Value {
     // The node's disk is the machine's, whose free space says nothing about this node.
     let little = json!({
