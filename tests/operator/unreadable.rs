@@ -5,7 +5,7 @@ use axum::http::Request;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use osdpl_client::Stored;
-use osdpl_core::api::{OpenStackDeployment, reason};
+use osdpl_core::api::{OpenStackDeployment, condition, reason};
 use serde_json::json;
 
 use crate::cloud::{NAME, StatusAccess, services};
@@ -78,7 +78,8 @@ fn older_deeply_nested_resource_is_named_in_the_status() {
         let _operator = world.operator().start().await;
         let message = world
             .until("the status names the older resource", |cloud| {
-                (cloud.reason() == reason::OLDER_RESOURCE).then(|| cloud.status().message)
+                let condition = cloud.condition(condition::READY)?;
+                (condition.reason == reason::OLDER_RESOURCE).then_some(condition.message)
             })
             .await;
         let deep = format!("{}/{DEEP}", world.namespace);

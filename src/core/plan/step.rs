@@ -230,7 +230,10 @@ impl Context<'_> {
             _ if self.observed.terminating.contains(&release.key.namespace) => {
                 Step::Wait(Wait::Terminating(release.key.namespace.clone()))
             }
-            State::Abandoned(record) => Step::Do(Action::Unlock, Reason::Abandoned(record.status)),
+            State::Abandoned(record) => {
+                let unlock = || Step::Do(Action::Unlock, Reason::Abandoned(record.status));
+                self.backoff(name, &release.key, Verb::Upgrade, &release.inputs).unwrap_or_else(unlock)
+            }
             State::Uninstalling(_) => self.start_uninstall(name, &release.key, Reason::Unfinished),
             State::Absent => self.requested_step(name, release, None, Reason::Install),
             State::Failed(record) => self.retry_step(name, release, record),

@@ -22,10 +22,13 @@ fn respond(snapshot: &mut Snapshot, read: Read, response: Response) {
 /// contain CRDs.
 fn snapshot_of_upgrade() -> Snapshot {
     let mut snapshot = snapshot(json!({"spec": {"approval": "Manual"}}));
+    // Store the credentials first: osdpl generates none for a release that already exists.
+    let plan = complete(&mut snapshot);
     snapshot.charts.crd_templates.insert("store".into());
     let mut record = observed_release(Status::Deployed);
     record.inputs = Some("older".into());
     record.own_inputs = Some("older".into());
+    record.catalog = Some(plan.desired.releases["store"].catalog.clone());
     snapshot.observed.releases.insert(ReleaseKey::new("openstack", "store"), record);
     snapshot
 }

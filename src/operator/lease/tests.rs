@@ -19,7 +19,9 @@ fn fake(stored: &Stored) -> Router {
     Router::new().fallback(async move |method: Method, body: Bytes| {
         let mut stored = stored.lock().unwrap();
         let refused = |code: u16| {
-            let status = json!({"kind": "Status", "status": "Failure", "code": code, "message": "refused"});
+            let reason = if code == 404 { "NotFound" } else { "Conflict" };
+            let status =
+                json!({"kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": "refused"});
             (StatusCode::from_u16(code).unwrap(), status.to_string())
         };
         if method == Method::GET {

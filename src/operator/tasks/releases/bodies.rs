@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn keeps_no_values_of_a_record() {
-        let large = json!({"key": "x".repeat(10 << 20)});
+        let large = json!({"key": "x".repeat(6 << 20)});
         let chart = json!({"metadata": {"name": "nova", "version": "1"}, "values": large});
         let info = json!({"status": "deployed"});
         let record =
