@@ -27,9 +27,12 @@ fn stall(proxy: &Proxy, is_selected: fn(&Request) -> bool) -> Arc<Notify> {
     stalled
 }
 
+/// Selects the requests that get no response.
+type Selector = fn(&Request) -> bool;
+
 #[test]
 fn ends_at_its_start_although_the_api_server_does_not_respond() {
-    let selections: [(fn(&Request) -> bool, bool); 3] = [
+    let selections: [(Selector, bool); 3] = [
         (|_| true, true),
         (|request| !request.uri.path().contains("/leases"), true),
         // The operator searches for operators in other namespaces after it has listed all objects.

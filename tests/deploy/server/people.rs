@@ -214,8 +214,8 @@ async fn verbs_of(user: &str, resource: &str, namespace: Option<&str>) -> Vec<&'
 async fn until_aggregated() {
     let roles: Api<ClusterRole> = Api::all(SHARED.cluster.client());
     let includes = |role: Option<&ClusterRole>| {
-        let mut rules = role.iter().flat_map(|role| &role.rules).flatten();
-        rules.any(|rule| rule.api_groups.iter().flatten().any(|group| group == "osdpl.dev"))
+        let mut aggregated = role.iter().flat_map(|role| &role.rules).flatten();
+        aggregated.any(|rule| rule.api_groups.iter().flatten().any(|group| group == "osdpl.dev"))
     };
     for name in ["view", "admin"] {
         let aggregated = await_condition(roles.clone(), name, includes);
