@@ -43,8 +43,8 @@ pub struct Observed {
     /// set, osdpl waits for approval, because anyone who may write Secrets in the release's namespace can forge the
     /// release's records.
     pub owned: BTreeSet<ReleaseKey>,
-    /// The releases in `owned` that osdpl has recognized only by the labels of their records, because the status is
-    /// lost. osdpl manages them, but uninstalls them only after approval.
+    /// The releases in `owned` that the status does not name, because the status is lost. osdpl has recognized them by
+    /// the labels of their records. osdpl manages them, but uninstalls them only after approval.
     pub recognized: BTreeSet<ReleaseKey>,
     /// The labels that nodes lose in the desired state. The map keeps labels that osdpl has already removed until
     /// osdpl has finished the whole removal.

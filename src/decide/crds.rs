@@ -69,7 +69,8 @@ pub(crate) fn plan(
     let folder = folder.map_err(|why| Wait::Blocked { reason: reason::CHART.into(), message: why.clone() })?;
     add_changes(draft, (name, key), folder, Origin::Folder, &mut definitions)?;
     // helm refuses to install a release over a CRD whose annotations do not name the release (helm:
-    // `action.checkOwnership`). So a new release without left-behind CRDs changes no CRD, and osdpl need not render it.
+    // `action.checkOwnership`). So the install of a new release can change only CRDs that an uninstalled release with
+    // the same name has left behind. If there are none, osdpl does not render the chart.
     if !is_new || !left.is_empty() {
         let rendered = rendered(draft, name, !is_new)?;
         add_changes(draft, (name, key), rendered, Origin::Templates, &mut definitions)?;

@@ -101,8 +101,8 @@ pub(crate) fn claim(observed: &mut Observed, deployment: &OpenStackDeployment, s
 ///
 /// `selected` contains the namespace and name that the spec gives the release. But osdpl refuses to move or rename an
 /// installed release. So if the release `selected` lacks osdpl's labels, the function searches for a release with
-/// osdpl's labels and another namespace or name. It returns only a release whose move osdpl refuses: any other release
-/// would not be desired, so osdpl would uninstall it.
+/// osdpl's labels and another namespace or name. The function skips releases that are not installed: osdpl would not
+/// refuse their move, so it would regard them as undesired and uninstall them.
 fn find_record<'a>(observed: &'a Observed, name: &String, selected: &'a ReleaseKey) -> Option<&'a ReleaseKey> {
     if observed.releases.get(selected).is_some_and(ObservedRelease::is_ours) {
         return Some(selected);

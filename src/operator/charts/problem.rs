@@ -85,8 +85,8 @@ pub enum ChartProblem {
     /// The chart has no `Chart.yaml` at its top.
     #[error("it has no Chart.yaml at its top")]
     NoChartYaml,
-    /// A `Chart.yaml` or `values.yaml` cannot be parsed, or it or a CRD is not UTF-8. The field contains the message, with
-    /// the file, and for a parser's message also line and column.
+    /// osdpl can't read a `Chart.yaml`, a `values.yaml` or a CRD: the file is not UTF-8, or the parser rejects it. The
+    /// field contains the message with the name of the file. A message of the parser also has the line and the column.
     #[error("{0}")]
     Yaml(String),
     /// The name in `Chart.yaml` differs from the expected name, which comes from the file name, from the request, or
