@@ -53,8 +53,9 @@ pub struct CertificateFiles {
 
 /// How long the webhook waits for the additions to the catalogue when it reviews a resource.
 ///
-/// The API server waits `webhook.timeoutSeconds` (a value of the operator's chart) for the webhook. This value must be
-/// more than `CATALOGUE_TIMEOUT` plus [`OBSERVATION_TIMEOUT`], the longest time for which the webhook waits.
+/// The longest time for which the webhook waits is `CATALOGUE_TIMEOUT` plus [`OBSERVATION_TIMEOUT`]. It must be less
+/// than `webhook.timeoutSeconds` (a value of the operator's chart), the time for which the API server waits for the
+/// webhook.
 const CATALOGUE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// How long the webhook works on a request, including the time to read the request.

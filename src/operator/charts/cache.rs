@@ -1,9 +1,10 @@
-//! The cache folder of the store, with verified archives, the records of first pulls, and the output of running pulls.
+//! The cache folder of the store, with verified archives, the records of first pulls, and the downloads of running
+//! pulls.
 //!
 //! ```text
 //! archives/<name>-<version>-<digest>.tgz    the archives for helm, written reproducibly from checked content
 //! trusted/<name>-<version>-<address>.json   the digest of the first pull of a version from a repository
-//! incoming/                                 the output of running pulls, not checked yet; the store removes leftovers
+//! incoming/                                 downloads of running pulls, not checked yet; the store removes old ones
 //! ```
 //!
 //! The store writes each file under a temporary name and renames the complete file, so no process sees a partial file.

@@ -1,5 +1,5 @@
-//! Reads a chart directory, such as a directory of a checkout, and returns the chart that `helm package` would create
-//! from the directory.
+//! Reads a chart directory, such as one in a checkout of OpenStack-Helm, and returns the chart that `helm package`
+//! would create from the directory.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

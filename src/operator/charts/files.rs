@@ -187,8 +187,9 @@ impl Expected {
 
 /// Returns the digest that the request or the lock sets for a version of a chart.
 ///
-/// A digest in the status comes from the first pull, which may have returned wrong content. So the digest in the lock
-/// takes precedence over the digest in the status: a newer osdpl may have locked the digest of the right content.
+/// The digest in the request takes precedence, unless it comes from the status of the resource. The status contains the
+/// digest of the first pull, which may have returned wrong content. A newer osdpl may have locked the digest of the
+/// right content, so the lock takes precedence over the status.
 fn expected_digest(requested: Option<&ExpectedDigest>, pinned: Option<&LockEntry>, version: &str) -> Option<Expected> {
     let requested = requested.and_then(|one| Some(Expected::Requested(one.digest.parse().ok()?, one.source)));
     let locked = pinned.filter(|pinned| pinned.version == version).and_then(|pinned| pinned.digest.clone());

@@ -34,8 +34,8 @@ impl Cluster {
     pub(crate) async fn label_node(&self, name: &str, change: &LabelChange) -> Result<(), Error> {
         let what = || format!("labelling node {name}");
         // A server-side apply removes each label that osdpl's field manager owns and that the request does not contain.
-        // So osdpl must first read the node from the API server. The watch may lag, and someone may have edited the
-        // annotation with which osdpl lists its labels.
+        // So the request must contain all labels that stay. Read them from the API server: the watch may lag, and
+        // someone may have edited the annotation with which osdpl lists its labels.
         let api: Api<Node> = Api::all(self.client.clone());
         let found = api.get_metadata_opt(name).await.with_context(what)?;
         let Some(node) = found.filter(|node| node.metadata.uid.as_ref() == Some(&change.uid)) else { return Ok(()) };

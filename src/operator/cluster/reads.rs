@@ -101,8 +101,8 @@ impl Reader {
     /// or osdpl may not list them, the result contains only the addresses of the API server's own Service.
     ///
     /// # Errors
-    /// Returns an error if the `ServiceCIDR`s can't be listed although the cluster serves them and osdpl may list them,
-    /// or if the API server's Service can't be read.
+    /// Returns an error if the API server's Service can't be read. Also returns an error if the list of `ServiceCIDR`s
+    /// fails, except if the cluster does not serve this kind or osdpl may not list it.
     pub(crate) async fn service_networks(&self) -> Result<Vec<Range>, Error> {
         let all: Api<ServiceCIDR> = Api::all(self.client.clone());
         match all.list(&ListParams::default()).await {

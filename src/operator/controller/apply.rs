@@ -1,8 +1,8 @@
 //! The third step of a pass (read, decide, apply, report): executes the actions of a plan.
 //!
-//! Only four parts write on behalf of a cloud: the actions of plans, helm, the report (`publish`, or `pass_failures`
-//! after a failed pass), and the task `hosts`. The controller of `NodeMaintenance` resources and the commands of
-//! `osdpl` write outside of passes.
+//! On behalf of a cloud, only these write: the actions of plans, helm, the report (`publish`, or `pass_failures` after
+//! a failed pass), and the background task `hosts` ([`crate::tasks`]). The controller of `NodeMaintenance` resources
+//! and the commands of `osdpl` write outside of passes.
 
 mod release;
 
@@ -300,7 +300,7 @@ impl Context {
 
     /// Removes osdpl's finalizer from the resource, and forgets the cloud's failures, metrics and maintenance settings.
     ///
-    /// If osdpl ignores the resource because an older one exists, the function only removes the finalizer.
+    /// If osdpl ignores the resource, for example because an older one exists, the function only removes the finalizer.
     async fn finalize(
         &self,
         deployment: &OpenStackDeployment,
@@ -398,10 +398,10 @@ fn done(result: Result<(), Error>) -> Result<ActionResult, Error> {
     result.map(|()| ActionResult::Done)
 }
 
-/// Converts the result of an action: a failed action counts as skipped, and its error goes to `failed`.
+/// Converts the result of an action: a failed action counts as skipped, and its error goes to the map `failed`.
 ///
-/// `needed_by` is the key of the error in `failed`. Later actions of this pass that need the missing object look up
-/// this key, and do not run if they find an error.
+/// The map's key `needed_by` is the namespace or the release that needs the missing object. Later actions of this pass
+/// look up the namespace and release that they need in `failed`, and do not run if they find an error.
 fn skipped_if_error<K: Ord + Clone>(
     result: Result<(), Error>,
     needed_by: &K,
@@ -430,8 +430,8 @@ fn refused_if_object_error(result: Result<(), Error>) -> Result<ActionResult, Er
     }
 }
 
-/// Whether the next pass must follow at once, because the action affects the next decision and no watch triggers a
-/// pass.
+/// Whether the next pass must follow at once: the next decision depends on what the action changes, and no watch would
+/// trigger that pass.
 fn changes_decision(action: &Action) -> bool {
     matches!(
         action,

@@ -45,9 +45,9 @@ impl PassFailure {
     ///
     /// The metric changes even if the status can't be written.
     ///
-    /// `cloud` is the name of the resource, which is also the value of the metric's label. `cloud` is `None` if osdpl
-    /// ignores the resource because an older one exists: if both have the same name, the metric describes the older
-    /// resource.
+    /// `cloud` is the name of the resource, which is also the value of the metric's label. It is `None` if osdpl
+    /// ignores the resource, for example because an older one exists: if both have the same name, the metric describes
+    /// the older resource.
     fn update_metrics(&self, now: Timestamp, cloud: Option<&str>, metrics: &Metrics) {
         if let Some(cloud) = cloud.filter(|_| self.is_lasting(now)) {
             metrics.set_not_ready(cloud);

@@ -92,8 +92,8 @@ pub struct Preview {
 /// Without `charts`, the plan uses the chart digests in the status. `limit` is the time limit of the client's requests.
 ///
 /// # Errors
-/// Returns an error if the API server cannot be reached, does not send all lists within `limit`, or refuses reads that a plan requires; the message names each
-/// refused read.
+/// Returns an error if the API server cannot be reached, does not send all lists within `limit`, or refuses reads that
+/// a plan requires; the message names each refused read.
 pub async fn preview(
     client: &Client,
     catalog_with_findings: &CatalogWithFindings,
@@ -175,7 +175,7 @@ struct Planner<'a> {
     responses: Responses,
     /// Which namespaces of the resource and its releases exist, and which namespaces are being deleted.
     namespaces: Namespaces,
-    /// How long to wait until `inputs` change.
+    /// How long to wait for a change of the objects in `inputs`.
     limit: Duration,
 }
 
@@ -358,8 +358,8 @@ fn report_refusal(response: &mut Response, unknown: &mut Vec<String>) {
     }
 }
 
-/// Removes the remedy from an error. The remedy says how to change the permissions of the operator, but a command of
-/// the user sent the refused request.
+/// Removes the remedy from an error. The remedy says how to change the permissions of the operator, but `osdpl plan`
+/// sends its requests with the permissions of the user.
 fn plain(error: Error) -> Error {
     match error {
         Error::Api { what, error } => Error::Object(format!("{what}: {}", api_message(&error))),

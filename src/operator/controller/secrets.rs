@@ -138,7 +138,7 @@ impl Memory {
 }
 
 /// Returns all secrets of the facts: credentials, the contents of Secrets that features name, Ceph's keys, and all
-/// scalars in Secrets with values.
+/// scalars in the Secrets that `valuesFrom` names.
 pub fn collect_secrets(facts: &Facts) -> Vec<Cow<'_, str>> {
     let credentials = facts.credentials.values().flat_map(BTreeMap::values);
     let named = facts.secrets.values().flatten();

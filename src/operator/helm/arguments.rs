@@ -72,8 +72,8 @@ pub struct Upgrade {
     /// The digest of the values that running instances depend on, for [`INSTANCES_LABEL`]; `None` for a release without
     /// such values.
     pub instances: Option<String>,
-    /// The digest of the way in which the chart renders one `DaemonSet` as several, so that values can differ between
-    /// nodes; for [`SPLIT_LABEL`]. The digest is `None` if the chart can't split `DaemonSets`.
+    /// The digest that says how the chart splits each `DaemonSet` into several, so that values can differ between
+    /// nodes; for [`SPLIT_LABEL`]. It is `None` if the chart can't split `DaemonSets`.
     pub split: Option<String>,
     /// The chart of the release, for [`CHART_LABEL`]; `None` if unknown.
     pub chart_identity: Option<ChartIdentity>,
@@ -128,8 +128,8 @@ pub struct Uninstall {
     pub hooks: bool,
 }
 
-/// Returns the flags that depend only on helm's major version and the apply mode. Each release's input digest covers
-/// the version and the mode, so if these flags differ, the input digest differs.
+/// Returns the flags that depend only on helm's major version and the apply mode. The input digest of a release does
+/// not contain these flags, but it contains the version and the mode, so it changes whenever the flags change.
 pub(crate) fn pinned_flags(helm: Version, apply: ApplyMode) -> Vec<&'static str> {
     let mut flags = vec!["--reset-values", "--skip-crds"];
     if helm.major >= 4 {

@@ -83,8 +83,8 @@ type Rule = (&'static [&'static str], fn(&str) -> Failure);
 /// The rules for classifying a message. The first rule that matches applies: a rule matches if the message contains one
 /// of its phrases.
 ///
-/// The order matters: helm's message may quote an object, and the object may contain a phrase of another rule. That
-/// other rule must come later.
+/// The order matters: helm's message may quote an object, and the object may contain a phrase of another rule. This
+/// other rule must come after the rule for the message itself.
 const RULES: [Rule; 19] = [
     (&["another operation (install/upgrade/rollback) is in progress"], |_| Failure::Pending),
     (&["has no deployed releases"], |_| Failure::NoDeployedReleases),
@@ -111,8 +111,8 @@ const RULES: [Rule; 19] = [
     (&["context canceled"], |_| Failure::Cancelled),
 ];
 
-/// The API server's phrases for a changed immutable field. In this order, they concern a Job or a selector, a
-/// StatefulSet, and a volume claim.
+/// The API server's phrases for a changed immutable field. It uses the first one for Jobs and selectors, the second one
+/// for a StatefulSet, and the third one for a volume claim.
 const IMMUTABLE: &[&str] = &["field is immutable", "Forbidden: updates to ", "is immutable after creation"];
 
 /// The phrases for an object that is too large. In this order, they come from the API server (about a Secret), from

@@ -23,11 +23,11 @@ use osdpl_maintenance::OpenStackClient;
 /// The first pause before the task repeats an unchanged query. Each following pause is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
 
-/// The longest pause between two queries while Nova's computes do not match the nodes: Nova lacks a compute whose pod
-/// is ready, or has a compute without a node.
+/// The longest pause between two queries while Nova's compute hosts do not match the nodes: Nova reports fewer hosts as
+/// up than nova-compute has ready pods, or has a host without a node.
 ///
 /// After this pause, the task stops repeating the query, because a difference that lasts longer is deliberate: some
-/// computes may run outside of the cluster. Any other difference ends earlier: nova-compute reports every 10 s
+/// compute hosts may run outside of the cluster. Any other difference ends earlier: nova-compute reports every 10 s
 /// (`report_interval`), and Nova regards it as down after 60 s without a report (`service_down_time`).
 const SETTLING_PAUSE: Duration = Duration::from_secs(80);
 

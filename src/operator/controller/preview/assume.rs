@@ -29,7 +29,8 @@ pub(super) struct Assumptions<'a> {
 #[derive(Default)]
 struct ReportedCharts {
     charts: BTreeMap<String, Result<ChartInfo, Blocked>>,
-    /// The releases whose charts the status does not describe completely.
+    /// The releases for which the status does not contain all data about the chart. The preview can only guess their
+    /// input digests.
     guessed: BTreeSet<String>,
     unknown: Vec<String>,
 }

@@ -8,10 +8,8 @@ use std::time::Duration;
 
 use super::super::Error;
 
-/// Returns an identifier of the scope in which process ids are unique: a pid namespace on a machine since its last
-/// boot.
-///
-/// A process id identifies a process only together with this identifier.
+/// Returns an identifier of the machine's current boot and of the pid namespace of this process. A process id
+/// identifies a process only together with this identifier.
 pub(super) fn host(proc: &Path) -> Result<String, Error> {
     let read = |path: std::path::PathBuf| {
         std::fs::read_to_string(&path).map_err(|why| Error::Proc { path: path.clone(), why })

@@ -47,7 +47,7 @@ struct Probed {
 /// The endpoint types in Keystone's service catalogue at the time of the last request.
 struct Catalogue {
     types: Types,
-    /// The releases whose APIs should have been in the service catalogue at the time of the last request.
+    /// The releases whose APIs Keystone should have listed in the service catalogue at the time of the last request.
     registered: BTreeSet<ReleaseKey>,
     until: Instant,
 }
@@ -119,8 +119,8 @@ impl ProbeSchedule {
     /// Whether the task must request Keystone's service catalogue again.
     ///
     /// The result is true if the task has cached no service catalogue, or if the cached catalogue has expired. It is
-    /// also true if other APIs should be in the catalogue than at the last request, or if the catalogue lacks the type
-    /// of an API that should be in it.
+    /// also true if the catalogue lacks the type of an API that Keystone should list, or if Keystone should list other
+    /// APIs than at the last request.
     fn needs_catalogue(&self, now: Instant) -> bool {
         let Some(known) = &self.catalogue else { return true };
         let lacks =

@@ -17,7 +17,8 @@ impl NodeTimes {
     /// became `NotReady`, by this process's clock. `now` is the current time of this clock.
     ///
     /// If the node was already `NotReady` when this process first saw the node, the result contains the time in the
-    /// node's condition. Otherwise each restart of the operator would delay when osdpl regards the node as missing.
+    /// node's condition. With the current time instead, osdpl would regard the node as missing later after each restart
+    /// of the operator.
     pub(super) fn observe(&mut self, node: &str, readiness: Readiness, now: Timestamp) -> Readiness {
         let known = self.0.get(node).copied();
         let since = match (readiness, known) {

@@ -257,8 +257,8 @@ fn workload_owner(workload: &Workload) -> OwnerRef<'_> {
     (&workload.namespace, workload.kind.into(), &workload.name)
 }
 
-/// Returns the chain of causes of each workload, followed by the chain of each Job; `None` for a workload without
-/// trouble and for a complete Job.
+/// Returns the chain of causes of each workload, followed by the chain of each Job. An entry is `None` for a complete
+/// Job, and for a workload whose field `trouble` is `None`.
 fn trace_chains(input: &Input<'_>) -> Vec<Option<AffectedObject>> {
     let workloads = input.workloads.iter().map(|workload| {
         // Report only a workload with trouble: a complete workload may have a new pod that is not ready yet.

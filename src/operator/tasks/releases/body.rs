@@ -176,7 +176,8 @@ fn pre_install_satisfied(record: &Record) -> bool {
 /// The record shows whether the pre-delete hooks have succeeded, because helm stores the record after these hooks and
 /// before it deletes the first object: see `Run` in
 /// [`pkg/action/uninstall.go`](https://github.com/helm/helm/blob/main/pkg/action/uninstall.go). If the chart has
-/// post-delete hooks, the result is false, because helm does not store that a post-delete hook has completed.
+/// post-delete hooks, the result is false, because helm does not store that a post-delete hook has completed. The
+/// result is also false if the chart has no pre-delete hooks.
 fn delete_hooks_completed(record: &Record) -> bool {
     let mut before = record.hooks.iter().filter(|hook| hook.runs_at(Event::PreDelete)).peekable();
     let has_later = record.hooks.iter().any(|hook| hook.runs_at(Event::PostDelete));
