@@ -210,7 +210,7 @@ pub struct SecretWrite {
     pub secret: Secret,
     /// Whether the Secret exists. The operator replaces an existing Secret only if its resourceVersion has not changed.
     pub exists: bool,
-    /// The keys whose values the operator generates, each with the kind of value to generate.
+    /// The keys whose values the operator generates, each with the format and length of the value.
     pub generated: BTreeMap<String, file::Credential>,
 }
 

@@ -53,8 +53,8 @@ mod tests {
         .unwrap()
     }
 
-    /// Returns the changed additions, and the digests that are approved after a pass with `policy`. The content of each
-    /// addition has the digest `new`.
+    /// Returns the changed additions, and the digests that are approved after a pass with `policy`. In the cluster, the
+    /// content of each addition has the digest `new`.
     fn decided(catalog: &Value, status: &Value, policy: Policy) -> (Vec<String>, Value) {
         let names = catalog.as_array().unwrap().iter().map(|entry| entry["name"].as_str().unwrap().to_owned());
         let additions = names.map(|name| (name, "new".to_owned())).collect();

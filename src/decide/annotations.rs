@@ -43,8 +43,8 @@ pub(crate) fn consume(
     (rollouts, removal): (&NextRollouts, &LabelRemoval),
 ) {
     let deployment = &draft.snapshot.deployment;
-    // A rollout, a removal of labels, and additions need their approval even after the annotation is removed. So the
-    // status must contain these approvals before osdpl removes the annotation.
+    // The approval of a rollout, of a removal of labels and of additions must outlive the annotation. So the status
+    // must contain these approvals before osdpl removes the annotation.
     let is_stored = !rollouts.is_incomplete
         && (policy.changed_additions.is_empty() || !policy.approves(&plan.hash))
         && deployment.status.as_ref().is_some_and(|stored| {

@@ -1,5 +1,5 @@
-//! Adjusts the desired state for `osdpl plan`: the command treats a release as unchanged if it lacks data about the
-//! release.
+//! Adjusts the desired state for `osdpl plan`, which does not have all data of the operator: a release for which data
+//! is missing counts as unchanged.
 
 use super::draft::Draft;
 use super::plan::RecordedValues;
@@ -9,7 +9,7 @@ use osdpl_core::desired::{Desired, DesiredRelease};
 use osdpl_core::observed::{Observed, ObservedRelease};
 use osdpl_values::{Path, Values, get, set};
 
-/// Makes `osdpl plan` treat a release as unchanged if the command lacks data about the release.
+/// Makes `osdpl plan` treat each release for which it lacks data as unchanged.
 ///
 /// Returns the recorded values of the releases whose desired inputs differ from the inputs in their newest record.
 pub(crate) fn adjust(

@@ -1,8 +1,8 @@
 //! Decides which charts the operator fetches for releases, and which placeholders osdpl uses for missing charts.
 //!
 //! A restarted operator may need minutes to pull all charts. Until then, placeholders replace missing charts. A
-//! placeholder contains the version and digest of the chart from the status. With placeholders osdpl can watch the
-//! cloud, but to upgrade a release it needs the fetched chart.
+//! placeholder contains the version and digest of the chart from the status. With placeholders, osdpl can observe the
+//! cloud, but it upgrades a release only with the fetched chart.
 //!
 //! In two cases the operator keeps the stored status, because a new status would contain less information:
 //!

@@ -281,9 +281,9 @@ fn take_steps(
     rollouts::plan_strategies(draft, desired, observed, &releases);
     releases::plan_steps(draft, &mut releases, desired, observed, policy);
     let mut owned = plan::owned(desired, observed, &releases);
-    // Consider a namespace in which the operator has no rights. osdpl installs no new release there, so the status must
-    // name no new release of this namespace. But the status must still name the releases that osdpl installed there
-    // before the operator lost the rights.
+    // The status must name no new release in a namespace in which the operator has no rights, because osdpl does not
+    // install it. But the status must still name the releases that osdpl installed there before the operator lost the
+    // rights.
     owned.retain(|key| draft.snapshot.is_permitted(&key.namespace));
     owned.extend(namespaces::owned_outside(draft.snapshot, observed).cloned());
     let owned = Some(owned);

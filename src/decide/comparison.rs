@@ -64,7 +64,8 @@ pub(crate) fn compare_releases(
             ManifestComparison { revision: existing.revision, inputs: release.inputs.clone(), result, until };
         all.insert(release.key.clone(), comparison);
     }
-    // A later pass must compare again, because no watch reports that another tool stopped managing a release.
+    // Some results can change although no watch reports an event, for example if another tool stops managing a release.
+    // So a later pass must repeat these comparisons.
     draft.requeue(next_expiry(&all));
     draft.kept.comparisons = all;
     compared

@@ -36,8 +36,8 @@ use osdpl_core::release::helm_owner;
 pub(crate) struct Definitions {
     /// The actions, in the order in which the operator must execute them.
     pub(crate) actions: Vec<Planned>,
-    /// The names of the existing CRDs that `actions` or helm change, or that `actions` transfers to the release. Changes
-    /// and transfers need approval.
+    /// The names of the existing CRDs that `actions` or helm change, or that `actions` transfers to the release.
+    /// Changes and transfers need approval.
     pub(crate) changed: Vec<String>,
 }
 
@@ -134,8 +134,8 @@ fn rendered<'a>(draft: &mut Draft<'a>, name: &str, is_upgrade: bool) -> Result<&
     }
 }
 
-/// Whether a value contains the manifest of a CRD. Many charts render manifests in their values, such as
-/// OpenStack-Helm's `extraObjects`.
+/// Whether a value contains the manifest of a CRD. Many charts render the manifests that their values contain, for
+/// example in OpenStack-Helm's `extraObjects`.
 fn mentions_crd(value: &Value) -> bool {
     match value {
         Value::String(text) => text.contains("CustomResourceDefinition"),
@@ -326,7 +326,8 @@ fn newer(name: &str, crd: &str) -> Wait {
     Wait::Blocked { reason: reason::FOREIGN.into(), message }
 }
 
-/// Returns the warning that an upgrade changes CRDs, if no action of the plan shows the changes because helm makes them.
+/// Returns a warning about the CRDs that an upgrade changes although no action of the plan shows the change, because
+/// helm makes it; `None` if there are no such CRDs.
 pub(crate) fn changes_by_helm(name: &str, definitions: &Definitions) -> Option<Finding> {
     let is_shown = |crd: &&String| {
         definitions.actions.iter().any(|planned| match &planned.action {

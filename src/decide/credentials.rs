@@ -98,7 +98,7 @@ fn one_line(bytes: Vec<u8>, reference: &Reference, key: &str) -> Result<String, 
 struct ServiceCredentials<'a> {
     /// The values in Secrets of the user, by name of the credential.
     given: BTreeMap<String, String>,
-    /// The credentials that osdpl stores in its own Secret, each with the kind of value to generate.
+    /// The credentials that osdpl stores in its own Secret, each with the format and length of its value.
     ours: BTreeMap<Name, &'a file::Credential>,
 }
 
@@ -359,7 +359,7 @@ struct Update {
     is_verified: bool,
     /// Whether osdpl knows the values of all credentials in the Secret.
     is_complete: bool,
-    /// The keys whose values the operator generates, each with the kind of value to generate.
+    /// The keys whose values the operator generates, each with the format and length of the value.
     generated: BTreeMap<String, file::Credential>,
     /// The keys that someone else edited and whose values osdpl restores.
     restored: Vec<String>,

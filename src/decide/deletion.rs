@@ -95,8 +95,8 @@ pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
     if draft.is_incomplete() {
         return draft.hold(Hold::Reads);
     }
-    // If osdpl recognized the releases only by their labels, the status must not name them until a person has approved
-    // their uninstall: osdpl uninstalls the releases that the status names without approval.
+    // If osdpl recognized the releases only by their labels, a person must approve their uninstall. Until then, the
+    // status must not name them, because osdpl needs no approval to uninstall a release that the status names.
     let is_known = observed.recognized.is_empty() || rules.releases.approved.as_ref() == Some(&steps.hash);
     let started = plan::owned(&desired, &observed, &steps);
     let owned = is_known.then(|| observed.owned.iter().cloned().chain(started).collect_set());

@@ -62,16 +62,15 @@ pub struct Kept {
     /// Kept because osdpl must read release records for the comparison. After a restart, osdpl compares the Secrets
     /// again.
     pub(crate) verified: BTreeSet<(String, String)>,
-    /// The Services that osdpl kept in the last search for obsolete Services; `None` if that search found obsolete
-    /// Services.
+    /// The Services that had to stay at the last search for obsolete Services; `None` if that search found obsolete
+    /// Services, so that osdpl must search again.
     ///
-    /// Kept so that osdpl lists its Services again only when it must keep other Services. After a restart, osdpl lists
-    /// its Services once.
+    /// Kept so that osdpl searches again only when other Services must stay. After a restart, osdpl searches once.
     pub(crate) services: Option<BTreeSet<ReleaseKey>>,
-    /// The names of the objects for Ceph that osdpl kept in the last search for obsolete objects; `None` if that search
-    /// found obsolete objects.
+    /// The names of the objects for Ceph that had to stay at the last search for obsolete objects; `None` if that
+    /// search found obsolete objects, so that osdpl must search again.
     ///
-    /// Kept so that osdpl searches again only when it must keep other objects. After a restart, osdpl searches once.
+    /// Kept so that osdpl searches again only when other objects must stay. After a restart, osdpl searches once.
     pub(crate) ceph: Option<Vec<String>>,
     /// The results of the lookups of external hosts, by service.
     ///

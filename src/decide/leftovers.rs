@@ -52,8 +52,8 @@ pub(crate) struct Needed {
 /// Returns the objects that remain when osdpl has uninstalled the releases that it manages.
 ///
 /// A release of the catalogue may be installed although osdpl does not manage it: a person made osdpl stop managing the
-/// release, or another tool installed it. The release records do not show which of the two happened. Such a release
-/// continues to run, so osdpl deletes none of its objects, and keeps the objects that its pods may need.
+/// release, or another tool installed it. The release records do not show which of these two cases applies. Such a
+/// release continues to run, so osdpl deletes none of its objects, and keeps the objects that its pods may need.
 ///
 /// osdpl also deletes no object of a release that the resource's status does not name: that release never belonged to
 /// the cloud, although the catalogue has a release of this name.

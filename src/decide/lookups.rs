@@ -6,8 +6,8 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 /// Returns the addresses to publish.
 ///
-/// If the last lookup succeeded, the result is the addresses that it `found`. If it failed, the result is the `known`
-/// addresses.
+/// If the last lookup succeeded, the result is `found`: the addresses from this lookup. If it failed, the result is
+/// `known`: the addresses that osdpl already knew.
 ///
 /// # Errors
 /// Returns an error if the lookup failed and no address is known.
@@ -22,12 +22,13 @@ const DAMPING: SignedDuration = SignedDuration::from_mins(2);
 
 /// The lookup result that osdpl reports for a host.
 ///
-/// osdpl reports a new result only if no lookup has had the reported result for the time [`DAMPING`].
+/// osdpl replaces this result only after all lookups of the time [`DAMPING`] have had other results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Damped<T> {
     /// The result that osdpl reports now.
     report: T,
-    /// Since when no lookup has had the result `report`; `None` if the last lookup had this result.
+    /// The time of the first lookup with another result than `report`; `None` if the last lookup had the result
+    /// `report`.
     differs_since: Option<Timestamp>,
 }
 

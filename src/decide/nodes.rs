@@ -106,7 +106,7 @@ pub(crate) fn is_stored(removal: &LabelRemoval, stored: Option<&LabelRemovalStat
     removal.status.as_ref().is_none_or(|status| stored.is_some_and(|stored| is_same(stored, status)))
 }
 
-/// Returns the unfinished removal that the status contains; `None` if there is none.
+/// Returns the unfinished removal of labels that the status contains; `None` if there is none.
 ///
 /// If the operator has executed a batch that the status does not contain yet, the result contains that batch, too.
 fn stored_removal(

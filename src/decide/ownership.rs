@@ -58,7 +58,8 @@ pub(crate) fn namespaces(deployment: &OpenStackDeployment, selection: &Selection
 /// * The spec selects the release, but the list in the status does not name it. osdpl has not installed this release,
 ///   so somebody else set the labels. A person can adopt the release, like any release of another owner.
 /// * The status has no list, and the spec selects the release, but its record says that an uninstall is unfinished.
-///   osdpl can't know whether it began this uninstall, and to continue it would run the hooks in the record.
+///   osdpl can't know whether it began this uninstall itself. If osdpl continued it, helm would run the hooks in the
+///   record.
 ///
 /// The function removes ignored labels only from `observed`, not from the objects in the cluster.
 ///
@@ -101,8 +102,8 @@ pub(crate) fn claim(observed: &mut Observed, deployment: &OpenStackDeployment, s
 ///
 /// `selected` contains the namespace and name that the spec gives the release. But osdpl refuses to move or rename an
 /// installed release. So if the release `selected` lacks osdpl's labels, the function searches for a release with
-/// osdpl's labels and another namespace or name. The function skips releases that are not installed: osdpl would not
-/// refuse their move, so it would regard them as undesired and uninstall them.
+/// osdpl's labels and another namespace or name. It skips a release whose uninstall has begun: the spec may move such a
+/// release, so osdpl would regard the release with the old name as undesired and uninstall it.
 fn find_record<'a>(observed: &'a Observed, name: &String, selected: &'a ReleaseKey) -> Option<&'a ReleaseKey> {
     if observed.releases.get(selected).is_some_and(ObservedRelease::is_ours) {
         return Some(selected);

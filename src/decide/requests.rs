@@ -185,7 +185,7 @@ pub enum Read {
     ServiceNetworks(i64),
     /// Reads a CRD, by name.
     Crd(String),
-    /// Lists the CRDs that were left behind by an uninstalled release with the same name, in any namespace.
+    /// Lists the CRDs that uninstalled releases with the name of this release left behind, in any namespace.
     AbandonedCrds(ReleaseKey),
     /// Renders the chart of a release, and returns the CRDs among the rendered objects. [`Requests::desired`] contains
     /// the release.

@@ -33,8 +33,8 @@ pub(crate) struct Selected {
     deployed: Option<String>,
     catalog: Arc<Catalog>,
     selection: Arc<Selection>,
-    /// How much work the evaluation of expressions took to make `selection`. This work counts towards the limit of work
-    /// of each pass.
+    /// The work that osdpl did to evaluate the catalogue's expressions for `selection`. Each pass may do only a limited
+    /// amount of such work.
     used: Work,
 }
 
@@ -76,8 +76,8 @@ pub(crate) fn select(draft: &mut Draft<'_>) -> Arc<Selection> {
     let known = draft.kept.selected.take().filter(|known| known.is_of(deployment, catalog));
     let selected = known.unwrap_or_else(|| Arc::new(Selected::new(deployment, catalog)));
     let selection = Arc::clone(&selected.selection);
-    // The limit of work applies to one pass, but the count in the selection may contain the work of earlier passes. So
-    // reset the count to the work that it took to make the selection.
+    // The limit of work applies to one pass, but `selection` counts the work of all passes that used it. So reset the
+    // count to the work that it took to make the selection.
     selection.scope.reset_used(selected.used);
     draft.kept.selected = Some(selected);
     selection

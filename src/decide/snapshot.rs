@@ -31,8 +31,8 @@ pub struct Snapshot {
     pub helm: Helm,
     /// The charts of the releases.
     pub charts: Charts,
-    /// The observed state. The decision completes it: it finds out which release of the catalogue each observed release
-    /// is, and the root causes of problems.
+    /// The observed state. The decision completes it with the name of each observed release in the catalogue, and with
+    /// the root causes of problems.
     pub observed: Observed,
     /// The objects that are not ready, each with the chain to its root cause.
     pub affected: Vec<AffectedObject>,
@@ -109,7 +109,7 @@ pub struct Assumed {
     pub guessed: BTreeSet<String>,
 }
 
-/// The version of helm, the number of helm processes that may still start, and the number that may render at once.
+/// The version of helm, and how many helm processes may start, are rendering, and may render at the same time.
 #[derive(Clone, Debug, Default)]
 pub struct Helm {
     /// The major version of helm.
