@@ -96,8 +96,8 @@ impl LockArguments {
     async fn run(self) -> anyhow::Result<()> {
         let file = self.out.join("lock.yaml");
         let mut lock = if file.exists() { read_lock(&file)? } else { Lock::default() };
-        // The new lock accepts the repository's present charts, even if their digests have changed. So give the store
-        // the old lock without digests: the store refuses charts that do not match the digests.
+        // The new lock accepts the repository's present charts, even if their digests have changed. With the digests of
+        // the old lock, the store would refuse the changed charts, so give it the old lock without digests.
         let mut unpinned = lock.clone();
         unpinned.charts.values_mut().for_each(|pinned| pinned.digest = None);
         let pull = self.chart_options.puller().await?;

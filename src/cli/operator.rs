@@ -42,8 +42,8 @@ mod webhook;
 
 /// How long a stopping operator waits for its last passes, after its helm processes have ended.
 ///
-/// A stopping operator waits for helm (20 s), the passes and the servers, and releases the Lease. The sum of these
-/// times is below the `terminationGracePeriodSeconds` of the operator's chart.
+/// A stopping operator waits for helm (20 s), for the passes and for its servers, and then releases the Lease. All this
+/// takes less time than the `terminationGracePeriodSeconds` of the operator's chart.
 const LAST_PASSES: Duration = Duration::from_secs(10);
 
 /// How long a stopping operator waits for open requests to its probes, its metrics and its webhook.
@@ -302,8 +302,8 @@ impl Running {
         if let Ok(ended) = tokio::time::timeout(LAST_PASSES, last_passes).await {
             ended?;
         } else {
-            // The pass may still run, but can't write any more: from before this process releases the Lease, the client
-            // for writes refuses all write requests.
+            // The pass may still run, but can't write any more: before this process releases the Lease, the client for
+            // writes begins to refuse all write requests.
             tracing::warn!(
                 "the operator ends during a pass: the API server did not respond within {} s; check the API server",
                 LAST_PASSES.as_secs()
@@ -325,8 +325,8 @@ async fn elect(elector: Elector, context: Arc<Context>, release: CancellationTok
     elector.run(release).await
 }
 
-/// Waits until the servers have ended, at most for [`SERVER_STOP`]: a client that has sent half a request must not delay
-/// the end of the operator.
+/// Waits until the servers have ended, at most for [`SERVER_STOP`]: a client that has sent half a request must not
+/// delay the end of the operator.
 async fn until_served(web: JoinHandle<()>, webhook: JoinHandle<()>) -> Result<(), JoinError> {
     let served = async { web.await.and(webhook.await) };
     let Ok(served) = tokio::time::timeout(SERVER_STOP, served).await else {

@@ -113,8 +113,8 @@ impl Arguments {
         }
     }
 
-    /// With `--output json`, turns the error that osdpl refuses the resource into a report. Returns the error unchanged
-    /// with other outputs, and if it is another error.
+    /// With `--output json`, turns the error [`Refused`] into a report with the findings of the refused resource.
+    /// Returns any other error, and any error with another output format, unchanged.
     fn refused_report(&self, error: anyhow::Error, document: Option<&Document>) -> anyhow::Result<PlanReport> {
         let Refused(findings) = error.downcast()?;
         let Some(document) = document.filter(|_| self.output == Format::Json) else {

@@ -43,8 +43,8 @@ pub(crate) async fn find_releases(cluster: &Reader, namespace: Option<&str>) -> 
     Ok(releases)
 }
 
-/// The result of comparing the chart that osdpl would install with the chart in helm's record. There is no result if
-/// both charts are equal.
+/// How the chart that osdpl would install differs from the chart in helm's record. If both charts are equal,
+/// [`compare_chart`] returns no `ChartState`.
 pub(crate) enum ChartState {
     /// The chart that osdpl would install differs from the recorded chart; the text says how.
     Other(String),
