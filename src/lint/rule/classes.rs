@@ -39,8 +39,8 @@ struct Request {
 
 /// Returns the requested StorageClasses, by the field that requests the class.
 ///
-/// The fields are each field with a class in the user's values, and `spec.storageClass` if a release uses this field's
-/// class.
+/// The result contains each field of the user's values that names a class. It also contains `spec.storageClass` if a
+/// release uses the class that this field sets.
 fn requested(cloud: &Cloud<'_>) -> BTreeMap<String, Request> {
     let mut requested = BTreeMap::new();
     let is_local = cloud.selection.features.get("storage").is_some_and(|storage| storage["backend"] == "local");

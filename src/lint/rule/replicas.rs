@@ -19,7 +19,7 @@ pub(super) struct Count {
 }
 
 impl Count {
-    /// Whether `other` reports the type of the same value, so that the caller can drop `other`.
+    /// Whether the finding `other` reports that the same value has the wrong type. The caller then drops `other`.
     pub fn covers(&self, other: &Finding) -> bool {
         other.rule == TYPE_CHANGED && other.field() == self.finding.field() && other.message.starts_with(&self.prefix)
     }

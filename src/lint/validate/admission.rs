@@ -14,7 +14,7 @@ const MAX_WARNINGS: usize = 8;
 /// The name of the rule about the final values of releases.
 ///
 /// Additions to the catalogue may change values. So a missing addition may cause a violation of this rule, even if the
-/// spec uses no name from the addition.
+/// spec names no preset, feature or service that the addition defines.
 const VALUES: &str = "values";
 
 /// Returns the spec in an `AdmissionReview`.

@@ -48,10 +48,10 @@ pub fn is_deployment(object: &Value) -> bool {
     may_be_ours || Kind::of(object) == Some(Kind::OpenStackDeployment)
 }
 
-/// Returns the objects of a document, each with its field in the document.
+/// Returns the objects of a document, each with its path in the document.
 ///
-/// A list, as kubectl prints it, contains several objects with fields such as `items[0]`. Any other document is one
-/// object, whose field is empty.
+/// A list, as kubectl prints it, contains several objects with paths such as `items[0]`. Any other document is one
+/// object, whose path is empty.
 pub fn objects(value: &Value) -> Vec<(String, &Value)> {
     let is_list = value["kind"].as_str().is_some_and(|kind| kind.ends_with("List"));
     match value["items"].as_array() {

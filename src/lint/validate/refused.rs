@@ -27,10 +27,10 @@ impl Report {
     }
 }
 
-/// Returns the field of the document that contains a ConfigMap; `None` if the document does not contain the ConfigMap.
-/// `source` names the ConfigMap, as in `ConfigMap openstack/edge`.
+/// Returns the path of a ConfigMap in the document, such as `items[0]`; `None` if the document does not contain the
+/// ConfigMap. `source` names the ConfigMap, as in `ConfigMap openstack/edge`.
 ///
-/// The field is empty if the whole document is the ConfigMap.
+/// The path is empty if the whole document is the ConfigMap.
 fn find_field(document: &Document, source: &str) -> Option<String> {
     let Content::Object(parsed) = &document.content else { return None };
     let (namespace, name) = source.strip_prefix("ConfigMap ")?.split_once('/')?;

@@ -81,7 +81,7 @@ pub fn report<'a>(
     report
 }
 
-/// Returns the objects of a document, each with its field in the document; no object if the document is not YAML.
+/// Returns the objects of a document, each with its path in the document; no object if the document is not YAML.
 fn objects_of(document: &Document) -> Vec<(String, &Value)> {
     match &document.content {
         Content::Object(parsed) => kinds::objects(&parsed.value),
@@ -107,8 +107,8 @@ fn referenced_names(manifests: &[Value], input_of: InputOf<'_>) -> BTreeSet<Stri
 
 /// Returns the finding for a document that is not YAML.
 ///
-/// If the document is from a folder and does not look like an osdpl resource, the finding is only a warning, because the
-/// folder may contain templates.
+/// If the document is from a folder and does not look like an osdpl resource, the finding is only a warning, because
+/// the folder may contain templates.
 fn yaml_finding(document: &Document, error: &yaml::Error) -> Finding {
     let problem = &error.message;
     if document.is_ours || document.is_named {
@@ -215,7 +215,7 @@ fn finding_without_line(file: &str, message: String) -> Finding {
 struct Location<'a> {
     document: &'a Document,
     parsed: &'a ParsedDocument,
-    /// The field of the object in the document; empty if the document is the object.
+    /// The path of the object in the document, such as `items[0]`; empty if the document is the object.
     field: String,
 }
 

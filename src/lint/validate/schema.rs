@@ -13,8 +13,8 @@ use osdpl_core::finding::Finding;
 
 /// Returns a finding for each violation of `schema` in `value`.
 ///
-/// `field` is the path of the field that contains `value`. The function does not report unknown fields, because another
-/// lint rule, which is also named `field`, reports them.
+/// `field` is the path of the field that contains `value`. The function does not report unknown fields, because
+/// [`unknown_fields`](super::fields::unknown_fields) reports them.
 pub(super) fn check(schema: &Value, value: &Value, field: &str) -> Vec<Finding> {
     let found = validate(schema, value, field, Nulls::Dropped);
     let has_wrong_format = |field: &str| {
