@@ -37,7 +37,7 @@ const SUBJECT_TOKEN: &str = "x-subject-token";
 pub struct HttpConfig {
     /// The `host:port` to which the client connects instead of the host in the URL; only for tests.
     pub address: Option<String>,
-    /// The timeout for connecting, and the minimum of the timeout for the response.
+    /// The timeout for connecting. The timeout for the response is at least as long.
     pub timeout: Duration,
     /// The certificates, in PEM, that the client trusts in addition to the certificates of the system.
     pub ca: Vec<u8>,

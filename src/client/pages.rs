@@ -7,7 +7,7 @@ use kube::api::ListParams;
 use kube::core::PartialObjectMeta;
 use serde::de::DeserializeOwned;
 
-/// The number of objects per page. The metadata of an object has at most 1.5 MiB, the maximum size of a request to etcd.
+/// The number of objects per page. The metadata of an object has at most 1.5 MiB, etcd's maximum size of a request.
 const PAGE: u32 = 8;
 
 /// Lists the metadata of objects page by page, and returns what `keep` returns for each object. So the caller never has

@@ -20,8 +20,9 @@ use tower::{BoxError, ServiceBuilder, service_fn};
 
 use crate::resolve::resolve;
 
-/// How long a client waits for data on a connection. It then closes the connection, which may be lost, for example
-/// because a firewall drops the packets. If the time limit of a request is longer, the client waits that long.
+/// How long a client waits for data on a connection before it closes the connection. The connection may be lost, for
+/// example because a firewall drops the packets. If the time limit of a request is longer, the client waits for that
+/// time instead.
 ///
 /// The API server sends a bookmark to each watch once per minute (`k8s.io/apiserver`, `cacher`: `bookmarkFrequency`),
 /// so a watch on an intact connection never reaches this timeout.
@@ -67,8 +68,8 @@ impl Bounds {
 
 /// Creates a client without retries and time limit. The caller then adds both with [`bounded`].
 ///
-/// The client is the same as kube's default client, except that it resolves the name of the API server with [`resolve`].
-/// kube's default client would resolve the name on one of tokio's threads for blocking work.
+/// The client is the same as kube's default client, except that it resolves the name of the API server with
+/// [`resolve`]. kube's default client would resolve the name on one of tokio's threads for blocking work.
 ///
 /// `timeout` must be the time limit that the caller passes to [`bounded`]. The client itself only limits how long it
 /// waits for data on a connection.
@@ -160,8 +161,8 @@ async fn receive(client: &Client, request: Request<Body>) -> Result<Response<Bod
     Ok(Response::from_parts(parts, Body::from(body.collect_bytes().await?)))
 }
 
-/// Whether a request reads the log of a pod. The API server gets the log from a kubelet. So if there is no response, the
-/// cause may be a dead node.
+/// Whether a request reads the log of a pod. The API server gets the log from a kubelet. So if there is no response,
+/// the cause may be a dead node.
 fn is_log(uri: &Uri) -> bool {
     uri.path().ends_with("/log")
 }
