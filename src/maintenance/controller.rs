@@ -106,10 +106,8 @@ struct Failure {
     input: Input,
 }
 
-/// The parts of a maintenance's resource that a person can change to make the controller retry a failed action at once.
-///
-/// The parts are the generation, whether the resource is being deleted, and whether the resource has the annotation
-/// that requests a retry.
+/// The properties of a NodeMaintenance that a person can change to make the controller retry a failed action at once:
+/// the generation, whether the resource is being deleted, and whether it has the annotation that requests a retry.
 type Input = (Option<i64>, bool, bool);
 
 fn input_of(maintenance: &NodeMaintenance) -> Input {
