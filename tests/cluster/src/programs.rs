@@ -60,7 +60,8 @@ pub enum Program {
     Ctr,
     /// `CoreDNS`, the DNS server of a real cluster.
     Coredns,
-    /// Waits for what a pod needs, with the contract of kubernetes-entrypoint; it is also the pause container.
+    /// This repository's replacement for kubernetes-entrypoint, which waits until a pod's dependencies are available.
+    /// It is also the program of the pause container.
     Entrypoint,
 }
 
@@ -69,7 +70,7 @@ impl Program {
     pub const CONTROL_PLANE: [Self; 6] =
         [Self::Etcd, Self::KubeApiserver, Self::KubeControllerManager, Self::KubeScheduler, Self::Kwok, Self::Kubectl];
 
-    /// The programs that run on a real node, beside the control plane's.
+    /// The programs that run on a real node, in addition to the programs of the control plane.
     pub const NODE: [Self; 7] = [
         Self::Kubelet,
         Self::KubeProxy,

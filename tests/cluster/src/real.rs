@@ -89,7 +89,7 @@ fn folder(part: &str) -> anyhow::Result<PathBuf> {
     Ok(programs::root()?.join("real").join(part))
 }
 
-/// Builds missing programs and layers side by side, because each of them waits for the network or the disk at times.
+/// Builds the missing programs and layers concurrently, because each build waits for the network or the disk at times.
 fn prepare() -> anyhow::Result<Programs> {
     machine::check()?;
     run::folder(&folder("layers")?)?;
@@ -112,7 +112,8 @@ fn prepare() -> anyhow::Result<Programs> {
     Ok(programs)
 }
 
-/// Fails if a layer of the node's root must be built while the node runs. The build would remove the old layer.
+/// Fails if a layer of the node's root must be built while the node runs. The build would remove the old layer, which
+/// the running node uses.
 fn refuse_to_change_a_running_node(recipes: &Recipes, layers: &Path) -> anyhow::Result<()> {
     let none = Programs::default();
     let root = Layers::new(recipes, &none, layers.into())?.chain("node")?;
@@ -169,7 +170,7 @@ fn env() -> anyhow::Result<()> {
     let node = Node::new(&folder("node")?)?;
     let (kubeconfig, bin) = (node.cluster.kubeconfig(), node.cluster.bin());
     let text = format!("export KUBECONFIG={}\nexport PATH={}:$PATH\n", kubeconfig.display(), bin.display());
-    // The reader may have closed the pipe.
+    // Ignore an error: it means that the reader has closed the pipe.
     let _ = std::io::stdout().write_all(text.as_bytes());
     Ok(())
 }

@@ -4,9 +4,9 @@
 
 use super::Program;
 
-/// A Go module in `programs/`. All but `entrypoint` have no code. A module's `go.mod` only lists the modules of the programs, and their versions.
-/// helm 3 and helm 4 are not in the module of the API server, because helm's requirements would upgrade the API
-/// server's dependencies.
+/// A Go module in `programs/`. Only the module `entrypoint` contains code. The `go.mod` of every other module only
+/// lists the modules of programs, and their versions. helm 3 and helm 4 are not in the module of the API server,
+/// because helm's requirements would upgrade the API server's dependencies.
 #[derive(Clone, Copy, Debug)]
 struct Module {
     go_mod: &'static str,
@@ -29,8 +29,8 @@ const HELM3: Module =
 const HELM4: Module =
     Module { go_mod: include_str!("../../programs/helm4/go.mod"), go_sum: include_str!("../../programs/helm4/go.sum") };
 
-/// The kubelet and kube-proxy are not in the module of the API server. Otherwise a change of their dependencies would
-/// build the programs of the control plane again.
+/// The module of the kubelet and kube-proxy. They are not in the module of the API server: a change of their
+/// dependencies would then require a new build of the control plane's programs.
 const NODE: Module =
     Module { go_mod: include_str!("../../programs/node/go.mod"), go_sum: include_str!("../../programs/node/go.sum") };
 const CONTAINERD: Module = Module {

@@ -1,4 +1,5 @@
-//! Gives a node control groups of its own, so that its pods have limits and nothing of it stays behind.
+//! Gives the node control groups of its own. So the resource limits of its pods work, and no control group of a pod
+//! remains on the machine after the node has ended.
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +21,7 @@ struct Hierarchy {
     options: String,
 }
 
-/// Returns the hierarchies of version 1 in the content of `/proc/self/cgroup`, which has lines such as
+/// Returns the control group hierarchies of version 1 that the content of `/proc/self/cgroup` lists, in lines such as
 /// `4:memory:/path` (cgroups(7)).
 fn hierarchies(text: &str) -> Vec<Hierarchy> {
     let controllers = text.lines().filter_map(|line| line.split(':').nth(1)).filter(|name| !name.is_empty());
@@ -56,7 +57,7 @@ fn is_mounted(group: &Path) -> bool {
     group.parent().is_some_and(|mount| mount.join("cgroup.procs").exists())
 }
 
-/// Explains why the machine's control groups cannot be used, or returns nothing.
+/// Returns why the machine's control groups cannot be used; `None` if they can be used.
 pub(super) fn problem() -> Option<String> {
     match groups() {
         Err(error) => Some(error.to_string()),
@@ -75,7 +76,8 @@ pub(super) fn problem() -> Option<String> {
 pub(super) fn enter() -> anyhow::Result<()> {
     for group in groups()? {
         folder(&group)?;
-        // A new cpuset has no processors and no memory, and so no process may enter it (cpusets(7)).
+        // A new cpuset has no processors and no memory, so no process may enter it (cpusets(7)). Copy both from the
+        // parent.
         for file in ["cpuset.cpus", "cpuset.mems"] {
             let parent = group.parent().unwrap_or(&group).join(file);
             if let (false, Ok(value)) = (is_unified(), std::fs::read_to_string(parent)) {

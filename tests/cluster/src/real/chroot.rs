@@ -14,7 +14,8 @@ use serde::{Deserialize, Serialize};
 
 use super::script::INPUTS;
 
-/// What `cluster real layer` needs to run a script. The caller writes it to the process's standard input, as JSON.
+/// The input of `cluster real layer`, which runs the script of a layer. The caller writes it as JSON to the standard
+/// input of this command.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Job {
     /// The folders of the layers below, with the newest one first.
@@ -49,8 +50,8 @@ pub(super) fn run(job: &Job) -> anyhow::Result<std::convert::Infallible> {
     Err(error).context("cannot run the script of the layer")
 }
 
-/// Mounts layers as one file system. Without `redirect_dir` and `metacopy`, the folder of a layer contains all files in
-/// full, so that it can be packed.
+/// Mounts layers as one file system. The options turn `redirect_dir` and `metacopy` off, so that the folder of a layer
+/// contains complete files, which tar can pack.
 pub(super) fn overlay(below: &[PathBuf], upper: &Path, work: &Path, target: &Path) -> anyhow::Result<()> {
     let below: Vec<String> = below.iter().map(|path| path.display().to_string()).collect();
     let options = format!(
@@ -85,8 +86,8 @@ const DEVICES: [Device; 6] = [
     ("tty", 5, 0, 0o666),
 ];
 
-/// Mounts a new `/dev` with the usual devices and `more`. Packages and charts change the permissions of devices, so
-/// they must not see those of the machine.
+/// Mounts a new `/dev` with the usual devices and the devices `more`. Packages and charts change the permissions of
+/// devices, so they must not get the devices of the machine.
 pub(super) fn devices(target: &Path, more: &[Device]) -> anyhow::Result<()> {
     filesystem("tmpfs", target, "mode=755,size=64m")?;
     for (name, major, minor, permissions) in DEVICES.iter().chain(more) {
@@ -107,6 +108,6 @@ pub(super) fn device(path: &Path, kind: FileType, major: u32, minor: u32, permis
     let failed = || format!("cannot create {}", String::from_utf8_lossy(path.as_os_str().as_bytes()));
     std::fs::create_dir_all(path.parent().unwrap_or(path)).with_context(failed)?;
     mknodat(CWD, path, kind, Mode::from_raw_mode(permissions), makedev(major, minor)).with_context(failed)?;
-    // The process's umask does not apply to this call.
+    // Unlike `mknodat`, this call ignores the umask of the process.
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(permissions)).with_context(failed)
 }

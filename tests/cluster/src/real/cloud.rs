@@ -43,7 +43,7 @@ impl Sources {
         self.image_root.join("usr/local/bin").join(name)
     }
 
-    /// Explains what is missing.
+    /// Checks that the files and folders that these options name exist.
     pub(super) fn check(&self) -> anyhow::Result<()> {
         let charts = self.image_root.join(CHARTS);
         ensure!(
@@ -168,9 +168,10 @@ impl User<'_> {
         command.args(["upgrade", "--install", "osdpl"]).arg(&self.sources.chart);
         command.args(["--namespace", SYSTEM, "--create-namespace", "--history-max", "3"]);
         command.args(["--set", &format!("charts=/{CHARTS}"), "--set", "image.pullPolicy=Never"]);
-        // Each helm process needs a processor while it renders.
+        // Limit the helm processes to three, because each needs a processor while it renders.
         command.args(["--set", "slots=3"]);
-        // A new image has the same name, so this annotation makes the Deployment replace its pods.
+        // A rebuilt image has the same name as before. This annotation makes the Deployment replace its pods
+        // nevertheless.
         command.args(["--set-string", &format!("podAnnotations.image={digest},image.tag={}", reference.tag)]);
         logged(&mut command, "helm", &self.node.cluster.log("helm"), "")?;
         let rollout = ["rollout", "status", "--timeout=180s", "deployment/osdpl", "--namespace", SYSTEM];
@@ -190,7 +191,8 @@ impl User<'_> {
         Ok(())
     }
 
-    /// Writes the command `openstack`, which runs in the client's pod: names of Services exist only in the cluster.
+    /// Writes the command `openstack`, and copies osdpl and helm beside it. `openstack` runs in a pod, because only
+    /// pods can resolve the names of the cloud's Services.
     pub fn client(&self) -> anyhow::Result<()> {
         let bin = self.node.cluster.bin();
         let kubectl = bin.join("kubectl");

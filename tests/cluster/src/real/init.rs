@@ -34,8 +34,9 @@ const DEVICES: [Device; 5] = [
     ("loop-control", 10, 237, 0o660),
 ];
 
-/// Values of the kernel that a kubelet requires (Kubernetes' `pkg/kubelet/cm/container_manager_linux.go`). They belong
-/// to the whole machine, so the node gets files with these values instead.
+/// Settings of the kernel that a kubelet requires (Kubernetes' `pkg/kubelet/cm/container_manager_linux.go`). A change
+/// would affect the whole machine. So the node gets files with these values in `/proc/sys`, and the settings stay
+/// unchanged.
 const SYSCTLS: [(&str, &str); 6] = [
     ("vm/overcommit_memory", "1"),
     ("vm/panic_on_oom", "0"),
@@ -47,13 +48,13 @@ const SYSCTLS: [(&str, &str); 6] = [
 
 /// Runs the node until this process is killed.
 pub(super) fn run(plan: &Plan) -> anyhow::Result<std::convert::Infallible> {
-    // /proc still belongs to the machine, so this is the process ID outside of the namespace.
+    // `/proc` is still the machine's, so this is the process ID outside of the node's namespace.
     let me = std::fs::read_link("/proc/self").context("cannot read /proc/self")?;
     let cluster = Folder::new(&plan.folder)?;
     mount_root(plan)?;
     println!("{}", me.display());
     std::io::stdout().flush().context("cannot report the process ID")?;
-    // The caller moves the node's end of the link into the network namespace, and then writes a line.
+    // The caller moves the node's end of the network link into the network namespace, and then writes a line.
     let mut line = String::new();
     std::io::stdin().lock().read_line(&mut line).context("cannot read standard input")?;
     supervise(plan, &cluster)
@@ -89,7 +90,7 @@ fn mount_root(plan: &Plan) -> anyhow::Result<()> {
     pivot_root(".", "old").context("cannot change the root")?;
     std::env::set_current_dir("/").context("cannot enter the node's root")?;
     unmount("/old", UnmountFlags::DETACH).context("cannot leave the machine's root")?;
-    // Pods with bidirectional mounts need a shared root.
+    // Mounts of a pod with bidirectional mount propagation reach the node only if the node's root is a shared mount.
     let shared = MountPropagationFlags::SHARED | MountPropagationFlags::REC;
     mount_change("/", shared).context("cannot share the mounts of the node")?;
     std::fs::write("/proc/sys/net/ipv4/ip_forward", "1").context("cannot enable forwarding between pods")
@@ -139,7 +140,7 @@ fn name_node(root: &Path) -> anyhow::Result<()> {
     let id = std::fs::read_to_string("/proc/sys/kernel/random/uuid").context("cannot read a random ID")?;
     write(&root.join("etc/machine-id"), &id.replace('-', ""))?;
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").context("cannot read the kernel's version")?;
-    // Charts mount this folder, also if the kernel has no modules.
+    // Charts mount this folder, even if the kernel has no modules.
     folder(&root.join("lib/modules").join(release.trim()))
 }
 

@@ -17,7 +17,8 @@ use super::run::{folder, logged, note, write};
 use super::script;
 use crate::{Programs, digest};
 
-/// Changes with the code that builds layers, so that layers of older code are built again.
+/// The version of the code that builds layers. It is part of each layer's digest: after a change of this version, all
+/// layers are built again.
 const FORMAT: &str = "1";
 /// The variables of the caller that package managers in a layer need to reach their archives.
 const PASSED_ON: [&str; 9] = [
@@ -31,7 +32,7 @@ const PASSED_ON: [&str; 9] = [
     "PIP_EXTRA_INDEX_URL",
     "PIP_TRUSTED_HOST",
 ];
-/// The machine's CA certificates. They may contain the CA of a proxy, which Debian's do not.
+/// The machine's CA certificates. Unlike Debian's CA certificates, they may contain the CA of a proxy.
 const CERTIFICATES: &str = "/etc/ssl/certs/ca-certificates.crt";
 
 /// The layers in a folder of the cache.
@@ -157,7 +158,7 @@ impl<'a> Layers<'a> {
         command.arg(me).args(["real", "layer"]);
         logged(&mut command, &format!("layer {name}"), &self.log(name), &serde_json::json!(job).to_string())?;
         for part in ["diff/.osdpl", "diff/root/.cache"] {
-            // Ignore an error: an overlay contains only folders that the build has changed.
+            // Ignore an error: the folder does not exist if the script has changed nothing in it.
             let _ = std::fs::remove_dir_all(at.join(part));
         }
         Ok(())
@@ -218,8 +219,9 @@ fn key(
         parts.extend([path.clone(), file.executable.to_string()]);
         parts.extend(file.text.clone());
         if let Some(program) = file.program {
-            // The folder of a program in the cache contains a digest of the program's inputs.
-            // A caller that builds only layers without programs needs no programs.
+            // The path of the program contains a digest of the program's inputs. `programs` lacks the program if the
+            // caller builds only layers without programs. The key of this layer is then wrong, but the caller does not
+            // use it.
             parts.push(programs.path(program).map(|path| path.display().to_string()).unwrap_or_default());
         }
     }

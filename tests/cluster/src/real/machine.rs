@@ -55,7 +55,8 @@ fn has_file_system(text: &str, name: &str) -> bool {
     text.lines().any(|line| line.split_whitespace().last() == Some(name))
 }
 
-/// Creates the node's kinds of namespaces for a moment. Returns the reason why this is not possible, if it is not.
+/// Returns why this machine cannot create the namespaces of a node; `None` if it can. The function creates them for a
+/// moment.
 fn namespaces() -> Option<String> {
     let mut command = Command::new("unshare");
     command.args(["--pid", "--mount", "--net", "--uts", "--ipc", "--cgroup", "--fork", "true"]);

@@ -1,6 +1,6 @@
-//! Starts and stops the node. All of its processes are descendants of one process, which `unshare` runs in new
-//! namespaces. The machine keeps its network, mounts, control groups and settings, except for one end of a link to the
-//! node and one control group; both end with the node.
+//! Starts and stops the node. All processes of the node are descendants of one process, which `unshare` runs in new
+//! namespaces. The node changes only two things on the machine: it adds one end of a network link to the node, and a
+//! control group. Both disappear when the node ends. The machine's mounts and settings stay unchanged.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
@@ -19,7 +19,7 @@ use crate::folder::{Folder, tail, write_private};
 use crate::process::Process;
 use crate::{Programs, client, kubeconfig, pki};
 
-/// The name of the machine's end of the link.
+/// The name of the machine's end of the network link (a veth pair) between the machine and the node.
 const LINK: &str = "osdpl-real";
 /// The maximum time until the node's API server responds.
 const TIMEOUT: Duration = Duration::from_mins(2);
@@ -113,7 +113,7 @@ impl Node {
         for (program, path) in programs.iter() {
             let target = self.cluster.bin().join(program.executable());
             let _ = std::fs::remove_file(&target);
-            // A link to the cache would lead nowhere inside the node.
+            // Use no symbolic link: the cache does not exist inside the node.
             if std::fs::hard_link(path, &target).is_err() {
                 std::fs::copy(path, &target).with_context(|| format!("cannot copy {program}"))?;
             }
@@ -169,7 +169,8 @@ impl Node {
     }
 }
 
-/// Connects the machine with the node: one end of the link is in the network namespace of the process `init`.
+/// Connects the machine with the node by a network link. One end of the link is in the network namespace of the process
+/// `init`.
 fn connect(init: i32) -> anyhow::Result<()> {
     let ip = |arguments: &str| output(Command::new("ip").args(arguments.split(' ')), "").map(drop);
     let inside = |arguments: &str| {
@@ -185,14 +186,14 @@ fn connect(init: i32) -> anyhow::Result<()> {
     inside("link set lo up")?;
     inside(&format!("address add {NODE_ADDRESS}{LINK_PREFIX} dev eth0"))?;
     inside("link set eth0 up")?;
-    // Programs look for the interface of the default route, for example neutron's chart.
+    // Some programs, such as neutron's chart, look for the interface of the default route.
     inside(&format!("route add default via {MACHINE_ADDRESS}"))
 }
 
 /// Moves this process into the node's control groups, and replaces it by `unshare`, which starts the node's first
 /// process in new namespaces.
 pub(super) fn enter(plan: &Path) -> anyhow::Result<std::convert::Infallible> {
-    // A signal of the terminal must not end the node.
+    // Leave the terminal's session, so that a signal of the terminal, such as Ctrl-C, does not end the node.
     rustix::process::setsid().context("cannot leave the terminal")?;
     cgroup::enter()?;
     let mut command = Command::new("unshare");

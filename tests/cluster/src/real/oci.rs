@@ -15,7 +15,8 @@ use super::reference::Reference;
 use super::run::write;
 use super::script::PATH;
 
-/// A layer as a tar archive, which exists only while it is read: archives would need as much disk as the layers.
+/// A layer as a tar archive. The archive is never stored, because archives would need as much disk as the layers: `tar`
+/// writes it anew for each read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Packed {
     pub digest: String,
@@ -48,7 +49,7 @@ pub(super) fn settings_of_operator() -> Value {
     })
 }
 
-/// Measures the archive of a layer, unless this is done already.
+/// Computes the digest and the size of a layer's archive, unless an earlier run has stored them.
 pub(super) fn pack(layer: &Path) -> anyhow::Result<Packed> {
     let record = layer.join("layer.json");
     if let Some(known) = std::fs::read(&record).ok().and_then(|text| serde_json::from_slice(&text).ok()) {
@@ -64,14 +65,15 @@ pub(super) fn pack(layer: &Path) -> anyhow::Result<Packed> {
     Ok(packed)
 }
 
-/// Measures the archive of a folder. The digest depends only on the files' content, names and permissions.
+/// Computes the digest and the size of a folder's archive. The digest depends only on the files' content, names and
+/// permissions.
 pub(super) fn pack_folder(folder: &Path) -> anyhow::Result<Packed> {
     let mut arguments = arguments(folder, folder, &Removed::default());
     arguments.splice(0..0, ["--mtime=@0", "--owner=0", "--group=0"].map(String::from));
     measure(arguments)
 }
 
-/// The files below that a layer removes.
+/// The files of lower layers that a layer removes.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Removed {
     /// The character devices 0:0 with which overlayfs marks removed files, as relative paths.
@@ -80,8 +82,8 @@ struct Removed {
     markers: Vec<PathBuf>,
 }
 
-/// Finds the marks of overlayfs in the folder `diff`. A folder that replaces one of the layers below has an extended
-/// attribute instead of a device.
+/// Finds the files that overlayfs has marked as removed in the folder `diff`. The mark is a character device. If a
+/// folder replaces a folder of a lower layer, the mark is an extended attribute of the new folder.
 fn removed(diff: &Path) -> anyhow::Result<Removed> {
     let mut found = Removed::default();
     let mut left = vec![PathBuf::new()];

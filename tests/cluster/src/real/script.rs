@@ -60,11 +60,11 @@ fn python(file: &str, venv: &str) -> Vec<String> {
     let pip = format!("{venv}/bin/pip install -q --no-deps --constraint {file}");
     vec![
         format!("python3 -m venv --system-site-packages {venv}"),
-        // pip builds packages without a wheel in an environment of its own, into which this variable brings the pinned
-        // setuptools.
+        // pip builds a package without a wheel in a separate environment. This variable makes pip install the pinned
+        // version of setuptools there.
         format!("export PIP_CONSTRAINT={file}"),
         format!("{pip} setuptools pbr wheel"),
-        // The build of uWSGI finds the headers of Python only outside of such an environment.
+        // The build of uWSGI does not find the headers of Python in such a separate environment.
         format!("{pip} --no-build-isolation uWSGI"),
         format!("{pip} --requirement {file}"),
     ]

@@ -81,7 +81,7 @@ fn etcd(folder: &Folder) -> Vec<String> {
         "--listen-peer-urls=http://127.0.0.1:2380".into(),
         "--initial-advertise-peer-urls=http://127.0.0.1:2380".into(),
         "--initial-cluster=node=http://127.0.0.1:2380".into(),
-        // The data need not survive a crash of the machine.
+        // No fsync: the data need not survive a crash of the machine.
         "--unsafe-no-fsync".into(),
         "--quota-backend-bytes=4294967296".into(),
         "--log-level=warn".into(),
@@ -151,7 +151,8 @@ fn kubelet(folder: &Folder) -> Vec<String> {
 
 /// Returns the kubelet's configuration (`KubeletConfiguration`, kubelet.config.k8s.io/v1beta1).
 fn kubelet_configuration(folder: &Folder) -> Value {
-    // The node's disk is the machine's, whose free space says nothing about this node.
+    // The kubelet evicts pods below these limits. They are low, because the node shares the disk and memory of the
+    // machine, where little may be free.
     let little = json!({
         "memory.available": "300Mi",
         "nodefs.available": "1%",
@@ -181,7 +182,7 @@ fn kubelet_configuration(folder: &Folder) -> Value {
         "resolvConf": "/etc/resolv.conf",
         "maxPods": 250,
         "evictionHard": little,
-        // No image can be pulled again, so none may be removed.
+        // The kubelet must not remove images, because no registry has them.
         "imageGCHighThresholdPercent": 100,
         "imageGCLowThresholdPercent": 99,
     })
@@ -194,7 +195,7 @@ fn proxy_configuration(folder: &Folder) -> Value {
         "mode": "nftables",
         "clientConnection": {"kubeconfig": folder.kubeconfig_of("kube-proxy")},
         "clusterCIDR": PODS,
-        // These values make kube-proxy leave the kernel's settings of connection tracking as they are.
+        // With these values, kube-proxy does not change the kernel's settings for connection tracking.
         "conntrack": {"maxPerCore": 0, "min": 0, "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s"},
     })
 }
