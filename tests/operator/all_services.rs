@@ -29,7 +29,7 @@ struct CloudSettings {
     object_store: &'static str,
     /// The network backend: `ovs` or `ovn`.
     network: &'static str,
-    /// The services for each of which the feature `messaging` installs a separate RabbitMQ.
+    /// The services that get a separate RabbitMQ from the feature `messaging`.
     dedicated: &'static [&'static str],
 }
 

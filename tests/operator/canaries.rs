@@ -1,9 +1,9 @@
 //! Checks at the end of each test that no secret is visible in any encoding. Searches logs, events, statuses,
 //! annotations, `ConfigMap`s, command lines, environments, metrics, files and outputs of commands.
 //!
-//! Only these tests search, because only they run osdpl's programs: helm, an operator with its log, metrics and status,
-//! and commands. The tests in `tests/tasks` only call functions of the operator. They check for their only secret in
-//! all that these functions return.
+//! Only the tests in `tests/operator` make this check, because only they run the operator, helm and the commands of
+//! osdpl. The tests in `tests/tasks` call functions of the operator. They search what these functions return for the
+//! only secret of the test.
 
 pub mod collect;
 mod commands;

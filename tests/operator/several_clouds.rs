@@ -1,6 +1,6 @@
 //! Tests two OpenStackDeployments in one cluster. As long as the older one exists, the operator manages only the older
-//! one, and the status of the younger one names the older one. Also tests an OpenStackDeployment that takes the place of
-//! a deleted one of the same name.
+//! one, and the status of the younger one names the older one. Also tests an OpenStackDeployment that takes the place
+//! of a deleted one of the same name.
 
 use std::collections::BTreeMap;
 
@@ -144,8 +144,8 @@ fn cloud_keeps_the_objects_of_a_detached_cloud_with_its_name() {
     });
 }
 
-/// Returns a spec for which osdpl writes objects outside of releases: labels of a node, objects of Ceph, and the Service
-/// of an external memcached.
+/// Returns a spec for which osdpl writes objects outside of releases: labels of a node, objects of Ceph, and the
+/// Service of an external memcached.
 fn cloud_with_objects(node: &str) -> Value {
     let mut spec = services(&["mariadb", "rabbitmq", "memcached", "keystone", "glance"]);
     spec["nodes"] = json!({"roles": {"compute": {"names": [node]}}});

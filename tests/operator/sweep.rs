@@ -7,12 +7,14 @@
 //! Then the test kills all processes. A kill after write *n* − 1 would have the same effect as a kill *before* write
 //! *n*, so the test covers both.
 //!
-//! The operator installs releases in parallel, and helm writes objects in parallel, so the order and the number of
-//! writes differ between runs. Because the number differs, one run with fewer than *n* writes does not end a sweep. The
-//! sweep increases *n* until several successive runs have fewer writes than their *n*, and *n* is greater than the
-//! number of writes in a run without a kill. Because the order differs, *n* does not identify a write, and these runs may
-//! miss some of the writes of the run without a kill. The sweep then kills at each missed write, which it finds by its
-//! text.
+//! The operator installs releases in parallel, and helm writes objects in parallel. So the number and the order of the
+//! writes differ between runs:
+//!
+//! * Because the number differs, one run with fewer than *n* writes does not end a sweep. The sweep increases *n* until
+//!   several successive runs have fewer writes than their *n*, and *n* is greater than the number of writes in a run
+//!   without a kill.
+//! * Because the order differs, *n* does not identify a write, and these runs may never kill at some of the writes. The
+//!   sweep then kills at each write of the run without a kill that is still missing. It finds such a write by its text.
 //!
 //! Each run has a new namespace. To save time, all phases of a run use this namespace. Each phase has its own kill, and
 //! begins when the cloud has converged after the kill in the previous phase. With the deletion policy `Retain`, a sweep
@@ -217,7 +219,8 @@ fn run(name: &str, cloud: &Cloud, points: Points) -> (Run, Option<String>) {
 struct Sweep {
     /// The number of writes of each phase in a run without a kill.
     reference: [usize; 3],
-    /// For each phase: the writes of the run without a kill at which no run has killed yet.
+    /// For each phase: the writes that the run without a kill made, and at which no other run has killed the processes
+    /// yet.
     missed: [BTreeSet<String>; 3],
     /// The writes in `missed` at which further runs kill; `None` while the kill points are numbers.
     targets: Option<[BTreeSet<String>; 3]>,

@@ -91,8 +91,8 @@ struct Kept {
     labels: BTreeMap<String, String>,
 }
 
-/// Whether the cloud is Ready, or waits for an approval: if the catalogues of the two versions differ, no release may
-/// roll without an approval.
+/// Whether the cloud is Ready or waits for an approval. It may wait: if the catalogues of the two versions differ, the
+/// operator upgrades no release without an approval.
 fn is_settled(cloud: &OpenStackDeployment) -> bool {
     cloud.is_ready() || cloud.reason() == reason::APPROVAL
 }

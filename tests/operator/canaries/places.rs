@@ -68,8 +68,8 @@ impl World {
             let place = format!("{} {}", resource.kind, object.name_any());
             let metadata = serde_json::to_vec(&object.metadata).unwrap();
             let text = if is_ours { serde_json::to_vec(&object).unwrap() } else { metadata };
-            // Upstream's charts put some credentials into other objects than Secrets. So search the whole objects of
-            // charts only for Ceph's keys.
+            // Upstream's charts put some credentials into objects other than Secrets. So search an object that osdpl
+            // did not write as a whole only for Ceph's keys, and for other secrets only its metadata.
             let found = searches.all.find(&text);
             let found = found.or_else(|| searches.ceph.find(&serde_json::to_vec(&object).unwrap()));
             found.map(|found| (place, found))

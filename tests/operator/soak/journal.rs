@@ -32,7 +32,8 @@ const MOST_OF_CRON_RUN: usize = 4;
 /// The beginning of [`Cause::what`] for the changes in which a pod dies.
 pub const POD: &str = "pod ";
 
-/// A cause that has settled, with the time in which it explains writes, and the number of writes that it has explained.
+/// A cause that has settled. It can explain writes between `began` and `settled`; `writes` is the number of writes that
+/// it has explained.
 struct Entry {
     cause: Cause,
     began: Timestamp,

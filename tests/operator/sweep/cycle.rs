@@ -35,8 +35,8 @@ impl Phase {
 /// phase.
 pub type Points = [Option<Point>; 3];
 
-/// How a namespace differs from what the test expects: the missing objects, the leftover objects, and, if the retained
-/// objects are not the expected ones, the retained objects.
+/// How a namespace differs from what the test expects: the missing objects, the leftover objects, and the retained
+/// objects. The latter are `None` if they are the expected ones.
 type Difference = (Vec<Object>, Vec<Object>, Option<BTreeMap<String, Option<String>>>);
 
 /// One cloud in its own namespace.
