@@ -88,8 +88,9 @@ pub fn merge_layer(values: &mut Values, over: Values, unset: &[(usize, Path)]) {
 
 /// Returns the paths whose final values osdpl must not show.
 ///
-/// If a value comes from a Secret that the spec names, and a higher layer overrides the value in plain text, osdpl may
-/// show the final value. A path that the catalogue marks as secret stays secret, whichever layer sets the value.
+/// If a secret value comes from a Secret or ConfigMap that the spec names, and a higher layer overrides the value,
+/// osdpl may show the final value. Any other path that a layer marks as secret stays secret, whichever layer sets the
+/// final value.
 pub fn secret_paths(layers: &[Layer]) -> Vec<Path> {
     let is_overridden = |(index, own): (usize, &Layer), path: &Path| {
         let is_map = get(&own.values, path).is_some_and(Value::is_object);

@@ -75,7 +75,7 @@ pub fn set(values: &mut Values, path: &Path, value: Value) {
     map.insert(last.clone(), value);
 }
 
-/// Removes the value at a path, and then the maps on the way to it that are empty.
+/// Removes the value at a path, and then each map above it that is empty without the value.
 pub fn remove(values: &mut Values, path: &Path) {
     remove_below(values, path.keys());
 }

@@ -3,8 +3,9 @@
 /// Returns the path of the first field that is nested more than `limit` levels deep in a JSON text; `None` if there is
 /// no such field.
 ///
-/// If the field is inside a list, returns the path of the outermost list around the field. The function does not
-/// recurse, and does not fail for a text that is not JSON.
+/// If the field is inside a list, returns the path of the outermost list around the field. If the path has no key,
+/// returns `it`, because messages use the result as the subject of a sentence. The function does not recurse, and does
+/// not fail for a text that is not JSON.
 pub fn json_too_deep(text: &str, limit: usize) -> Option<String> {
     // The keys of the maps and lists whose closing bracket has not come yet; `None` for the root and for the items of a
     // list, which have no key. The returned path ends at the outermost list.

@@ -73,9 +73,9 @@ fn depth(source: &str) -> usize {
 ///
 /// Double signs without an opening bracket between them count as one.
 ///
-/// Two minus signs, or two exclamation marks, are a double sign if no letter and no digit is between them, because the
-/// parser skips blanks and comments, and in an invalid expression also other characters. The function counts signs in
-/// strings, too, because the parser continues inside of an invalid string.
+/// Two minus signs, or two exclamation marks, are a double sign unless a letter or a digit is between them: the parser
+/// skips blanks and comments between two signs, and in an invalid expression also other characters. The function counts
+/// signs in strings, too, because the parser continues inside of an invalid string.
 fn count_double_signs(source: &str) -> usize {
     let (mut count, mut has_double, mut in_comment) = (0, false, false);
     let (mut last, mut before) = (None, ' ');

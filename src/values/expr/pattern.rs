@@ -15,10 +15,10 @@ use super::budget::Work;
 /// grow faster than the size, because large patterns do not fit into the processor's caches.
 const SIZES: [(usize, usize); 5] = [(2 << 10, 4), (8 << 10, 16), (32 << 10, 64), (64 << 10, 256), (256 << 10, 2048)];
 
-/// The number of additional bytes of text for which each search counts steps.
+/// Each search counts steps as if its text were this many bytes longer.
 ///
-/// These steps account for the compile time that depends on the size of the compiled pattern. Before the compilation,
-/// this size is unknown.
+/// The additional steps pay for the time of the compilation that depends on the size of the compiled pattern. That size
+/// is unknown before the compilation, so [`Pattern::compile_steps`] can't include it.
 const COMPILED_AS: usize = 16;
 
 /// The maximum length of a pattern in bytes.
