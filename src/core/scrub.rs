@@ -47,9 +47,9 @@ const SHORTEST_LINE: usize = 20;
 pub struct Scrubber {
     /// The texts to search for: every encoding of every secret, longest first.
     forms: Vec<String>,
-    /// The texts in `forms` that have at least `SHORTEST_LINE` bytes, after the scrubber has removed their line breaks.
-    /// With them, it finds secrets that a program printed in several lines: base64 often has lines of 64 or 76
-    /// characters, and the lines of a key may be indented.
+    /// The texts in `forms` without their line breaks. Texts that then have fewer than `SHORTEST_LINE` bytes are left
+    /// out. With `joined`, the scrubber finds secrets that a program printed in several lines: base64 often has lines
+    /// of 64 or 76 characters, and the lines of a key may be indented.
     joined: Vec<String>,
 }
 

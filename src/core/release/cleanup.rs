@@ -2,9 +2,10 @@
 //!
 //! An upgrade compares the new revision with the last *deployed* revision: helm removes the objects that only the
 //! deployed revision has. helm never removes objects that only a *failed* revision has. These objects are leftovers,
-//! and osdpl finds them in the records: objects of a failed revision that are neither in the newest revision nor in the
-//! last deployed revision before the newest one. Revisions that failed before that deployed revision need no cleanup,
-//! because osdpl cleaned up after them when helm deployed that revision.
+//! and osdpl finds them in the records: objects of a failed revision that the newest revision does not have. If the
+//! newest revision failed, too, the objects of the last deployed revision are no leftovers either. Revisions that
+//! failed before the last deployed revision need no cleanup, because osdpl cleaned up after them when helm deployed
+//! that revision.
 //!
 //! The cleanup runs after a successful operation. The cleanup also runs before every upgrade, because the upgrade may
 //! make helm drop a record that the cleanup needs: osdpl lets helm keep only three records, so the third attempt in a

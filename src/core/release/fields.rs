@@ -36,7 +36,7 @@ const SKIPPED: [&str; 5] = ["apiVersion", "kind", "metadata", "status", "stringD
 /// need less than a tenth of this size.
 pub(super) const SUMMARY_MAX: usize = 16 << 20;
 
-/// The approximate size of a field or an object in memory, in addition to its text.
+/// The approximate size of a field or an object in memory, in bytes, without its text.
 pub(super) const ENTRY: usize = 64;
 
 /// The only field outside of `data` that osdpl collects even if its value is 0.

@@ -81,8 +81,8 @@ fn value(behind: &str) -> &str {
     word.trim_end_matches([',', ';', '}', ']', ')', '"', '\'', '\\'])
 }
 
-/// Returns the part of `text` before the closing quote. The opening quote precedes `text`, after `escaped` backslashes,
-/// as in JSON within JSON.
+/// Returns the part of `text` before the closing quote. Directly before `text` is the opening quote, and before that
+/// quote are `escaped` backslashes, as in JSON within JSON.
 ///
 /// Each backslash of the content is written as 2 × (`escaped` + 1) backslashes. So a quote is the closing quote if the
 /// number of backslashes before it is `escaped` plus a multiple of 2 × (`escaped` + 1).

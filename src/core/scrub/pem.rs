@@ -42,8 +42,10 @@ fn end_of_key(before: &str) -> Option<usize> {
 /// Finds the rest of a key whose beginning was cut off.
 ///
 /// The key's last line begins at `end`. The function searches the text from `start` to `end`. This text may also
-/// contain messages, which must stay. So the function finds only two kinds of words: long base64 words anywhere; and
-/// directly before `end`, the last word of each line that looks like a line of a key.
+/// contain messages, which must stay. So the function finds only these words:
+///
+/// * long base64 words anywhere in the text
+/// * the last word of each line that looks like a line of a key, as long as only such lines are between it and `end`
 fn rest_of_key(text: &str, start: usize, end: usize, found: &mut Vec<(usize, usize)>) {
     let mut add = |word: &str| {
         let at = word.as_ptr().addr() - text.as_ptr().addr();
@@ -56,8 +58,8 @@ fn rest_of_key(text: &str, start: usize, end: usize, found: &mut Vec<(usize, usi
     if is_key || last.split_whitespace().any(is_long) {
         add(word);
     }
-    // In a log, each line may begin with a prefix, such as the time. The key's last line has the same prefix: the words
-    // of `last`, which precede `end`. So count these words.
+    // In a log, each line may begin with a prefix, such as the time. `last` is the prefix of the key's last line, so
+    // count its words: the other lines of the key have as many words before the base64 word.
     let prefix = last.split_whitespace().count();
     let body =
         lines.iter().rev().map(|line| last_word(line)).take_while(|(before, word)| is_body(before, word, prefix));

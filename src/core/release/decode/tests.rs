@@ -166,7 +166,7 @@ fn limits_the_paths_of_fields() {
         let hook = json!({"manifest": manifest});
         [json!({"manifest": manifest}), json!({"hooks": [hook]})].map(|record| decode_objects(&payload(&record)))
     };
-    // The paths would need 20 GB.
+    // The paths of the fields would need 20 GB in memory: each of the 100,000 paths has 200,000 characters.
     for result in decode(&manifest(200_000, 100_000)) {
         let error = result.unwrap_err().to_string();
         assert!(error.contains("the names of their fields need more than 16 MiB"), "{error}");
