@@ -249,8 +249,8 @@ pub struct DesiredRelease {
     /// The digest of the settings on which running OpenStack instances depend; `None` if the catalogue names no such
     /// settings. An upgrade that changes the digest waits for approval.
     pub instances: Option<String>,
-    /// The digest of the inputs that the release's hooks may read, 16 hexadecimal digits; `None` if the catalogue names
-    /// no value that the hooks do not read. An upgrade that does not change the digest may skip the hooks.
+    /// The digest of the inputs that the release's hooks may read, 16 hexadecimal digits. An upgrade that does not
+    /// change the digest may skip the hooks. `None` if the catalogue does not list which values the hooks ignore.
     pub hooks: Option<String>,
     /// How the chart splits each `DaemonSet` of the release into several, so that values can differ between nodes;
     /// `None` if the chart can't split `DaemonSets`. An upgrade that changes how the chart splits them waits for
@@ -311,7 +311,7 @@ impl Desired {
 
 impl DesiredRelease {
     /// Returns the digest of the inputs that a person approves. The digest does not depend on the facts that Jobs
-    /// store, so it stays the same while osdpl carries out an approved target.
+    /// store: Jobs store facts while osdpl carries out an approved change, and the approval must stay valid.
     pub fn approved_inputs(&self) -> &str {
         self.inputs_without_facts.as_deref().unwrap_or(&self.inputs)
     }

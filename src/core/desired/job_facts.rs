@@ -1,7 +1,7 @@
 //! Job facts: results that the Jobs of a release store in a ConfigMap. CEL expressions of the catalogue read them.
 //!
-//! An upgrade of a release waits for approval if the catalogue's part of the release's inputs changes. A new fact
-//! changes the inputs, but not the catalogue's part. So osdpl upgrades the release without approval.
+//! If a Job stores a new fact, the inputs of the releases that use the fact change. osdpl upgrades these releases
+//! without approval, because the inputs that come from the catalogue do not change.
 
 use std::collections::BTreeMap;
 

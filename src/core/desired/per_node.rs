@@ -82,8 +82,8 @@ pub(super) fn layer(
             findings.push(Finding::new(Level::Warning, OVERRIDES_FIELD, message));
         }
         osdpl_values::set(&mut layer.values, &path, forms::render(form, parts));
-        // The values for some nodes may be in a list, and a path can't name an item of a list. So if one of the values
-        // is secret, mark all values for some nodes as secret.
+        // The rendered values may be in a list, and a path can't name an item of a list. So if one of the values is
+        // secret, mark all of them as secret.
         let hides = parts.iter().any(|part| !plain_text_secret_paths(part.values).is_empty());
         layer.secret.extend(hides.then_some(path));
     }

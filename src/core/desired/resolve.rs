@@ -236,8 +236,9 @@ impl Source<'_> {
 
     /// Computes the digest of the part of a release's inputs that comes from the catalogue.
     ///
-    /// The digest changes only with another version of osdpl or another major version of helm, never with the spec. It
-    /// depends neither on files that a user added to the catalogue nor on a chart version that the user chose.
+    /// The digest changes with another version of osdpl, another major version of helm, or new content of the chart. It
+    /// does not depend on files that a user added to the catalogue. The spec changes the digest in only one case: if
+    /// the spec sets the chart's version, the digest leaves out the content of the chart.
     fn catalog_digest(&self, chart: Option<&ChartInfo>) -> String {
         let Release { timeout, server_side, .. } = self.release;
         let mut parts = self.catalog.release_digest(self.name);

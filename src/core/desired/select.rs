@@ -25,9 +25,8 @@ pub fn select(name: &str, namespace: &str, spec: &OpenStackDeploymentSpec, catal
     let mut findings = names::check_names(spec, catalog);
     if let Some(candidates) = candidates::candidates(spec, catalog) {
         let mut selections = candidates.into_iter().map(|candidate| read(name, namespace, &candidate, catalog));
-        // If the OpenStack release is unknown, its variables are missing, so expressions of the catalogue fail with
-        // useless errors. So replace the spec's findings with the findings of the first candidate: the same spec with a
-        // known OpenStack release.
+        // If the OpenStack release is unknown, expressions of the catalogue lack its variables and fail with useless
+        // errors. So take the findings of the first candidate instead: the same spec with a known OpenStack release.
         if !catalog.openstack.contains_key(&spec.openstack_release)
             && let Some(first) = selections.next()
         {
@@ -200,8 +199,8 @@ fn duplicates(selection: &mut Selection) {
     selection.findings.extend(found);
 }
 
-/// Runs the catalogue's checks of presets and features. If the findings contain no error, also determines the
-/// certificates of the cloud.
+/// Runs the catalogue's checks of presets and features, and reports presets that exclude each other. If the findings
+/// contain no error, also determines the certificates of the cloud.
 fn checks(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &mut Selection) {
     let scope = &selection.scope;
     let presets = spec.presets.iter().filter_map(|name| catalog.presets.get(name)).flat_map(|preset| &preset.checks);

@@ -78,7 +78,7 @@ fn root(parts: &[EntryValues<'_>]) -> Value {
 /// Merges values into the item of `entries` that has the same `nodes`, and moves the item to the end. If no item has
 /// these `nodes`, appends a new item.
 ///
-/// The order matters: if several items match a node, charts use the last one.
+/// The order matters for the form `conf`: if several items match a node, the chart uses the last one.
 fn add(entries: &mut Vec<(Value, Values)>, nodes: Value, values: &Values) {
     let known = entries.iter().position(|(known, _)| *known == nodes);
     let mut merged = known.map(|index| entries.remove(index).1).unwrap_or_default();
