@@ -58,8 +58,8 @@ pub struct Policy {
     pub paused_releases: BTreeSet<String>,
     /// Whether the OpenStackDeployment is being deleted. If so, uninstalls of the cloud's releases need no approval.
     pub deleting: bool,
-    /// The names of the catalogue's additions whose new content waits for a person's approval, because the spec does
-    /// not approve it. Until a person approves the content, osdpl installs no release, and upgrades no release whose
+    /// The names of the additions to the catalogue whose content changed after the spec or a person had approved the
+    /// previous content. Until the new content is approved, osdpl installs no release, and upgrades no release whose
     /// inputs changed.
     pub changed_additions: BTreeSet<String>,
 }
@@ -194,7 +194,7 @@ fn hash(desired: &Desired, observed: &Observed, catalog: &Catalog) -> String {
 /// contains no other desired release, even if the release has a record: somebody else wrote that record.
 ///
 /// An unmanaged release (`managed: false`) stays in the list until the release's records have lost osdpl's labels. All
-/// releases to remove stay in the list until the last of them is removed.
+/// releases to remove stay in the list until the last of them is removed, so that the target hash stays the same.
 pub fn owned(desired: &Desired, observed: &Observed, plan: &Plan) -> BTreeSet<ReleaseKey> {
     let wanted: BTreeMap<&ReleaseKey, bool> =
         desired.releases.values().map(|release| (&release.key, release.managed)).collect_map();

@@ -69,13 +69,12 @@ impl Context<'_> {
         self.upgrade_step(name, release, Some(record), why)
     }
 
-    /// Returns the components whose pods restart because the upgrade divides the nodes differently among `DaemonSets`,
-    /// each component with its number of pods.
+    /// Returns the components whose pods may restart because the upgrade divides the nodes differently among
+    /// `DaemonSets`, each component with the number of its nodes.
     ///
-    /// The split is how the chart divides the nodes among the `DaemonSets` of each component. The record contains only
-    /// one digest of the split, so osdpl can't tell for which components the upgrade changes the split. The result
-    /// contains every component that has several `DaemonSets` before or after the upgrade, with all its pods. Some of
-    /// these pods may not restart.
+    /// helm's record contains only one digest of how the chart divides the nodes, for all components together. So osdpl
+    /// can't tell which components the upgrade affects. The result contains every component that has several
+    /// `DaemonSets` before or after the upgrade.
     fn restarts(&self, release: &DesiredRelease, record: &ObservedRelease) -> Vec<(Component, i32)> {
         let Some(split) = &release.split else { return Vec::new() };
         if record.split.as_deref().unwrap_or(NO_SPLIT) == split.digest {

@@ -10,7 +10,7 @@ use crate::observed::{ReleaseKey, Repaired, RetryCondition};
 /// osdpl counts two drift repairs of a release as repairs in a row only if they start less than this time apart. After
 /// a longer time, osdpl counts from 1 again.
 ///
-/// This time is longer than the longest delay before a repair. So the wait for that delay never resets the count.
+/// This time must be longer than the longest delay before a repair. Otherwise the delay itself would reset the count.
 const SETTLED: SignedDuration = SignedDuration::from_hours(2);
 
 /// What osdpl does about the drift of a release.

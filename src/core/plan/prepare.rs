@@ -61,6 +61,7 @@ impl Context<'_> {
     ///   because they had the same inputs as the last hooks that succeeded.
     /// * The upgrade changes neither images nor an input that the hooks may read.
     /// * All Jobs of the hooks exist and are complete, because the init containers of new pods wait for these Jobs.
+    /// * The spec does not set `hooks: Always`.
     fn skips_hooks(&self, release: &DesiredRelease, record: &ObservedRelease, why: &Reason) -> Option<bool> {
         let is_change = matches!(why, Reason::Spec | Reason::Catalog);
         let is_deployed = record.status == Status::Deployed;
@@ -99,8 +100,8 @@ impl Context<'_> {
 
     /// Returns the cleanup of the objects that failed revisions left behind; `None` if no cleanup is due.
     ///
-    /// osdpl cleans up after a failed revision when a later revision has succeeded, and before each upgrade and
-    /// uninstall. These operations make helm drop old records, and only the records name the objects to clean up.
+    /// osdpl cleans up after a failed revision when a later revision has succeeded. osdpl also cleans up before each
+    /// upgrade and uninstall: both make helm drop old records, and only the records name the objects to clean up.
     pub(super) fn cleanup(&self, state: &State<'_>, step: &Step) -> Option<Cleanup> {
         let record = match state {
             State::InSync(record) | State::Failed(record) | State::OutOfDate(record) | State::Foreign(record) => {

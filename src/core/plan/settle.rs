@@ -48,8 +48,8 @@ pub fn settle_step(release: &DesiredRelease, record: &ObservedRelease, observed:
     }
     for (namespace, name) in &body.jobs {
         let job = observed.jobs.iter().find(|job| job.namespace == *namespace && job.name == *name);
-        // Do not wait for a missing Job. A missing hook Job has completed: helm recorded the revision as deployed only
-        // afterwards. A missing plain Job is drift, which osdpl handles separately.
+        // Do not wait for a missing Job. If the Job is a hook, it has completed: helm recorded the revision as deployed
+        // only afterwards. If not, the missing Job is drift, which the plan treats separately (`drift_action`).
         if let Some(job) = job.filter(|job| !job.complete) {
             let why = job.trouble.as_ref().map_or_else(String::new, |trouble| format!(": {}", trouble.message));
             lines.push(format!("Job {name} is not complete{why}"));

@@ -19,8 +19,8 @@ pub enum State<'a> {
     Absent,
     /// The operator runs helm for the release now.
     Running(&'a RunningHelm),
-    /// Another process runs helm for the release. Contains the time from which osdpl considers that process dead;
-    /// `None` means never.
+    /// Another process may be running helm for the release. Contains the time from which osdpl considers that process
+    /// dead; `None` means never.
     Locked(&'a ObservedRelease, Option<Timestamp>),
     /// The newest record is pending, and osdpl considers the helm process of this record dead.
     Abandoned(&'a ObservedRelease),

@@ -88,7 +88,7 @@ pub enum Reason {
     /// instances.
     Instances(String),
     /// The upgrade divides the nodes differently among the `DaemonSets` of a component. Contains the components whose
-    /// pods restart, each with the number of its nodes.
+    /// pods may restart, each with the number of its nodes.
     Split(Vec<(Component, i32)>),
     /// The upgrade changes existing CRDs of the chart. Contains their names.
     Crds(Vec<String>),
@@ -146,7 +146,7 @@ pub enum Wait {
         /// When osdpl considers the helm process dead and stops waiting; `None` means never. The operator must start a
         /// reconcile pass at this time, because no watch event will trigger one.
         until: Option<Timestamp>,
-        /// The message for the status. It names the process that holds the lock.
+        /// The message for the status. It says whose helm process may be running.
         message: String,
     },
     /// A person must first approve the change. Contains the reason for the change.

@@ -25,7 +25,7 @@ pub(super) struct Part<'a> {
     pub(super) approved: bool,
 }
 
-/// Returns the components whose `DaemonSets` have the strategy `OnDelete`, in the order of the catalogue.
+/// Returns the components whose `DaemonSets` have the strategy `OnDelete`, in the order of `values/nodes.yaml`.
 pub(super) fn parts<'a>(input: &Input<'a>) -> Vec<Part<'a>> {
     let named = input.catalog.rollout.iter();
     let wanted = named.filter_map(|name| Some((name.as_str(), input.desired.releases.get(name)?)));
@@ -89,8 +89,8 @@ impl Part<'_> {
             || self.before.is_some_and(known)
     }
 
-    /// Returns the previous status, without the approved inputs, if that status shows a complete rollout; `None`
-    /// otherwise. The status of a complete rollout stays in the resource.
+    /// Returns the previous status if it shows a complete rollout; else `None`. The status of a complete rollout stays
+    /// in the resource, but the result leaves out its approved inputs.
     pub(super) fn completed(&self) -> Option<RolloutStatus> {
         let status = self.before.filter(|status| status.phase == RolloutPhase::Complete)?;
         Some(RolloutStatus { approved_inputs: String::new(), ..status.clone() })

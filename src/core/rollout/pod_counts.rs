@@ -21,7 +21,7 @@ pub(super) struct PodCounts {
     pub(super) observed: bool,
     /// The number of nodes that should run a pod of the component.
     pub(super) total: i32,
-    /// The number of nodes without a pod that has the newest pod template, from the status of the `DaemonSets`.
+    /// The number of nodes whose pod is outdated, or that have no pod, according to the status of the `DaemonSets`.
     pub(super) stale_count: i32,
     /// The revisions of the newest pod templates, joined to one text; empty if any revision is unknown. `DaemonSets`
     /// that select no node are left out.
@@ -35,8 +35,8 @@ pub(super) struct PodCounts {
     /// The nodes whose pods are being replaced. Each value says why the pod is not ready; an empty value means that the
     /// reason is unknown.
     pub(super) batch: BTreeMap<String, String>,
-    /// The number of nodes that should have a pod but have none. Each pod that is not scheduled yet adds one: such a
-    /// pod is on no node, so some node has no pod.
+    /// The number of nodes that should have a pod but have none. While a pod is not scheduled yet, its node counts as a
+    /// node without a pod.
     pub(super) missing: i32,
     /// The number of pods on nodes that their `DaemonSet` does not select. osdpl does not evict such a pod, because
     /// Kubernetes would not create a new pod on that node.
@@ -75,9 +75,9 @@ impl PodCounts {
         let nodes_with_pod: BTreeSet<&str> = own().map(|pod| pod.node.as_str()).collect_set();
         let exists = |node: &String| input.nodes.is_none_or(|nodes| nodes.contains_key(node));
         let empty = batch.iter().filter(|node| exists(node) && !nodes_with_pod.contains(node.as_str()));
-        // `total` minus the number of pods is too low if a pod runs on a node that its `DaemonSet` does not select:
-        // `total` does not contain such a node. So also count the nodes of the previous batch that have no pod, and
-        // take the higher number.
+        // `total` counts only the nodes that the `DaemonSets` select. So if a pod runs on another node, `total` minus
+        // the number of pods is too low. So also count the nodes of the previous batch that have no pod, and take the
+        // higher number.
         let by_count = counts.total.saturating_sub(count(own().count()));
         counts.missing += by_count.max(count(empty.count()));
         let on_lost_nodes = own().filter(|pod| is_lost(input, &pod.node)).count();
