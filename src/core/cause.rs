@@ -5,8 +5,10 @@
 //! nova/compute waits for neutron/neutron-ovs-agent on n3 ← openvswitch/server on n3: ImagePullBackOff quay.io/…
 //! affected object        link                              root cause                reason
 //!
-//! facts   cluster state besides pods: claims, classes, nodes, logs     claim   why a claim has no volume
-//! follow  the path from an affected object to its root cause           roots   the root causes without duplicates
+//! follow  the path from an affected object to its root cause
+//! facts   volume claims, StorageClasses, nodes and logs, from which osdpl explains why a pod is not ready
+//! claim   why a volume claim has no volume
+//! roots   the root causes without duplicates
 //! ```
 //!
 //! Pure module (no I/O). Messages contain no ages and no counts, so a repeated failure does not change the status.

@@ -18,9 +18,10 @@
 //! * A write is drift if it is at least as new as both helm's last write to the object and the start of the newest helm
 //!   operation. The times have a resolution of one second. An older write is no drift: the newest helm operation has
 //!   reverted the writer's changes of fields that helm sets, and accepted the writer's other changes.
-//! * If someone *removes* a field, `managedFields` names no writer. If someone writes through a subresource (`kubectl
-//!   scale`), the write has no time in `managedFields`. In both cases, osdpl reports drift because a field that
-//!   the manifest sets has fewer owners in `managedFields` than the manifest requires.
+//! * If someone *removes* a field, `managedFields` does not name this writer. If someone writes through a subresource
+//!   (`kubectl scale`), `managedFields` names the writer, but not the time. In both cases, osdpl detects the drift
+//!   because a field that the manifest sets no longer has an owner in `managedFields`. For this check, osdpl ignores
+//!   owners whose write has no time.
 
 mod expected;
 mod fields;
@@ -117,8 +118,8 @@ pub fn detect_drift(
     if removed != [SCALE] {
         return Some(Change::Stripped(trace::summarize(&removed, 0)));
     }
-    // If `managedFields` names no writer of `spec.replicas`, someone scaled the workload to 0 or removed the field. The
-    // message names both possibilities.
+    // If `managedFields` names no writer of `spec.replicas`, osdpl can't tell whether someone scaled the workload to 0
+    // or removed the field. So the message names both possibilities.
     let without_writer = || Change::Stripped(format!("{SCALE} set to 0, or"));
     let scaled = trace.foreign.as_deref().filter(|write| write.at.is_none());
     Some(scaled.map_or_else(without_writer, |write| Change::Edited(write.clone())))

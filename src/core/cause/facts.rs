@@ -16,7 +16,8 @@ pub struct Facts<'a> {
     pub classes: Option<BTreeMap<&'a str, &'a Class>>,
     /// Whether each node is usable, by the node's name; `None` if the operator can't read nodes.
     ///
-    /// `false` means that the node is lost: it is not ready, and its grace period is over.
+    /// `false` means that the node is lost: it is not ready, and its grace period is over. The grace period is the time
+    /// for which osdpl waits for a node to become ready again, for example after a restart of the kubelet.
     pub nodes: Option<BTreeMap<&'a str, bool>>,
     /// The names of the nodes that are not ready but still in their grace period. A node may recover in this period, so
     /// osdpl treats pods of `DaemonSets` on these nodes as ready.

@@ -131,7 +131,7 @@ impl<'a> Input<'a> {
     }
 
     /// Returns the object that a pod waits for because of `dependency`; `None` if the dependency is met, or if osdpl
-    /// can't find the object.
+    /// can't find the object. `affected_object` is the workload or Job that owns the pod.
     fn unmet_dependency(
         &self,
         affected_object: Suspect<'a>,
@@ -171,10 +171,10 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// Returns an incomplete Job of the affected object's release, but never the affected object itself.
+    /// Returns an incomplete Job of the same release as `affected_object`, but never `affected_object` itself.
     ///
-    /// A pod can wait for a Job that is a hook and does not exist yet. helm creates a hook only after the previous hook
-    /// is done. So the missing Job waits for the Job that runs now.
+    /// A pod of `affected_object` can wait for a hook Job that does not exist yet, because helm creates a hook only
+    /// after the previous hook is done. So the missing Job waits for the Job that runs now.
     fn running_hook(&self, affected_object: Suspect<'a>) -> Option<Suspect<'a>> {
         let own = release(affected_object)?;
         let runs = |job: &&&ObservedJob| !job.complete && job.namespace == own.namespace && job.release == own.name;
@@ -241,9 +241,10 @@ fn release(suspect: Suspect<'_>) -> Option<ReleaseKey> {
 
 /// Returns the deleted workload whose pods had these labels; `None` if such a workload may never have existed.
 ///
-/// The caller has found no workload with these labels. If the labels name the release of the affected object, the
-/// workload existed and was deleted: helm creates the workloads of a release before anything in the release starts to
-/// wait for them. If the labels name another release, the workload may never have existed.
+/// A pod of `affected_object` waits for pods with these labels, but the caller has found no workload of such pods. If
+/// the labels name the release of `affected_object`, the workload existed and was deleted: helm creates the workloads
+/// of a release before anything in the release starts to wait for them. If the labels name another release, the
+/// workload may never have existed.
 fn gone<'a>(
     affected_object: Suspect<'a>,
     namespace: &'a str,

@@ -8,16 +8,16 @@ use osdpl_values::CollectSorted;
 use super::{DriftedObject, ObjectId, find_kind};
 use crate::release::{Field, Object, ReleaseKey};
 
-/// The fields that the manifest sets in one object. Each path comes with the number of fields that have this path: all
-/// items of a list have the same path.
+/// The fields that the manifest sets in one object: the path of each field, and the number of fields with this path.
+/// Fields in different items of a list have the same path.
 ///
-/// `managedFields` of the object in the cluster names each field with its owner. If it names fewer fields with a path
-/// than this number, someone removed a field.
+/// In the cluster, the object's `managedFields` list the owners of each field. If a path has fewer owners there than
+/// fields here, someone removed a field.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExpectedFields(pub Box<[Field]>);
 
 impl ExpectedFields {
-    /// Selects the fields of an object that must have an owner in the cluster.
+    /// Selects the fields of an object that must have an owner (a writer in `managedFields`) in the cluster.
     ///
     /// After server-side apply, all `fields` must have an owner. After client-side apply (`server_side` is false), the
     /// API server may have dropped fields that it does not know, without an error. So osdpl then selects only the

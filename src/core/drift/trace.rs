@@ -62,8 +62,8 @@ pub struct WriterTrace {
     /// The time when helm last changed the object. A helm operation that does not change the object does not change
     /// this time.
     pub helm: Option<Timestamp>,
-    /// The number of owners of each field, sorted by the hash of the field's path. The number does not include foreign
-    /// writers ([`ForeignWrite`]) whose write has no time in `managedFields`.
+    /// The number of owners of each field, sorted by the hash of the field's path. The number leaves out writers of the
+    /// subresource `status`, and foreign writers ([`ForeignWrite`]) whose write has no time in `managedFields`.
     owner_counts: Box<[(PathHash, u16)]>,
     /// The newest write by a foreign writer. A write without a time counts as older than any write with a time.
     pub foreign: Option<Box<ForeignWrite>>,
@@ -84,9 +84,10 @@ impl WriterTrace {
 
 /// Counts the writers that own each field of an object.
 ///
-/// A foreign writer ([`ForeignWrite`]) counts as an owner only if its write has a time. If such a write is newer than
-/// helm's last operation, osdpl reports the write itself as drift. If the write is older, helm's operation has accepted
-/// it. In both cases, osdpl must not report the fields of the write as removed.
+/// A foreign writer ([`ForeignWrite`]) whose write has a time counts as an owner, so that osdpl does not report the
+/// fields of the write as removed: if the write is newer than helm's last operation, osdpl reports the write itself as
+/// drift, and if the write is older, helm's operation has accepted it. A foreign writer whose write has no time, such
+/// as `kubectl scale`, does not count, because osdpl detects its write only by the missing owner.
 fn count_owners(entries: &[Entry], tolerated: &ToleratedChanges) -> Box<[(PathHash, u16)]> {
     let counts = |entry: &&Entry| {
         let is_allowed = entry.manager == HELM_MANAGER || tolerated.managers.contains(&entry.manager);
