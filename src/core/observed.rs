@@ -46,8 +46,8 @@ pub struct Observed {
     /// The releases in `owned` that the status does not name, because the status is lost. osdpl has recognized them by
     /// the labels of their records. osdpl manages them, but uninstalls them only after approval.
     pub recognized: BTreeSet<ReleaseKey>,
-    /// The labels that nodes lose in the desired state. The map keeps labels that osdpl has already removed until
-    /// osdpl has finished the whole removal.
+    /// The labels that osdpl removes from nodes. The map keeps labels that osdpl has already removed until osdpl has
+    /// finished the whole removal, so that the target hash stays the same until then.
     pub label_losses: LabelLosses,
     /// The Deployments, `StatefulSets` and `DaemonSets` that belong to helm releases.
     pub workloads: Vec<Workload>,
@@ -274,8 +274,8 @@ pub struct Workload {
     pub desired: i32,
     /// The number of the workload's ready pods.
     pub ready: i32,
-    /// The number of pods that have the newest pod template. With the update strategy `OnDelete`, `updated` equals
-    /// `desired` even if pods are outdated.
+    /// The number of pods that have the newest pod template. With the update strategy `OnDelete`, the field always
+    /// equals `desired`; for a `DaemonSet`, `on_delete` then counts the nodes without such a pod.
     pub updated: i32,
     /// The state of a `DaemonSet` with the update strategy `OnDelete`; `None` for any other workload.
     pub on_delete: Option<OnDelete>,

@@ -51,8 +51,8 @@ pub struct Requirements {
     /// The objects that the pod's running init container waits for. osdpl reads them from the pod's spec, because the
     /// pod's status does not show which of them is missing.
     pub waits: Vec<Dependency>,
-    /// The Secrets and ConfigMaps that the pod mounts; empty unless Kubernetes is creating the pod's containers. While
-    /// one of these objects is missing, Kubernetes can't create the containers.
+    /// The Secrets and ConfigMaps that the pod mounts; empty unless the pod is starting ([`Severity::Starting`]). While
+    /// one of these objects is missing, Kubernetes can't create the pod's containers.
     pub mounts: Vec<Mount>,
 }
 

@@ -29,8 +29,8 @@ pub struct LabelRemoval {
     pub left: usize,
 }
 
-/// Who approved the present target hash ([`crate::plan::Plan::hash`]). The approval covers the removal of labels,
-/// because the target hash covers the removal.
+/// Who approved the present target hash ([`crate::plan::Plan::hash`]). The approval also applies to the removal of
+/// labels, because the hash includes the labels to remove.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LabelApproval<'a> {
     /// Nobody.
@@ -85,11 +85,10 @@ pub fn unfinished(
     (is_open || removal.nodes.iter().any(|(name, labels)| is_left(name, labels))).then_some(removal)
 }
 
-/// Returns all labels that the target hash covers: the labels that are still to be removed (`pending`), and the labels
-/// that the unfinished removal (`stored`) has already removed.
+/// Returns the labels that the target hash includes: the labels that are still to be removed (`pending`), and the
+/// labels that the unfinished removal (`stored`) has already removed.
 ///
-/// The target hash covers the removed labels, too, so that it stays the same while the operator carries out the
-/// removal.
+/// The hash includes the removed labels, too, so that it stays the same while the operator carries out the removal.
 pub fn removal_target(pending: &LabelLosses, stored: Option<&LabelRemovalStatus>) -> LabelLosses {
     let approved = stored.map(|stored| stored.nodes.clone()).unwrap_or_default();
     approved.into_iter().chain(pending.clone()).collect_map()

@@ -134,9 +134,11 @@ fn absent(name: &str, role: &RoleNodes, labels: &Labels, (nodes, owner): (&Inven
 /// Returns the labels that the operator must set or keep on a node for the cloud `owner`. Adds a warning for each label
 /// that the operator can't set to the value that a role wants.
 ///
-/// If all roles want the same value for a label, the result contains the label, unless another writer, or the operator
-/// for another cloud, has set it to a different value. If roles want different values, the result contains the label
-/// only if the operator set its present value and one of the roles wants this value.
+/// The result contains a label in two cases:
+///
+/// * All roles want the same value for the label. No other writer, and not the operator for another cloud, has set the
+///   label to a different value.
+/// * The roles want different values for the label. The operator set the present value, and one of the roles wants it.
 fn granted(name: &str, node: &Node, owner: &str, wanted: &LabelRoles<'_>, warnings: &mut Warnings) -> Labels {
     let mut granted = Labels::new();
     for (key, values) in wanted {

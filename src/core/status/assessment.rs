@@ -199,8 +199,8 @@ fn awaiting(report: &Report<'_>, _: &Health) -> Check {
 fn in_progress(report: &Report<'_>, _: &Health) -> Check {
     let waits = lines(report, |step| match step {
         Step::Wait(Wait::Helm { .. }) | Step::Do(..) => Some(String::new()),
-        // `Wait::Locked` counts as progress, because no person has to act: the helm process that holds the lock ends,
-        // or osdpl considers this process dead after some time.
+        // `Wait::Locked` counts as progress, because no person has to act: the other helm process ends, or osdpl
+        // considers that process dead after some time.
         Step::Wait(
             Wait::Needs(_)
             | Wait::ReleaseRecord

@@ -86,8 +86,8 @@ pub fn host_not_deleted_event(node: &str, why: &str) -> Event {
     }
 }
 
-/// Returns the event that reports which objects osdpl kept when it deleted a cloud. The pods of unmanaged releases may
-/// need these objects.
+/// Returns the event about the labels and objects in `kept`. osdpl kept them when it deleted a cloud, because the pods
+/// of the unmanaged `releases` may need them.
 pub fn retained_event(releases: &[String], kept: &[String]) -> Event {
     let (releases, kept) = (releases.join(", "), kept.join(", "));
     let note = format!(
@@ -164,8 +164,8 @@ pub(super) fn ready_changed(before: &OpenStackDeploymentStatus, now: &OpenStackD
 /// Returns one event for each field with new warnings. A warning is new if the previous message of the condition Ready
 /// did not contain it.
 ///
-/// That message contains only a limited number of warnings. The function ignores warnings beyond this number. The
-/// previous message never contains them, so they would be new in every pass.
+/// That message contains only the first [`WARNINGS`] warnings. The function ignores all further warnings: no message
+/// contains them, so they would seem new in every pass.
 fn new_warnings(before: &OpenStackDeploymentStatus, report: &Report<'_>) -> Vec<Event> {
     let known = ready(before).map_or("", |condition| condition.message.as_str());
     let warnings = spec_warnings(report).into_iter().take(WARNINGS);
@@ -210,8 +210,8 @@ fn removed<'a>(
         .collect()
 }
 
-/// Whether a record of a release still exists although the plan has no decision about the release, for example after
-/// osdpl unmanaged the release.
+/// Whether a release that is no longer in the status still has a record, for example because osdpl unmanaged it. If so,
+/// helm has not uninstalled the release.
 ///
 /// A release with the same name in another namespace counts only if osdpl made one of that release's revisions.
 fn still_exists(name: &str, report: &Report<'_>) -> bool {
