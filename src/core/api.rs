@@ -62,8 +62,8 @@ pub const SKIP_HOOKS: &str = "osdpl.dev/skip-hooks";
 pub const DELETE_WITH_INSTANCES: &str = "osdpl.dev/delete-with-instances";
 /// The finalizer that keeps an `OpenStackDeployment` until the operator has uninstalled or detached its releases.
 pub const FINALIZER: &str = "osdpl.dev/releases";
-/// The annotation in which the operator lists the labels that it has set on a node for the node's roles. The cloud's
-/// [`owner_label`] comes first: `openstack.cloud,openstack-compute-node=enabled,openvswitch=enabled`.
+/// The annotation in which the operator lists the labels that it has set on a node for the node's roles. The labels of
+/// each cloud follow the cloud's [`owner_label`]: `openstack.cloud,openstack-compute-node=enabled,openvswitch=enabled`.
 pub const NODE_LABELS: &str = "osdpl.dev/labels";
 /// The annotation on a node that the operator cordoned for a `NodeMaintenance`. Its value is the name of this
 /// `NodeMaintenance`.

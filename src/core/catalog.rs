@@ -94,7 +94,8 @@ pub struct Catalog {
     pub unread_by_hooks: BTreeMap<String, Vec<Path>>,
     /// The built-in roles of nodes, by name (`values/nodes.yaml`).
     pub roles: BTreeMap<String, Role>,
-    /// The releases, in rollout order, for which the operator updates `OnDelete` `DaemonSets` in batches of pods.
+    /// The names of the releases whose `DaemonSets` the operator rolls out in batches, in the order of the rollouts
+    /// (`values/nodes.yaml`).
     pub rollout: Vec<String>,
     /// The checks that compare values of several releases (`values/couplings.yaml` and `values/rules.yaml`).
     pub cross_checks: CrossChecks,

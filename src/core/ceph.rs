@@ -211,8 +211,8 @@ impl Ceph {
         self.users.contains_key(&consumer) || self.admin.is_some()
     }
 
-    /// Returns the Ceph user of a consumer; `None` if the settings contain no user for this consumer. If Nova uses
-    /// Cinder's user, the result for Nova has the name and key of Cinder's user.
+    /// Returns the Ceph user of a consumer; `None` if the settings contain no user for this consumer. If Nova shares
+    /// Cinder's user, the settings contain a user for Nova, too: with the name and key of Cinder's user.
     pub fn user(&self, consumer: Consumer) -> Option<&User> {
         self.users.get(&consumer)
     }

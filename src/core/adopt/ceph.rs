@@ -16,8 +16,7 @@ pub struct CephUse {
     pub user: String,
     /// The Ceph pool in which the service stores its data; for Manila, the name of the file system in Ceph.
     pub pool: String,
-    /// The namespace and name of the Secret with the user's key; `None` if Nova is the service, and Nova uses Cinder's
-    /// user and key.
+    /// The namespace and name of the Secret with the user's key; `None` for Nova if Nova uses Cinder's user and key.
     pub keyring: Option<(String, String)>,
 }
 

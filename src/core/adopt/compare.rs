@@ -13,7 +13,7 @@ use osdpl_values::{Values, changed_paths, coalesce, normalize_numbers, remove_nu
 pub struct Comparison {
     /// The values that the templates of the installed revision read: the chart's defaults and the overrides.
     pub before: Values,
-    /// The values that the templates of the installed chart would read with the values of the desired release.
+    /// The values that the templates of the installed chart would read if helm got the desired release's values.
     pub after: Values,
     /// What the upgrade would change: the chart, and the paths of the changed values.
     pub result: ComparisonResult,
@@ -39,11 +39,11 @@ pub fn compare_release(release: &DesiredRelease, source: &RevisionSource) -> Com
     Comparison { before, after, result }
 }
 
-/// Empties two maps at the same path of `one` and `other` if both maps contain only nulls. So the comparison reports no
-/// difference between such maps.
+/// Removes a difference between `one` and `other` that templates do not see: if the maps at a path of both contain only
+/// nulls, the function empties these maps.
 ///
-/// A key whose default is null stays in the map with the value null, but an override with null removes the key. So one
-/// map may contain a null where the other map has no key. Templates behave the same with both maps.
+/// Such maps can differ, because helm's merge keeps a key whose default is null, but removes a key whose override is
+/// null. So a key with the value null may be missing in the other map.
 fn clear_null_maps(one: &mut Values, other: &mut Values) {
     for (key, value) in one {
         let (Value::Object(value), Some(Value::Object(counterpart))) = (value, other.get_mut(key)) else { continue };

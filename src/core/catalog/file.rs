@@ -233,8 +233,8 @@ pub struct Drift {
     /// why osdpl tolerates the changes.
     #[serde(default)]
     pub managers: BTreeMap<String, String>,
-    /// The fields whose changes osdpl does not report as drift: maps the path of the field, in the notation of
-    /// [`crate::drift`], to the reason why osdpl tolerates changes.
+    /// The fields whose changes osdpl does not report as drift: maps the path of the field, such as `spec.replicas`, to
+    /// the reason why osdpl tolerates changes.
     #[serde(default)]
     pub fields: BTreeMap<String, String>,
 }

@@ -14,8 +14,8 @@ use osdpl_values::{Values, digest};
 ///   Cinder's user or, without it, Nova's user. `secret` is the name of the Secret with the key of this user. `digest`
 ///   changes if one of libvirt's keys changes.
 /// * `ceph.nova.own` is true if Nova's user is another user than `ceph.libvirt.user`.
-/// * If the charts create pools and users themselves, `ceph.admin.digest` exists instead of `ceph.libvirt`, and each
-///   consumer also has `replicas`.
+/// * If the charts create pools and users themselves, `ceph.admin.digest` exists instead of `ceph.libvirt`. Each
+///   consumer then has `user`, `pool`, `replicas` and `digest`.
 pub fn variables(ceph: &Ceph) -> Values {
     let configuration = ceph.configuration();
     let digest_of = |user: &User| short_digest([configuration.as_str(), user.key.reveal()]);

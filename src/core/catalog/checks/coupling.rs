@@ -29,8 +29,8 @@ pub struct EqualSetting {
     /// The name of the release with the shared server, such as `rabbitmq`; `None` if the setting does not concern a
     /// server and its clients.
     ///
-    /// Instead of the shared server, a service can have its own server, such as `rabbitmq-nova` for nova. The setting
-    /// must be equal in each server and its clients, but may differ between two servers.
+    /// Instead of the shared server, a service can have its own server, such as `rabbitmq-nova` for nova. A server and
+    /// its clients must have the same setting. Two servers may have different settings.
     pub server: Option<String>,
     /// The paths at which the values of releases contain the setting.
     pub paths: Vec<SettingPath>,
