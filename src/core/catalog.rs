@@ -177,8 +177,8 @@ pub struct Release {
     /// The operator deletes these `ConfigMap`s only with the deletion policy `Purge`. `${release.name}` in a name
     /// stands for the name of the helm release.
     pub kept_config_maps: Vec<String>,
-    /// An expression for the digest of the settings that running instances depend on; `None` if there are no such
-    /// settings. An upgrade that changes the digest waits for approval.
+    /// An expression for the digest of the settings on which running OpenStack instances depend; `None` if the release
+    /// has no such settings. An upgrade that changes the digest waits for approval.
     pub instance_digest: Option<Expression>,
     /// The value of helm's flag `--timeout`, in seconds: the time limit for each single hook.
     pub timeout: u32,

@@ -3,6 +3,18 @@
 //!
 //! All functions of this crate are pure: they use no Kubernetes client, no async runtime and no clock. The only
 //! exception is the module [`files`], which reads the catalogue's files.
+//!
+//! Terms in the comments of this crate, in addition to the glossary of the binary `osdpl`:
+//!
+//! * A *consumer* is an OpenStack service that stores data in Ceph.
+//! * The *data plane* consists of the `DaemonSets` on which instances and their networks depend: Open vSwitch, OVN,
+//!   libvirt and nova-compute.
+//! * An *instance* is a virtual machine that Nova runs.
+//! * The *key tree* of a chart contains the keys of its `values.yaml`, and the keys that its templates read.
+//! * A *pending* record has one of helm's statuses `pending-install`, `pending-upgrade` and `pending-rollback`. If its
+//!   helm process has died, osdpl *unlocks* the record, because helm would otherwise refuse every upgrade.
+//! * A *plain* Job is a Job of a chart that is not a hook.
+//! * A chart *splits* a `DaemonSet` if it creates several `DaemonSets` instead, because values differ between nodes.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests start programs, read files and look at the clock"))]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]

@@ -109,7 +109,7 @@ pub struct ObservedRelease {
     pub release: Option<String>,
     /// The digest of the images of the release's pods and Jobs, from the newest record's label.
     pub images: Option<String>,
-    /// The digest of the settings that running instances depend on, from the newest record's label.
+    /// The digest of the settings on which running OpenStack instances depend, from the newest record's label.
     pub instances: Option<String>,
     /// The digest of how the chart divides the nodes among several `DaemonSets`, so that values can differ between
     /// nodes; from the newest record's label.

@@ -75,15 +75,15 @@ pub const ATTEMPT_LABEL: &str = "osdpl.dev/attempt";
 /// Label on a record: the digest of the images of the release's pods and Jobs.
 pub const IMAGES_LABEL: &str = "osdpl.dev/images";
 
-/// Label on a record: the digest of the settings that running instances depend on, such as a Ceph key. The value is
-/// `none` if the release has no such settings now. Records of a release that can never have such settings lack the
-/// label.
+/// Label on a record: the digest of the settings on which running OpenStack instances depend, such as a Ceph key. The
+/// value is `none` if the release has no such settings now. Records of a release that can never have such settings
+/// lack the label.
 ///
 /// osdpl must write `none` explicitly, because helm copies a label from the previous revision if an upgrade does not
 /// set it.
 pub const INSTANCES_LABEL: &str = "osdpl.dev/instances";
 
-/// The value of [`INSTANCES_LABEL`] if the release has no setting that running instances depend on.
+/// The value of [`INSTANCES_LABEL`] if running OpenStack instances depend on no setting of the release.
 pub(crate) const NO_INSTANCES: &str = "none";
 
 /// Label on a record: a digest that describes how the chart splits the release's `DaemonSets`, or [`NO_SPLIT`].

@@ -236,9 +236,9 @@ impl Source<'_> {
 
     /// Computes the digest of the part of a release's inputs that comes from the catalogue.
     ///
-    /// The digest changes with another version of osdpl, another major version of helm, or new content of the chart. It
-    /// does not depend on files that a user added to the catalogue. The spec changes the digest in only one case: if
-    /// the spec sets the chart's version, the digest leaves out the content of the chart.
+    /// The digest depends on the built-in catalogue, the major version of helm, and the content of the chart. It does
+    /// not depend on files that a user added to the catalogue. It depends on the spec in only one case: if the spec
+    /// sets the chart's version, the digest leaves out the content of the chart.
     fn catalog_digest(&self, chart: Option<&ChartInfo>) -> String {
         let Release { timeout, server_side, .. } = self.release;
         let mut parts = self.catalog.release_digest(self.name);

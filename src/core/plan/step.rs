@@ -84,8 +84,8 @@ pub enum Reason {
     Additions(BTreeSet<String>),
     /// The content of the chart changed, but not the version that the spec or the catalogue's lock requests.
     Chart,
-    /// The upgrade changes settings on which running instances depend. Contains a description of the nodes that run
-    /// instances.
+    /// The upgrade changes settings on which running OpenStack instances depend. Contains a description of the nodes
+    /// that run instances.
     Instances(String),
     /// The upgrade divides the nodes differently among the `DaemonSets` of a component. Contains the components whose
     /// pods may restart, each with the number of its nodes.
