@@ -31,6 +31,7 @@ use osdpl_operator::cluster::{Cluster, stored_secrets};
 use osdpl_operator::controller::{self, CatalogHandle, ChartSource, Context, Parts};
 use osdpl_operator::helm::{self, Instance, Program, Runner};
 use osdpl_operator::lease::{Clients, Elector, Leadership, Lost};
+use osdpl_operator::probe_thread::ProbeThread;
 use osdpl_operator::tasks::{NODE_GRACE, Options, Tasks};
 use osdpl_operator::telemetry::{self, Metrics};
 use osdpl_operator::web::{self, Health};
@@ -110,25 +111,25 @@ impl Arguments {
         // An early SIGTERM would be lost.
         let mut signals = Signals::listen()?;
         let source = self.source()?;
-        let listeners = self.listeners().await?;
+        let probe_thread = ProbeThread::start()?;
+        let listeners = self.listeners(&probe_thread)?;
         let handle = CatalogHandle::new(self.catalog.load()?, self.catalog.catalog.clone());
         let catalog = handle.catalog();
         let lock = self.lock(&catalog)?;
         let (stop, leadership) = (CancellationToken::new(), Leadership::default());
         let pod = std::env::var("POD_NAME").ok();
         let instance = Instance::of_this_process(std::env::var("POD_UID").ok().as_deref())?;
-        let clients = self.clients(&leadership, pod.as_deref().unwrap_or(instance.as_str())).await?;
-        let Clients { lease, reads: client, writes, evictions } = clients;
+        let name = pod.as_deref().unwrap_or(instance.as_str());
+        let Clients { lease, reads: client, writes, evictions } = self.clients(&leadership, name).await?;
         let program = self.program().await?;
         tracing::info!(helm = %program.version(), path = %program.path().display(), %instance, "starting");
         let store = self.store(source, lock, &program);
         let runner = self.runner(program, &instance)?;
-        let (metrics, pass_timeout) = (Metrics::default(), Duration::from_secs(self.pass_timeout));
-        let health =
-            Health { metrics: metrics.clone(), runner: runner.clone(), leadership: leadership.clone(), pass_timeout };
+        let health = self.health(&runner, &leadership);
+        let (metrics, pass_timeout) = (health.metrics.clone(), health.pass_timeout);
         // Serve the probes before the first request to the API server. Otherwise, the kubelet would kill the container
         // while the request waits for a response.
-        let web = tokio::spawn(web::serve(listeners, health, stop.clone()));
+        let web = probe_thread.runtime().spawn(web::serve(listeners, health, stop.clone()));
         let mut elector = Elector::new(lease, &self.namespace, instance.clone(), pod.as_deref(), leadership.clone());
         let (trigger, scope) = (Arc::new(Notify::new()), self.scope());
         let secrets = tokio::select! {
@@ -137,7 +138,7 @@ impl Arguments {
         };
         let (scrubber, scrubbing) = watch::channel(Arc::new(Scrubber::new(&secrets)));
         let http_config = self.probes.http_config(leadership.clone())?;
-        let options = self.options((&catalog, instance), &http_config, scrubbing);
+        let options = self.options((&catalog, instance), (&http_config, &probe_thread), scrubbing);
         let tasks = Tasks::spawn(&client, &options, &trigger);
         let charts = ChartSource::new(store, &trigger);
         let checking = tokio::spawn(check_charts(charts.check_trigger()));
@@ -156,12 +157,10 @@ impl Arguments {
         };
         let context = Arc::new(Context::new(parts, &trigger));
         // The webhook queries Nova, even on a standby. So the webhook's HTTP client must work without the Lease.
-        let always = HttpConfig { permit: Permit::default(), ..http_config.clone() };
-        let webhook = self.webhook.serve(&context, &OpenStackClient::new(always), &stop).await?;
+        let always = OpenStackClient::new(HttpConfig { permit: Permit::default(), ..http_config.clone() });
+        let webhook = self.webhook.serve(&context, &always, &stop).await?;
         let openstack = OpenStackClient::new(http_config);
-        let interval = Duration::from_secs(self.maintenance_poll);
-        let maintenance = osdpl_maintenance::run(writes, context.clone(), openstack, interval, stop.clone());
-        let maintenance = tokio::spawn(when_active(leadership, stop.clone(), maintenance));
+        let maintenance = self.maintain(context.clone(), writes, openstack, leadership, stop.clone());
         let reconciling = tokio::spawn(controller::run(context.clone(), trigger, stop.clone()));
         let running = Running { reconciling, maintenance, checking, runner, stop };
         running.until_stopped(signals.next(), elector, context).await?;
@@ -170,12 +169,33 @@ impl Arguments {
     }
 
     /// Opens the ports for probes and metrics.
-    async fn listeners(&self) -> anyhow::Result<(TcpListener, Option<TcpListener>)> {
-        let metrics = match self.metrics_listen {
-            Some(address) => Some(web::listen(address).await?),
-            None => None,
-        };
-        Ok((web::listen(self.listen).await?, metrics))
+    fn listeners(&self, thread: &ProbeThread) -> anyhow::Result<(TcpListener, Option<TcpListener>)> {
+        let metrics = self.metrics_listen.map(|address| web::listen(address, thread)).transpose()?;
+        Ok((web::listen(self.listen, thread)?, metrics))
+    }
+
+    /// Starts the task that carries out the maintenance of nodes. The task waits until this process is the active operator.
+    fn maintain(
+        &self,
+        context: Arc<Context>,
+        writes: kube::Client,
+        openstack: OpenStackClient,
+        leadership: Leadership,
+        stop: CancellationToken,
+    ) -> JoinHandle<()> {
+        let interval = Duration::from_secs(self.maintenance_poll);
+        let task = osdpl_maintenance::run(writes, context, openstack, interval, stop.clone());
+        tokio::spawn(when_active(leadership, stop, task))
+    }
+
+    /// Returns what the probes and the metrics report.
+    fn health(&self, runner: &Runner, leadership: &Leadership) -> Health {
+        Health {
+            metrics: Metrics::default(),
+            runner: runner.clone(),
+            leadership: leadership.clone(),
+            pass_timeout: Duration::from_secs(self.pass_timeout),
+        }
     }
 
     /// Returns the namespaces in which the operator has rights.
@@ -188,7 +208,7 @@ impl Arguments {
     fn options(
         &self,
         (catalog, instance): (&Catalog, Instance),
-        http_config: &HttpConfig,
+        (http_config, probe_thread): (&HttpConfig, &ProbeThread),
         scrubber: watch::Receiver<Arc<Scrubber>>,
     ) -> Options {
         Options {
@@ -197,7 +217,7 @@ impl Arguments {
             unreadable_kinds: BTreeSet::new(),
             scrubber,
             node_grace: Duration::from_secs(self.node_grace),
-            probing: self.probes.probing(http_config),
+            probing: self.probes.probing(http_config, probe_thread),
             // The deletion of a cloud waits until Nova has no instances. Without a client for Nova, this wait would
             // never end.
             nova: Some(http_config.clone()),

@@ -21,6 +21,7 @@ pub mod controller;
 pub mod helm;
 pub mod lease;
 mod maintenance;
+pub mod probe_thread;
 mod server;
 pub mod tasks;
 pub mod telemetry;

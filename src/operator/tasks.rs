@@ -40,6 +40,7 @@ use futures::FutureExt;
 use kube::Client;
 use osdpl_client::{HttpConfig, Scope};
 use osdpl_values::CollectSorted;
+use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch as latest};
 use tokio::task::JoinSet;
 
@@ -293,12 +294,25 @@ fn publish<T: PartialEq>(result: T, sender: &latest::Sender<T>, trigger: &Notify
 struct Spawner(JoinSet<()>);
 
 impl Spawner {
-    fn spawn<F>(&mut self, name: &'static str, problems: &Problems, mut start: impl FnMut() -> F + Send + 'static)
+    /// Starts a task on the caller's runtime.
+    fn spawn<F>(&mut self, name: &'static str, problems: &Problems, start: impl FnMut() -> F + Send + 'static)
     where
         F: Future<Output = ()> + Send,
     {
+        self.spawn_on(&Handle::current(), name, problems, start);
+    }
+
+    fn spawn_on<F>(
+        &mut self,
+        runtime: &Handle,
+        name: &'static str,
+        problems: &Problems,
+        mut start: impl FnMut() -> F + Send + 'static,
+    ) where
+        F: Future<Output = ()> + Send,
+    {
         let problems = problems.clone();
-        self.0.spawn(async move {
+        let task = async move {
             loop {
                 // Rust writes the message of a panic to stderr. Do not report the message in the status, because the
                 // message may contain secrets.
@@ -307,6 +321,7 @@ impl Spawner {
                 problems.report_event("running", name, format!("the task {how}; restarting it"));
                 tokio::time::sleep(RESTART).await;
             }
-        });
+        };
+        self.0.spawn_on(task, runtime);
     }
 }

@@ -1,4 +1,5 @@
-//! Serves the operator's probes and metrics over HTTP: `/livez`, `/readyz`, `/metrics`.
+//! Serves the operator's probes and metrics over HTTP: `/livez`, `/readyz`, `/metrics`. The server runs on the
+//! [`ProbeThread`].
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -15,17 +16,23 @@ use tokio_util::sync::CancellationToken;
 
 use crate::helm::Runner;
 use crate::lease::Leadership;
+use crate::probe_thread::ProbeThread;
 use crate::server;
 use crate::telemetry::Metrics;
 
-/// Opens the port for probes and metrics. The operator calls this function before it reads the catalogue or connects to
-/// the cluster.
+/// Opens the port for probes and metrics; the runtime of `thread` accepts the connections. The operator calls this
+/// function before it reads the catalogue or connects to the cluster.
 ///
 /// # Errors
 /// Returns an error if the operator cannot listen on the address, for example because another process uses it.
-pub async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
-    let listener = TcpListener::bind(address).await;
-    listener.with_context(|| {
+pub fn listen(address: SocketAddr, thread: &ProbeThread) -> anyhow::Result<TcpListener> {
+    let bind = || {
+        let listener = std::net::TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
+        let _entered = thread.runtime().enter();
+        TcpListener::from_std(listener)
+    };
+    bind().with_context(|| {
         format!(
             "cannot listen on {address} for probes and metrics; set another address with --listen or --metrics-listen"
         )
@@ -93,6 +100,8 @@ async fn scrape(State(health): State<Health>) -> impl IntoResponse {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read as _, Write as _};
+
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpStream;
 
@@ -110,6 +119,16 @@ mod tests {
         response
     }
 
+    /// Returns the whole response to a GET request. Until the response is here, this function blocks the current thread
+    /// and its runtime, as a reconcile pass does that needs much processor time.
+    fn get_from_busy_thread(address: SocketAddr, path: &str) -> String {
+        let mut stream = std::net::TcpStream::connect(address).unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
+        let mut response = String::new();
+        stream.read_to_string(&mut response).unwrap();
+        response
+    }
+
     #[tokio::test]
     async fn probes_report_passes_and_readiness() {
         let (metrics, fake_helm) = (Metrics::default(), FakeHelm::with_script(""));
@@ -119,12 +138,14 @@ mod tests {
             leadership: Leadership::default(),
             pass_timeout: Duration::ZERO,
         };
-        let listener = listen("127.0.0.1:0".parse().unwrap()).await.unwrap();
+        let thread = ProbeThread::start().unwrap();
+        let listener = listen("127.0.0.1:0".parse().unwrap(), &thread).unwrap();
         let address = listener.local_addr().unwrap();
         let stop = CancellationToken::new();
-        let server = tokio::spawn(serve((listener, None), health, stop.clone()));
+        let server = thread.runtime().spawn(serve((listener, None), health, stop.clone()));
         // With a limit of zero, each running pass exceeds its limit.
         let pass = metrics.start_pass();
+        assert!(get_from_busy_thread(address, "/livez").starts_with("HTTP/1.1 500"));
         assert!(get(address, "/livez").await.starts_with("HTTP/1.1 500"));
         drop(pass);
         assert!(get(address, "/livez").await.starts_with("HTTP/1.1 200"));
@@ -150,10 +171,11 @@ mod tests {
 
     #[tokio::test]
     async fn reports_a_taken_address_with_the_option_to_change_it() {
+        let thread = ProbeThread::start().unwrap();
         let taken = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-        assert!(listen(taken).await.is_ok(), "listening on a free address must succeed");
+        assert!(listen(taken, &thread).is_ok(), "listening on a free address must succeed");
         let listener = TcpListener::bind(taken).await.unwrap();
-        let message = listen(taken).await.unwrap_err().to_string();
+        let message = listen(taken, &thread).unwrap_err().to_string();
         assert!(message.contains(&taken.to_string()) && message.contains("--listen"), "{message}");
         drop(listener);
     }

@@ -8,6 +8,7 @@ use clap::{ArgAction, Args};
 
 use osdpl_client::{HttpConfig, Permit};
 use osdpl_operator::lease::Leadership;
+use osdpl_operator::probe_thread::ProbeThread;
 use osdpl_operator::tasks::{PROBE_PERIOD, PROBE_TIMEOUT, Probing};
 
 #[derive(Args)]
@@ -32,9 +33,9 @@ pub(crate) struct Probes {
 
 impl Probes {
     /// Returns the settings of the probe task; `None` if probing is disabled.
-    pub(crate) fn probing(&self, http_config: &HttpConfig) -> Option<Probing> {
-        let period = Duration::from_secs(self.probe_period);
-        self.enabled.then(|| Probing { reach: http_config.clone(), period })
+    pub(crate) fn probing(&self, http_config: &HttpConfig, thread: &ProbeThread) -> Option<Probing> {
+        let (period, runtime) = (Duration::from_secs(self.probe_period), thread.runtime().clone());
+        self.enabled.then(|| Probing { reach: http_config.clone(), period, runtime })
     }
 
     /// Returns the settings of the HTTP client with which the active operator calls the APIs of OpenStack services.

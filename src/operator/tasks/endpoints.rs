@@ -3,9 +3,8 @@
 //! Each pass sets the APIs to probe ([`crate::tasks::Tasks::set_probe_targets`]) and never waits for a response. If no
 //! connection to an API is possible, the task reports nothing about that API.
 //!
-//! The task runs on the operator's main thread, but does not delay passes and `/livez` noticeably. It waits for the
-//! network without blocking the thread, and other threads resolve names (`osdpl_client::resolve`). The task also needs
-//! little processor time: at most [`MAX_PROBES`] probes run at a time, and the client limits the size of a response.
+//! The task runs on the [`ProbeThread`](crate::probe_thread::ProbeThread), so that passes and probes do not delay each
+//! other. Further threads resolve names (`osdpl_client::resolve`).
 
 #![allow(clippy::disallowed_methods, reason = "uses the clock to time the probes")]
 
@@ -17,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
+use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 
 use schedule::{DueProbe, FinishedProbe, ProbeResult, ProbeSchedule};
@@ -41,6 +41,8 @@ pub struct Probing {
     pub reach: HttpConfig,
     /// The period between probes of a healthy API.
     pub period: Duration,
+    /// The runtime on which the probes run.
+    pub runtime: Handle,
 }
 
 /// The default period between probes of a healthy API.
@@ -70,7 +72,7 @@ pub(super) fn spawn(
     let (sender, found) = watch::channel(Arc::default());
     if let Some(probing) = probing.cloned() {
         let trigger = Arc::clone(trigger);
-        spawner.spawn("endpoints", problems, move || {
+        spawner.spawn_on(&probing.runtime.clone(), "endpoints", problems, move || {
             run(probing.clone(), wanted.clone(), sender.clone(), Arc::clone(&trigger))
         });
     }

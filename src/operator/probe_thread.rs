@@ -1,0 +1,50 @@
+//! The thread that serves the operator's probes and metrics, and probes the APIs of services.
+//!
+//! Reconcile passes run on the operator's main thread. While a pass uses the processor, the kubelet must still get an
+//! answer from `/livez`, and a probe must not measure the pass as a delay of the service.
+
+use anyhow::Context as _;
+use tokio::runtime::{Builder, Handle};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+/// The thread with its own runtime. Dropping this value stops the thread and the tasks on it.
+pub struct ProbeThread {
+    runtime: Handle,
+    _stop: DropGuard,
+}
+
+impl ProbeThread {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// Returns an error if the operating system refuses to start the thread or to create the runtime's files.
+    pub fn start() -> anyhow::Result<Self> {
+        let runtime = Builder::new_current_thread().max_blocking_threads(1).enable_all().build();
+        let runtime = runtime.context("creating the runtime for probes")?;
+        let (handle, stop) = (runtime.handle().clone(), CancellationToken::new());
+        let stopped = stop.clone();
+        let run = move || runtime.block_on(stopped.cancelled());
+        std::thread::Builder::new().name("probes".into()).spawn(run).context("starting the thread for probes")?;
+        Ok(Self { runtime: handle, _stop: stop.drop_guard() })
+    }
+
+    /// Returns the handle with which other threads start tasks on this thread.
+    pub fn runtime(&self) -> &Handle {
+        &self.runtime
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn tasks_run_on_the_thread_until_it_is_dropped() {
+        let thread = ProbeThread::start().unwrap();
+        let name = thread.runtime().spawn(async { std::thread::current().name().map(str::to_owned) });
+        assert_eq!(name.await.unwrap().as_deref(), Some("probes"));
+        let endless = thread.runtime().spawn(std::future::pending::<()>());
+        drop(thread);
+        assert!(endless.await.unwrap_err().is_cancelled());
+    }
+}
