@@ -242,7 +242,7 @@ pub struct DesiredRelease {
     /// The digest that the inputs would have without the facts that Jobs of releases have stored; `None` if Jobs have
     /// stored no facts.
     pub inputs_without_facts: Option<String>,
-    /// The digest of the inputs that come from the catalogue, 16 hexadecimal digits.
+    /// The digest of the inputs that come from the catalogue, without the chart, 16 hexadecimal digits.
     pub catalog: String,
     /// The digest of the images of the release's pods and Jobs, 16 hexadecimal digits.
     pub images: String,
@@ -283,6 +283,8 @@ pub struct DesiredRelease {
     /// The fingerprint by which osdpl recognizes the chart in helm's records ([`crate::release::chart_fingerprint`]);
     /// `None` if unknown.
     pub fingerprint: Option<String>,
+    /// Whether the spec sets the version of the chart. Otherwise, the catalogue sets it.
+    pub requests_version: bool,
     /// Whether the spec pauses the release.
     pub paused: bool,
     /// Whether osdpl manages the release. If not, osdpl removes its own labels from the release's record and does not

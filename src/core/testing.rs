@@ -53,6 +53,7 @@ pub fn release(name: &str) -> DesiredRelease {
         chart_digest: None,
         chart_identity: None,
         fingerprint: None,
+        requests_version: false,
         paused: false,
         managed: true,
         drift: crate::api::DriftPolicy::Report,

@@ -136,16 +136,27 @@ fn edited_chart_of_a_requested_version_needs_approval() {
     run_test("charts-version", async |world| {
         let charts = folder(world);
         let _operator = world.operator().charts(&charts).start().await;
+        let file = charts.join("memcached/Chart.yaml");
+        let set_version = |before: &str, after: &str| {
+            let text = std::fs::read_to_string(&file).unwrap();
+            std::fs::write(&file, text.replace(&format!("version: {before}"), &format!("version: {after}"))).unwrap();
+        };
         let mut spec = services(&["memcached"]);
-        spec["services"]["memcached"]["releases"]["memcached"] = json!({"version": "2026.1.0"});
         world.apply(&spec).await;
         world.until_ready().await;
+
+        // The user sets a chart version in the spec for the first time. The operator must upgrade without approval.
+        set_version("2026.1.0", "2026.1.1");
+        spec["services"]["memcached"]["releases"]["memcached"] = json!({"version": "2026.1.1"});
+        world.apply(&spec).await;
+        assert_eq!(world.until_ready().await.child("memcached").revision, Some(2));
+
         edit(&charts.join("memcached"), 1);
         trigger_reconcile(world, "edited").await;
         let cloud = world.until_reason(reason::APPROVAL).await;
         let message = cloud.status().message;
         assert!(message.contains("the content of its chart changed under the same version"), "{message}");
-        assert_eq!(world.helm_runs().len(), 1, "the operator must not upgrade to an edited chart without approval");
+        assert_eq!(world.helm_runs().len(), 2, "the operator must not upgrade to an edited chart without approval");
         let hash = cloud.status().approval.unwrap();
         assert!(world.osdpl(&["plan"]).ends_with(&format!(" {hash}\n")));
 
@@ -153,12 +164,10 @@ fn edited_chart_of_a_requested_version_needs_approval() {
         // version in the spec, the operator must upgrade without approval.
         world.apply(&with_values(spec.clone(), "memcached", json!({"conf": {"memcached": {"memory": 300}}}))).await;
         world.until_reason(reason::APPROVAL).await;
-        let file = charts.join("memcached/Chart.yaml");
-        let text = std::fs::read_to_string(&file).unwrap();
-        std::fs::write(&file, text.replace("version: 2026.1.0", "version: 2026.1.1")).unwrap();
-        spec["services"]["memcached"]["releases"]["memcached"] = json!({"version": "2026.1.1"});
+        set_version("2026.1.1", "2026.1.2");
+        spec["services"]["memcached"]["releases"]["memcached"] = json!({"version": "2026.1.2"});
         world.apply(&spec).await;
-        assert_eq!(world.until_ready().await.child("memcached").revision, Some(2));
+        assert_eq!(world.until_ready().await.child("memcached").revision, Some(3));
     });
 }
 

@@ -184,6 +184,7 @@ impl Source<'_> {
             chart_digest: fact.map(|chart| chart.digest.clone()).filter(|digest| !digest.is_empty()),
             chart_identity: fact.map(|chart| self.chart_identity(chart)),
             fingerprint: fact.map(|chart| chart.fingerprint.clone()).filter(|fingerprint| !fingerprint.is_empty()),
+            requests_version: own.is_some_and(|own| own.version.is_some()),
             paused: own.is_some_and(|own| own.paused),
             managed: own.and_then(|own| own.managed).unwrap_or(true),
             drift: own.and_then(|own| own.drift).or(spec.drift).unwrap_or_default(),
@@ -192,7 +193,7 @@ impl Source<'_> {
             instances: instance_digest(release, scope),
             hooks: self.hook_digest(&key, &values, fact),
             split: super::per_node::split(release, &values),
-            catalog: self.catalog_digest(fact),
+            catalog: self.catalog_digest(),
             key,
             secret,
             marked,
@@ -236,17 +237,12 @@ impl Source<'_> {
 
     /// Computes the digest of the part of a release's inputs that comes from the catalogue.
     ///
-    /// The digest depends on the built-in catalogue, the major version of helm, and the content of the chart. It does
-    /// not depend on files that a user added to the catalogue. It depends on the spec in only one case: if the spec
-    /// sets the chart's version, the digest leaves out the content of the chart.
-    fn catalog_digest(&self, chart: Option<&ChartInfo>) -> String {
+    /// The digest depends on the built-in catalogue and the major version of helm. It depends neither on the spec nor on
+    /// files that a user added to the catalogue. [`ChartIdentity`] identifies the chart.
+    fn catalog_digest(&self) -> String {
         let Release { timeout, server_side, .. } = self.release;
         let mut parts = self.catalog.release_digest(self.name);
         parts.add(&format!("{} {timeout} {server_side} {EPOCH}", self.facts.helm_major));
-        let is_locked = self.own().is_none_or(|own| own.version.is_none());
-        if let Some(chart) = chart.filter(|_| is_locked) {
-            parts.add(&chart.digest);
-        }
         let mut text = parts.finish();
         text.truncate(16);
         text

@@ -44,7 +44,11 @@ impl Context<'_> {
     /// Returns the step of a release that does not have the desired inputs: an upgrade, or a wait until a person
     /// approves the upgrade.
     pub(super) fn change_step(&self, name: &str, release: &DesiredRelease, record: &ObservedRelease) -> Step {
-        let is_catalog_change = record.catalog.as_deref() != Some(release.catalog.as_str());
+        let has_content_of = |before| release.chart_identity.as_ref().is_none_or(|now| now.has_content_of(before));
+        let is_same_chart = record.chart.as_ref().map_or(release.chart_identity.is_none(), has_content_of);
+        // If the spec sets the version of the chart, another chart is a change of the spec.
+        let is_catalog_change =
+            record.catalog.as_deref() != Some(release.catalog.as_str()) || !(release.requests_version || is_same_chart);
         // If the record contains `NO_INSTANCES`, running instances depend on no setting of the release. So new settings
         // cannot break these instances.
         let affects_instances = record.instances.as_deref().is_some_and(|digest| digest != NO_INSTANCES)

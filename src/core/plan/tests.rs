@@ -132,21 +132,30 @@ fn maps_each_state_to_its_step() {
 
 #[test]
 fn changed_content_of_a_chart_waits_for_approval() {
-    let step = |before: Option<&str>, requested: &str| {
+    let step = |before: Option<&str>, requested: &str, requests_version: bool| {
         let mut record = observed_release(Status::Deployed);
         record.inputs = Some("old".into());
         record.chart = before.map(|version| ChartIdentity::new(version, None, "sha256:aa"));
         let mut fixture = fixture().with_release("store", record);
         let release = fixture.desired.releases.get_mut("store").unwrap();
         release.chart_identity = Some(ChartIdentity::new(requested, None, "sha256:bb"));
+        release.requests_version = requests_version;
         fixture.describe_step("store")
     };
-    assert_eq!(
-        step(Some("1.0.0"), "1.0.0"),
-        "the content of its chart changed under the same version: waits for approval (osdpl approve)"
-    );
+    for requests_version in [true, false] {
+        assert_eq!(
+            step(Some("1.0.0"), "1.0.0", requests_version),
+            "the content of its chart changed under the same version: waits for approval (osdpl approve)"
+        );
+    }
     for (before, requested) in [(Some("1.0.0"), "1.0.1"), (None, "1.0.0")] {
-        assert!(step(before, requested).ends_with("because its inputs changed"), "{before:?} {requested}");
+        let requested_by_spec = step(before, requested, true);
+        assert!(requested_by_spec.ends_with("because its inputs changed"), "{before:?} {requested}");
+        assert_eq!(
+            step(before, requested, false),
+            "the operator or its catalogue changed: waits for approval (osdpl approve)",
+            "{before:?} {requested}"
+        );
     }
 }
 

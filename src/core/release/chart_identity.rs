@@ -34,7 +34,12 @@ impl ChartIdentity {
 
     /// Whether this chart and the chart `before` have different contents although the request for both was the same.
     pub fn is_changed_content_of(&self, before: &Self) -> bool {
-        self.request == before.request && self.content != before.content
+        self.request == before.request && !self.has_content_of(before)
+    }
+
+    /// Whether this chart and the chart `other` have the same content.
+    pub fn has_content_of(&self, other: &Self) -> bool {
+        self.content == other.content
     }
 }
 

@@ -29,6 +29,7 @@ fn snapshot_of_upgrade() -> Snapshot {
     record.inputs = Some("older".into());
     record.own_inputs = Some("older".into());
     record.catalog = Some(plan.desired.releases["store"].catalog.clone());
+    record.chart.clone_from(&plan.desired.releases["store"].chart_identity);
     snapshot.observed.releases.insert(ReleaseKey::new("openstack", "store"), record);
     snapshot
 }
