@@ -258,11 +258,10 @@ fn decide_releases(draft: &mut Draft<'_>, cloud: &Cloud, mut observed: Observed)
     Plan { observed, findings, compared, repairs: policy.repair, ..steps }
 }
 
-/// Plans the steps of releases and rollouts, and the removal of node labels and annotations.
+/// Plans the steps of releases and rollouts, the removal of labels from nodes, and the removal of annotations from the
+/// `OpenStackDeployment`. osdpl removes an annotation after it has done what the annotation asks for.
 ///
-/// osdpl removes an annotation when it has executed the annotation's request.
-///
-/// Adds the requests and actions to `draft`. The returned plan contains only data for the status, such as the steps of
+/// Adds actions and requests for data to `draft`. The returned plan contains only data for the status, such as the steps of
 /// releases, the status of rollouts and the pending changes.
 fn take_steps(
     draft: &mut Draft<'_>,

@@ -151,7 +151,7 @@ pub enum ChartState {
     Pending,
     /// The operator has the chart.
     Ready(ChartInfo),
-    /// The operator could not fetch the chart, and retries at this time.
+    /// The operator could not fetch the chart, for this reason. It tries again at this time.
     Failed(Blocked, Timestamp),
 }
 

@@ -85,7 +85,11 @@ fn older_deeply_nested_resource_is_named_in_the_status() {
         let deep = format!("{}/{DEEP}", world.namespace);
         let command = format!("osdpl status {DEEP} -n {}", world.namespace);
         assert!(message.starts_with(&format!("{deep} is older")), "{message}");
-        assert!(message.contains(&format!("osdpl can't read {deep} either (`{command}` says why)")), "{message}");
+        assert!(
+            message
+                .contains(&format!("osdpl can't run {deep} either, because its content is invalid (see `{command}`)")),
+            "{message}"
+        );
         let arguments: Vec<&str> = command.split(' ').skip(1).collect();
         let error = world.osdpl_fails(&arguments);
         assert!(error.contains(WHY), "{error}");

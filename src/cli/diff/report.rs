@@ -40,7 +40,7 @@ fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
-/// The differences of one release.
+/// The differences of one release between the two sides of the comparison, such as the cloud and a file.
 #[derive(Serialize)]
 pub(crate) struct ReleaseDiff {
     /// The helm release as `namespace/name`.

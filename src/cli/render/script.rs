@@ -125,7 +125,8 @@ fn releases(text: &str) -> impl Iterator<Item = &str> {
     names.filter(|name| !name.contains('/'))
 }
 
-/// Builds `install.sh`, one release after another.
+/// The text of `install.sh`, a script that installs the rendered releases in order. The caller adds one release after
+/// another.
 pub(crate) struct Script<'a> {
     cloud: &'a Cloud,
     secrets: Secrets,

@@ -85,7 +85,10 @@ impl CheckedValue<'_> {
             Found::Default(value) => format!("{value} (the default of chart {chart})"),
             Found::Unlisted => format!("the default of chart {chart}, of which the catalogue contains only a part"),
             Found::Nothing => "nothing".to_owned(),
-            Found::Unknown => "nothing (the catalogue does not contain the chart's defaults)".to_owned(),
+            Found::Unknown => {
+                "no value; the chart may have a default, but the catalogue does not contain the defaults of this chart"
+                    .to_owned()
+            }
         }
     }
 }

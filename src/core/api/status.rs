@@ -235,7 +235,7 @@ pub struct TestStatus {
     /// Why the last run failed; empty if it succeeded.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// Where the test stores its results, such as the name of a volume claim.
+    /// The place where the test stores its results: for example, the name of a volume claim.
     pub results: String,
 }
 

@@ -39,8 +39,8 @@ pub fn variables(ceph: &Ceph) -> Values {
     }
     let main = ceph.volume_consumer().and_then(|consumer| Some((consumer, ceph.user(consumer)?)));
     if let Some((consumer, user)) = main {
-        // Libvirt reads no ceph.conf, because Nova passes the addresses of the monitors with each disk. So libvirt's
-        // digest depends only on keys.
+        // Libvirt's pods restart if this digest changes. They use the keys of Ceph's users, but no ceph.conf, because
+        // Nova passes the addresses of the monitors with each disk. So the digest depends only on these keys.
         let own = ceph.user(Consumer::Nova).filter(|_| ceph.has_own_nova());
         let keys = [Some(user), own].into_iter().flatten().map(|user| user.key.reveal());
         let entry = json!({"user": user.name, "secret": consumer.keyring(), "digest": short_digest(keys)});

@@ -56,7 +56,8 @@ pub fn classify<'a>(
         return State::Undecodable(problem);
     }
     let Some(attempt) = &record.attempt else {
-        // A record without an attempt label comes from someone else, but osdpl may have made an earlier revision.
+        // Someone else made this revision, because its record has no attempt label. If the record has another label of
+        // osdpl, osdpl made an earlier revision of the release.
         return if record.is_ours() { State::Foreign(record) } else { State::Unmanaged(record) };
     };
     // When someone else upgrades or rolls back, helm copies osdpl's labels from an earlier revision. So osdpl made this

@@ -90,7 +90,10 @@ fn ignored(report: &Report<'_>, _: &Health) -> Check {
             } else {
                 let why = other.split_once('/').map(|(namespace, name)| format!("osdpl status {name} -n {namespace}"));
                 let why = why.unwrap_or_default();
-                format!("osdpl can't read {other} either (`{why}` says why): correct {other}, or delete one of the two")
+                format!(
+                    "osdpl can't run {other} either, because its content is invalid (see `{why}`): correct {other}, \
+                     or delete one of the two"
+                )
             };
             let ignores = "osdpl runs only one cloud per cluster, so osdpl ignores this OpenStackDeployment";
             (reason::OLDER_RESOURCE, format!("{other} is older, and {ignores}; {remedy}"))

@@ -39,7 +39,7 @@ pub fn check_network(text: &str) -> Result<(), String> {
     })
 }
 
-/// Whether the features of a spec contain a network.
+/// Whether the features of a spec contain an IP network, such as `10.0.0.0/24`.
 pub fn names_networks(spec: &OpenStackDeploymentSpec) -> bool {
     !networks(&spec.features).is_empty()
 }

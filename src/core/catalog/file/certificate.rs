@@ -23,17 +23,17 @@ pub struct Certificates {
     pub user_provided: bool,
 }
 
-/// The keys of a Secret's data that osdpl checks; a field is `None` if osdpl does not check this key.
+/// The names of the entries of a Secret's data that osdpl checks; `None` if osdpl does not check an entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct CertificateKeys {
-    /// The key with the certificate and its chain, such as `tls.crt`.
+    /// The name of the entry with the certificate and its chain, such as `tls.crt`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certificate: Option<String>,
-    /// The key with the certificate's private key, such as `tls.key`.
+    /// The name of the entry with the certificate's private key, such as `tls.key`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// The key with the CA certificates that clients trust, such as `ca.crt`.
+    /// The name of the entry with the CA certificates that clients trust, such as `ca.crt`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub authority: Option<String>,
 }

@@ -213,14 +213,14 @@ mod tests {
             (
                 number.clone(),
                 json!("99999"),
-                "\"99999\" is a string, but a whole number from 68 to 9216 is expected; write one, without quotes",
+                "\"99999\" is a string, but a whole number from 68 to 9216 is expected; write a number without quotes",
             ),
             (
                 number.clone(),
                 json!("abc"),
-                "\"abc\" is a string, but a whole number from 68 to 9216 is expected; write one, without quotes",
+                "\"abc\" is a string, but a whole number from 68 to 9216 is expected; write a number without quotes",
             ),
-            (number.clone(), json!([1]), "found a list, but a whole number from 68 to 9216 is expected; write one"),
+            (number.clone(), json!([1]), "found a list, but a whole number from 68 to 9216 is expected; write a number"),
             (
                 json!({"x-kubernetes-int-or-string": true}),
                 json!(3.5),
@@ -229,7 +229,7 @@ mod tests {
             (
                 json!({"type": "string", "pattern": "^[a-z]+$"}),
                 json!(5),
-                "5 is a number, but a string is expected; write one, in quotes",
+                "5 is a number, but a string is expected; write a string in quotes",
             ),
             (
                 json!({"type": "array", "items": {"type": "string", "enum": ["a"]}}),

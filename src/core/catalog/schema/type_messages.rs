@@ -44,7 +44,7 @@ fn remedy(expected: &str, value: &Value, schema: &Value) -> String {
         }
         ("string", _) => match schema["enum"].as_array() {
             Some(allowed) => format!("write one of {}", list(allowed)),
-            None => "write one, in quotes".to_owned(),
+            None => "write a string in quotes".to_owned(),
         },
         ("boolean", Value::String(text)) => match parse_boolean_word(text) {
             Some(is) => format!("write {is}, without quotes"),
@@ -53,9 +53,9 @@ fn remedy(expected: &str, value: &Value, schema: &Value) -> String {
         ("boolean", _) => "write true or false".to_owned(),
         ("integer" | "number", Value::String(text)) => match text.parse::<i64>() {
             Ok(number) if accepts(schema, &number.into()) => format!("write {text}, without quotes"),
-            _ => "write one, without quotes".to_owned(),
+            _ => "write a number without quotes".to_owned(),
         },
-        ("integer" | "number", _) => "write one".to_owned(),
+        ("integer" | "number", _) => "write a number".to_owned(),
         ("array", Value::String(text)) if is_word(text) && accepts(schema, &vec![value.clone()].into()) => {
             format!("write [{text}]")
         }

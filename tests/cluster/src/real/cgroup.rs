@@ -44,7 +44,8 @@ fn is_unified() -> bool {
     Path::new(MOUNTS).join("cgroup.controllers").exists()
 }
 
-/// Returns the folders of the node's groups on the machine.
+/// Returns the folders of the cgroups in which the node's processes run, in the machine's file system: one folder with
+/// cgroup v2, one for each mounted controller with cgroup v1.
 fn groups() -> anyhow::Result<Vec<PathBuf>> {
     if is_unified() {
         return Ok(vec![Path::new(MOUNTS).join(GROUP)]);
