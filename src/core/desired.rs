@@ -60,14 +60,24 @@ use crate::release::ChartIdentity;
 use osdpl_values::expr::Scope;
 use osdpl_values::{Path, Values};
 
-/// The services, features and releases that a spec selects, before [`resolve`] computes the values of the releases.
+/// What sets the version of a release's chart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VersionSource {
+    /// The chart lock of the catalogue.
+    Catalog,
+    /// The field `version` of the release in the spec.
+    Spec,
+}
+
+/// The services, features and releases that a spec selects. [`resolve`] then computes the values of the releases.
 #[derive(Debug)]
 pub struct Selection {
     /// The name of the OpenStackDeployment.
     pub name: String,
     /// The namespace of the OpenStackDeployment.
     pub namespace: String,
-    /// The settings of all features. The spec overrides the presets, and the presets override the catalogue's defaults.
+    /// The merged settings of all features: the spec overrides the presets, and the presets override the catalogue's
+    /// defaults.
     pub features: Values,
     /// The fields of features that refer to a key of a Secret, each with the names of the Secret and the key.
     pub secrets: Vec<SecretField>,
@@ -75,36 +85,38 @@ pub struct Selection {
     pub certificates: Vec<Certificate>,
     /// The enabled services that run inside the cluster.
     pub services: BTreeSet<String>,
-    /// The enabled services that run outside of the cluster, each with its host and with the Service that osdpl creates
-    /// for it.
+    /// The enabled services that run outside of the cluster, each with its host and with the Kubernetes Service that
+    /// osdpl creates for it.
     pub external: BTreeMap<String, ExternalService>,
     /// The desired releases by catalogue name, each with the namespace and name of its helm release.
     pub releases: BTreeMap<String, ReleaseKey>,
     /// The findings about the spec; osdpl refuses the spec if one of them is a [`Level::Error`].
     pub findings: Vec<Finding>,
-    /// The variables for the catalogue's CEL expressions. [`resolve`] later adds variables from the [`Facts`].
+    /// The variables that the catalogue's CEL expressions can read. [`resolve`] later adds variables from the
+    /// [`Facts`].
     pub scope: Scope<'static>,
 }
 
 impl Selection {
-    /// Returns the value of the label [`DEPLOYMENT_LABEL`](crate::api::DEPLOYMENT_LABEL) on the cloud's objects.
+    /// Returns the value of the label [`DEPLOYMENT_LABEL`](crate::api::DEPLOYMENT_LABEL) on the objects that belong to
+    /// the cloud.
     pub fn owner(&self) -> String {
         owner_label(&self.namespace, &self.name)
     }
 }
 
-/// A service that runs outside of the cluster, and the Service through which pods reach it.
+/// A service that runs outside of the cluster, and the Kubernetes Service through which pods reach it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExternalService {
-    /// The name of the Service that osdpl creates and that pods wait for.
+    /// The name of the Kubernetes Service that osdpl creates. Upstream's pods wait for a Service of this name.
     pub service: String,
-    /// The namespace of the Service that osdpl creates.
+    /// The namespace of the Kubernetes Service.
     pub namespace: String,
     /// The name or IP address of the external host.
     pub host: String,
     /// The TCP port of the service on the external host.
     pub port: u16,
-    /// The name of the port in the Service that osdpl creates.
+    /// The name of the port in the Kubernetes Service.
     pub port_name: String,
 }
 
@@ -122,42 +134,42 @@ impl Selection {
     }
 }
 
-/// The facts about the cluster from which [`resolve`] computes values, such as credentials and charts.
+/// The facts about the cluster from which [`resolve`] computes the values of releases, such as credentials and charts.
 #[derive(Clone, Default, PartialEq)]
 pub struct Facts {
     /// The available credentials, by service and credential name.
     pub credentials: BTreeMap<String, BTreeMap<String, String>>,
-    /// The properties of the Ceph cluster that the cloud uses, as far as the operator could read them; `None` if the
-    /// cloud does not use Ceph.
+    /// The settings and problems of the Ceph cluster that the cloud uses, as far as the operator could read them;
+    /// `None` if the cloud does not use Ceph.
     pub ceph: Option<DeclaredCeph>,
-    /// The values in the Secrets and ConfigMaps that `valuesFrom` names, by kind, name and key. An error is the reason
-    /// why osdpl can't read the values.
+    /// The values in each Secret or ConfigMap that a field `valuesFrom` of the spec names, by the object's kind and
+    /// name and the key in its data. An error is the reason why osdpl can't read the values.
     pub values_from: BTreeMap<(ValuesKind, String, String), Result<Values, Unavailable>>,
-    /// The content of each Secret key that a feature names, by the names of the Secret and the key. An error is the
-    /// reason why osdpl can't read the content.
+    /// The text under each key of a Secret that a feature refers to, by the names of the Secret and the key. An error
+    /// is the reason why osdpl can't read the text.
     pub secrets: BTreeMap<(String, String), Result<String, Unavailable>>,
     /// The facts that Jobs of releases have stored in ConfigMaps, by release. An error is the reason why osdpl can't
     /// read the facts.
     pub job_facts: BTreeMap<String, Result<JobFacts, Unavailable>>,
-    /// For each credential that is not available, the reason and the remedy; by service and credential name.
+    /// The reason why a credential is not available, and the remedy, by service and credential name.
     pub missing: BTreeMap<(String, String), String>,
-    /// The reason why osdpl refuses the name or namespace that the spec requests for a release, by the release's
-    /// catalogue name.
+    /// The reason why osdpl refuses to install a release under the name or namespace that the spec requests, by the
+    /// release's catalogue name.
     pub refused: BTreeMap<String, Blocked>,
     /// The properties of each release's chart, by the release's catalogue name. An error is the reason why the chart is
     /// not available.
     pub charts: BTreeMap<String, Result<ChartInfo, Blocked>>,
-    /// The storage classes of the releases' existing volume claims, which override `spec.storageClass` for these
-    /// releases.
+    /// The storage classes of the releases' existing volume claims. They override `spec.storageClass` in the values of
+    /// these releases.
     pub claim_classes: ClaimClasses,
-    /// The properties of the cluster that only checks of the spec read. No values of releases depend on them.
+    /// The properties of the cluster that only the checks of a spec read. The values of releases do not depend on them.
     pub cluster_info: ClusterInfo,
     /// The major version of the helm program that osdpl runs.
     pub helm_major: u64,
 }
 
 impl Facts {
-    /// Returns a copy without the facts that Jobs have stored (`job_facts`); `None` if Jobs have stored no facts.
+    /// Returns a copy without `job_facts`, the facts that Jobs have stored; `None` if Jobs have stored no facts.
     fn without_job_facts(&self) -> Option<Self> {
         let are_stored = self.job_facts.values().flatten().any(|facts| !facts.is_empty());
         are_stored.then(|| Self { job_facts: BTreeMap::new(), ..self.clone() })
@@ -167,10 +179,10 @@ impl Facts {
 /// Why osdpl can't use the content of a Secret or ConfigMap to which the spec refers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unavailable {
-    /// The object, or the key in it, does not exist. A reference with `optional: true` tolerates this error.
+    /// The object does not exist, or it lacks the key. A reference with `optional: true` tolerates this error.
     Missing(String),
-    /// osdpl can't read or parse the object. Even a reference with `optional: true` does not tolerate this error,
-    /// because the object may exist.
+    /// osdpl can't read or parse the object. The object may exist and contain required values, so even a reference with
+    /// `optional: true` does not tolerate this error.
     Unusable(String),
 }
 
@@ -182,23 +194,25 @@ impl fmt::Display for Unavailable {
     }
 }
 
-/// The properties of a chart that is available to helm.
+/// The properties of a chart that osdpl has fetched, so that helm can use it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChartInfo {
     /// The version of the chart.
     pub version: String,
-    /// The digest of the chart's content; a new digest changes the inputs of the release.
+    /// The digest of the chart's files. The inputs of a release include this digest, so the release changes with the
+    /// chart.
     pub digest: String,
-    /// The fingerprint by which osdpl recognizes the chart in helm's records ([`crate::release::chart_fingerprint`]);
-    /// empty if unknown.
+    /// The fingerprint by which osdpl recognizes the chart in helm's records of releases
+    /// ([`crate::release::chart_fingerprint`]); empty if unknown.
     pub fingerprint: String,
     /// The chart's default images, by their keys below `images.tags` in the chart's values.
     pub images: BTreeMap<String, String>,
-    /// The chart's default of each switch `manifests.job_*`: `true` if the chart renders the Job.
+    /// The chart's defaults of the switches `manifests.job_*`, by the switch's name: `true` if the chart renders the
+    /// Job.
     pub jobs: BTreeMap<String, bool>,
 }
 
-/// Why osdpl can't run helm for a release, even if all components that the release needs are available.
+/// Why osdpl can't run helm for a release, even after all components that the release needs have become available.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blocked {
     /// The reason in CamelCase that the status shows, such as `InputsMissing`.
@@ -214,12 +228,12 @@ pub struct Desired {
     pub releases: BTreeMap<String, DesiredRelease>,
     /// All findings about the spec, including the findings that osdpl made while it merged the values.
     pub findings: Vec<Finding>,
-    /// The parts of the spec on which objects outside of releases depend: the roles of nodes, the external services,
-    /// and the settings of Ceph, each as text. The target hash includes these parts.
+    /// The settings in the spec on which objects outside of helm releases depend, each as text: the roles of nodes, the
+    /// external services, and the settings of Ceph. The target hash is computed over these texts, too.
     pub object_settings: Vec<String>,
 }
 
-/// A desired release: its inputs for helm, and the properties of its objects that the operator needs.
+/// A desired release: what helm gets for it, and what the operator must know about its Kubernetes objects.
 #[derive(Debug)]
 pub struct DesiredRelease {
     /// The namespace and name of the helm release.
@@ -228,49 +242,51 @@ pub struct DesiredRelease {
     pub chart: String,
     /// The service that the release belongs to.
     pub service: String,
-    /// The group of the release, which decides which values of `spec.common` the release gets.
+    /// The group of the release's service. It decides which values of `spec.common` the release gets.
     pub group: Group,
     /// The merged values that helm gets; they contain secrets.
     pub values: Values,
     /// The paths at which the values contain a secret. osdpl never shows the values at these paths.
     pub secret: Vec<Path>,
-    /// The paths that any layer marks as secret, even if a later layer overrides the secret. At these paths, the values
-    /// of an earlier revision may still contain the secret.
+    /// The paths that any layer marks as secret, including paths at which a later layer sets another value. At these
+    /// paths, the values of an earlier revision of the release may still contain the secret.
     pub marked: Vec<Path>,
     /// The digest of everything that osdpl passes to helm: chart, values, name and flags; 63 hexadecimal digits.
     pub inputs: String,
-    /// The digest that the inputs would have without the facts that Jobs of releases have stored; `None` if Jobs have
+    /// The digest that `inputs` would have without the facts that Jobs of releases have stored; `None` if Jobs have
     /// stored no facts.
     pub inputs_without_facts: Option<String>,
-    /// The digest of the inputs that come from the catalogue, without the chart, 16 hexadecimal digits.
+    /// The digest of everything that helm gets from the catalogue, except for the chart; 16 hexadecimal digits.
     pub catalog: String,
-    /// The digest of the images of the release's pods and Jobs, 16 hexadecimal digits.
+    /// The digest of the names of the container images that the release's pods and Jobs use; 16 hexadecimal digits.
     pub images: String,
     /// The digest of the settings on which running OpenStack instances depend; `None` if the catalogue names no such
-    /// settings. An upgrade that changes the digest waits for approval.
+    /// settings. If an upgrade changes the digest, the operator waits for a person to approve the upgrade.
     pub instances: Option<String>,
-    /// The digest of the inputs that the release's hooks may read, 16 hexadecimal digits. An upgrade that does not
-    /// change the digest may skip the hooks. `None` if the catalogue does not list which values the hooks ignore.
+    /// The digest of everything in `inputs` that the release's hooks may read, 16 hexadecimal digits. If an upgrade
+    /// does not change the digest, osdpl may skip the hooks. `None` if the catalogue does not list which values the
+    /// hooks ignore.
     pub hooks: Option<String>,
     /// How the chart splits each `DaemonSet` of the release into several, so that values can differ between nodes;
-    /// `None` if the chart can't split `DaemonSets`. An upgrade that changes how the chart splits them waits for
-    /// approval, because it recreates the pods.
+    /// `None` if the chart can't split `DaemonSets`. An upgrade with another split recreates the pods, so the operator
+    /// waits for a person to approve the upgrade.
     pub split: Option<NodeSplit>,
     /// The components that must be available before osdpl runs helm, each with the release or service that provides it.
     pub needs: BTreeMap<Component, Provider>,
-    /// The other desired releases, by catalogue name, that the pods of this release wait for. osdpl starts helm without
-    /// waiting for these releases.
+    /// The other desired releases, by catalogue name, that this release's pods wait for. osdpl can run helm for this
+    /// release before these other releases are ready.
     pub waits_for: BTreeSet<String>,
-    /// The components that the release provides, each with the kind of its workload.
+    /// The components whose pods the release's chart creates, each with the kind of workload that runs the pods.
     pub components: BTreeMap<Component, WorkloadKind>,
-    /// The components whose `CronJobs` test the cloud, each with a text that says where the tests store their results.
+    /// The components whose `CronJobs` test the cloud, each with a text that tells people where to find the test
+    /// results.
     pub tests: BTreeMap<Component, String>,
     /// The number of Jobs that the chart renders with the release's values.
     pub jobs: usize,
-    /// The names of the Jobs that osdpl deletes before an upgrade, because Kubernetes refuses to change the pod
-    /// template of a Job.
+    /// The names of the chart's Jobs that are not helm hooks. osdpl deletes these Jobs before an upgrade, because
+    /// Kubernetes refuses to change the pod template of a Job.
     pub plain_jobs: Vec<String>,
-    /// The time limit that helm gets for each hook (`--timeout`), in seconds.
+    /// The time limit that helm gets for each hook, in seconds (helm's flag `--timeout`).
     pub timeout: u32,
     /// Whether helm 4 applies the objects with server-side apply (`--server-side`).
     pub server_side: bool,
@@ -283,12 +299,12 @@ pub struct DesiredRelease {
     /// The fingerprint by which osdpl recognizes the chart in helm's records ([`crate::release::chart_fingerprint`]);
     /// `None` if unknown.
     pub fingerprint: Option<String>,
-    /// Whether the spec sets the version of the chart. Otherwise, the catalogue sets it.
-    pub requests_version: bool,
+    /// What sets the version of the chart.
+    pub version_source: VersionSource,
     /// Whether the spec pauses the release.
     pub paused: bool,
-    /// Whether osdpl manages the release. If not, osdpl removes its own labels from the release's record and does not
-    /// change the release.
+    /// Whether osdpl manages the release. If not, osdpl removes its own labels from helm's record of the release, and
+    /// leaves the release as it is.
     pub managed: bool,
     /// What osdpl does if someone edited or deleted objects of the release without helm.
     pub drift: DriftPolicy,
@@ -304,7 +320,8 @@ impl Desired {
         digest
     }
 
-    /// Whether the operator is still fetching the chart of any release, and so does not know all inputs yet.
+    /// Whether the operator is still fetching the chart of a release, so that the inputs of this release are not final
+    /// yet.
     pub fn is_fetching(&self) -> bool {
         let mut blocked = self.releases.values().filter_map(|release| release.blocked.as_ref());
         blocked.any(|blocked| blocked.reason == crate::api::reason::CHART_PENDING)
@@ -312,14 +329,14 @@ impl Desired {
 }
 
 impl DesiredRelease {
-    /// Returns the digest of the inputs that a person approves. The digest does not depend on the facts that Jobs
-    /// store: Jobs store facts while osdpl carries out an approved change, and the approval must stay valid.
+    /// Returns the digest of the inputs that a person approves. Facts of Jobs do not change this digest: Jobs store
+    /// facts while osdpl carries out an approved change, and the approval must stay valid.
     pub fn approved_inputs(&self) -> &str {
         self.inputs_without_facts.as_deref().unwrap_or(&self.inputs)
     }
 
-    /// Whether osdpl refuses the name or namespace that the spec requests for the release. If so, osdpl does not change
-    /// the installed release.
+    /// Whether osdpl refuses the name or namespace that the spec requests for the release. If so, osdpl does not run
+    /// helm for the release.
     pub fn is_refused(&self) -> bool {
         self.blocked.as_ref().is_some_and(|blocked| blocked.reason == crate::api::reason::INVALID)
     }
@@ -343,11 +360,11 @@ pub(crate) fn release_overrides<'a>(
     spec.services.get(service)?.releases.get(release)
 }
 
-/// Returns the chart version that the spec sets for a release; `None` if the spec sets no version, or sets the version
-/// in the chart lock.
+/// Returns the chart version that the spec sets for a release; `None` if the spec sets no version, or the same version
+/// as the chart lock.
 ///
-/// The catalogue describes only the locked version of a chart. For other versions, the catalogue's data may be wrong,
-/// for example the keys of the chart's values.
+/// The catalogue describes only the version in the chart lock. For another version, the catalogue may be wrong, for
+/// example about the keys of the chart's values.
 pub fn overridden_chart_version<'a>(
     spec: &'a crate::api::OpenStackDeploymentSpec,
     catalog: &crate::catalog::Catalog,

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::jiff::Timestamp;
 
 use crate::catalog::{Catalog, Component, Files, WorkloadKind};
-use crate::desired::{Desired, DesiredRelease, Provider};
+use crate::desired::{Desired, DesiredRelease, Provider, VersionSource};
 use crate::observed::{
     Attempt, Issue, Liveness, Observed, ObservedHook, ObservedJob, ObservedRelease, RecordBody, ReleaseKey,
     RunningHelm, Workload,
@@ -53,7 +53,7 @@ pub fn release(name: &str) -> DesiredRelease {
         chart_digest: None,
         chart_identity: None,
         fingerprint: None,
-        requests_version: false,
+        version_source: VersionSource::Catalog,
         paused: false,
         managed: true,
         drift: crate::api::DriftPolicy::Report,
@@ -147,7 +147,7 @@ pub fn running_helm(inputs: &str) -> RunningHelm {
     RunningHelm { verb: Verb::Upgrade, inputs: inputs.into(), since: NOW, stopping: false, skips_hooks: false }
 }
 
-/// Returns a release whose uninstall helm did not finish.
+/// Returns a release for which `helm uninstall` started, but did not finish.
 pub fn uninstalling(delete_hooks_completed: Option<bool>) -> ObservedRelease {
     let mut release = observed_release(Status::Uninstalling);
     release.body = Some(RecordBody { delete_hooks_completed, ..RecordBody::default() });

@@ -75,7 +75,7 @@ fn digests_are_stable() {
     assert_eq!(
         digests,
         [
-            "front fe918248b3f4a0dc 2671e1f45a15b4ab",
+            "front fe918248b3f4a0dc 3945009887e5542e",
             "store b4d7da561392885c 30a3fa1129300375",
             "front 6fa8b33587af3dc5 3945009887e5542e",
             "store b4d7da561392885c 30a3fa1129300375",

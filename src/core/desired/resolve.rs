@@ -1,4 +1,4 @@
-//! Computes the values, needs and digests of each selected release.
+//! Computes the values, the needs and the digests of each release that a spec selects.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::layers::{Source, Stack};
 use super::{
-    Blocked, ChartInfo, Desired, DesiredRelease, ExternalService, Facts, Finding, Selection, claims,
+    Blocked, ChartInfo, Desired, DesiredRelease, ExternalService, Facts, Finding, Selection, VersionSource, claims,
     overridden_chart_version,
 };
 use crate::api::{OpenStackDeploymentSpec, reason};
@@ -20,10 +20,10 @@ use osdpl_values::{
     Layer, Path, Values, canonical_map, digest, marked_paths, merge_layers, merge_owned_layers, secret_paths,
 };
 
-/// The version of the flags that osdpl passes to helm. The digests of each release include this version.
+/// The version of the set of flags that osdpl passes to helm. The digests of each release include this version.
 ///
-/// Increase the version when osdpl passes other flags to helm. The catalogue's digest of each release then changes, so
-/// the upgrade of each release waits for approval.
+/// Increase the version when osdpl starts to pass other flags to helm. The digest of what helm gets from the catalogue
+/// then changes, so the upgrade of each release waits until a person approves it.
 const EPOCH: &str = "1";
 
 /// The desired state of a cloud, with the layers from which osdpl merged the values of each release.
@@ -31,13 +31,13 @@ const EPOCH: &str = "1";
 pub struct ResolvedLayers {
     /// The desired state of the cloud.
     pub desired: Desired,
-    /// The layers of each release whose layers are all available. Later layers override earlier ones.
+    /// The layers of each release with all layers available, by catalogue name. Later layers override earlier ones.
     pub layers: BTreeMap<String, Vec<Layer>>,
-    /// The available layers of each release for which another layer is not available. Later layers override earlier
-    /// ones.
+    /// The available layers of each release with at least one layer not available, by catalogue name. Later layers
+    /// override earlier ones.
     pub partial: BTreeMap<String, Vec<Layer>>,
-    /// The reasons why osdpl can't run helm for some releases, such as a missing Secret. Releases with the same problem
-    /// share one finding.
+    /// The reasons why osdpl can't run helm for some releases, such as a missing Secret. If several releases have the
+    /// same problem, the set contains one finding for all of them.
     pub problems: BTreeSet<Finding>,
 }
 
@@ -46,7 +46,7 @@ pub fn resolve(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &Se
     resolve_all(spec, catalog, selection, facts, false).desired
 }
 
-/// Merges the layers of every selected release, and returns the desired state with the layers, for provenance.
+/// Like [`resolve`], but also returns the layers, so that the caller can show which layer sets a value.
 pub fn resolve_with_layers(
     spec: &OpenStackDeploymentSpec,
     catalog: &Catalog,
@@ -92,7 +92,7 @@ fn resolve_all(
     result
 }
 
-/// Returns the parts of the spec that determine objects outside of releases; see [`Desired::object_settings`].
+/// Returns the settings in the spec on which objects outside of helm releases depend; see [`Desired::object_settings`].
 fn object_settings(spec: &OpenStackDeploymentSpec, selection: &Selection) -> Vec<String> {
     let roles = spec.nodes.roles.iter().map(|(name, role)| format!("role {name}: {}", json!(role)));
     let external = selection.external.iter().map(|(name, external)| {
@@ -106,7 +106,8 @@ fn object_settings(spec: &OpenStackDeploymentSpec, selection: &Selection) -> Vec
 
 /// The result of merging the layers of a release.
 struct Merged {
-    /// The available layers of the release; empty if all layers are available and the caller did not ask for them.
+    /// The available layers of the release. Empty if all layers are available and the caller did not ask for the
+    /// layers.
     layers: Vec<Layer>,
     release: DesiredRelease,
     findings: Vec<Finding>,
@@ -136,10 +137,11 @@ impl Source<'_> {
         Merged { layers, release, findings, problems, is_complete }
     }
 
-    /// Returns a note that osdpl does not check the keys of the release's values.
+    /// Returns a note that osdpl does not check the keys of the release's values; `None` if osdpl does not know the
+    /// keys of the chart in any version.
     ///
-    /// `version` is the chart version that the user chose instead of the locked version. osdpl does not know the keys
-    /// of a chosen version.
+    /// `version` is the chart version that the user chose instead of the version in the chart lock. The catalogue
+    /// contains the keys of the locked version only.
     fn unchecked_keys(&self, version: &str) -> Option<Finding> {
         let Release { chart, .. } = self.release;
         let locked = &self.catalog.lock.get(chart).filter(|_| self.catalog.keys().contains(chart))?.version;
@@ -152,8 +154,8 @@ impl Source<'_> {
 
     /// Builds the desired release from its merged values.
     ///
-    /// `secret` are the paths of secrets in the values. `marked` are all paths that any layer marks as secret, even if
-    /// a later layer overrides the secret with a plain value.
+    /// `secret` are the paths at which the merged values contain secrets. `marked` are all paths that any layer marks
+    /// as secret, even if a later layer sets the path to a value that is no secret.
     fn desired(
         &self,
         key: ReleaseKey,
@@ -184,7 +186,9 @@ impl Source<'_> {
             chart_digest: fact.map(|chart| chart.digest.clone()).filter(|digest| !digest.is_empty()),
             chart_identity: fact.map(|chart| self.chart_identity(chart)),
             fingerprint: fact.map(|chart| chart.fingerprint.clone()).filter(|fingerprint| !fingerprint.is_empty()),
-            requests_version: own.is_some_and(|own| own.version.is_some()),
+            version_source: own
+                .and_then(|own| own.version.as_ref())
+                .map_or(VersionSource::Catalog, |_| VersionSource::Spec),
             paused: own.is_some_and(|own| own.paused),
             managed: own.and_then(|own| own.managed).unwrap_or(true),
             drift: own.and_then(|own| own.drift).or(spec.drift).unwrap_or_default(),
@@ -201,7 +205,8 @@ impl Source<'_> {
         }
     }
 
-    /// Returns why osdpl can't run helm for the release: a refused change, a missing input or a missing chart.
+    /// Returns the reason why osdpl can't run helm for the release: a refused name or namespace, a missing input of the
+    /// values, or a missing chart; `None` if osdpl can run helm.
     fn blocked(&self, problems: &[Finding]) -> Option<Blocked> {
         let refused = self.facts.refused.get(self.name).cloned();
         let missing = || (!problems.is_empty()).then(|| missing_inputs(problems));
@@ -215,8 +220,8 @@ impl Source<'_> {
         digest([chart.map_or("", |chart| chart.digest.as_str()), &canonical_map(values), &identity, EPOCH])
     }
 
-    /// Computes the digest of the inputs that the release's hooks may read: like [`Self::inputs`], but without the values
-    /// that no hook reads. Returns `None` if the catalogue names no such values.
+    /// Computes the digest of everything that osdpl passes to helm except for the values that no hook reads. Returns
+    /// `None` if the catalogue does not list such values for the release.
     fn hook_digest(&self, key: &ReleaseKey, values: &Values, chart: Option<&ChartInfo>) -> Option<String> {
         let unread = self.catalog.unread_by_hooks.get(self.name)?;
         let mut read = values.clone();
@@ -228,17 +233,18 @@ impl Source<'_> {
         Some(digest)
     }
 
-    /// Returns the identity of the release's chart: the requested version and digest, and the digest of the chart's
-    /// content.
+    /// Returns the identity of the release's chart: the chart's version, the digest that the spec requests, and the
+    /// digest of the chart's content.
     fn chart_identity(&self, chart: &ChartInfo) -> ChartIdentity {
         let requested = self.own().and_then(|own| own.digest.as_deref());
         ChartIdentity::new(&chart.version, requested, &chart.digest)
     }
 
-    /// Computes the digest of the part of a release's inputs that comes from the catalogue.
+    /// Computes the digest of everything that helm gets from the catalogue for this release, except for the chart.
     ///
-    /// The digest depends on the built-in catalogue and the major version of helm. It depends neither on the spec nor on
-    /// files that a user added to the catalogue. [`ChartIdentity`] identifies the chart.
+    /// The digest depends on the built-in catalogue and the major version of helm. It depends neither on the spec nor
+    /// on files that a user added to the catalogue. The digest leaves out the chart, because [`ChartIdentity`]
+    /// identifies it.
     fn catalog_digest(&self) -> String {
         let Release { timeout, server_side, .. } = self.release;
         let mut parts = self.catalog.release_digest(self.name);
@@ -252,15 +258,15 @@ impl Source<'_> {
 /// Returns the digest of the settings on which running OpenStack instances depend; `None` if the catalogue names no
 /// such settings.
 ///
-/// Also returns `None` if the catalogue's expression for the digest fails, because osdpl reports the expression's error
-/// when it merges the values.
+/// Also returns `None` if the catalogue's expression for the digest fails. osdpl reports the failure elsewhere, when it
+/// merges the values.
 fn instance_digest(release: &Release, scope: &Scope<'_>) -> Option<String> {
     let digest = release.instance_digest.as_ref()?.evaluate(scope).ok()?;
     digest.as_str().map(str::to_owned)
 }
 
-/// Returns the reason why osdpl can't run helm for a release with missing inputs. The message of the reason lists all
-/// missing inputs.
+/// Returns the reason why osdpl can't run helm for a release with missing inputs: one text that lists all missing
+/// inputs.
 fn missing_inputs(problems: &[Finding]) -> Blocked {
     let mut messages: Vec<String> = Vec::new();
     for problem in problems.iter().map(ToString::to_string) {
@@ -273,7 +279,7 @@ fn missing_inputs(problems: &[Finding]) -> Blocked {
     Blocked { reason: reason::INPUTS.into(), message }
 }
 
-/// Returns the variables that the CEL expressions of all releases share, including credentials and other facts.
+/// Returns the variables that the CEL expressions of all releases can read, including credentials and other facts.
 pub(super) fn common<'a>(catalog: &Catalog, selection: &'a Selection, facts: &Facts) -> Scope<'a> {
     let ceph = facts.ceph.as_ref().map(DeclaredCeph::variables).unwrap_or_default();
     let variables = [
@@ -287,9 +293,9 @@ pub(super) fn common<'a>(catalog: &Catalog, selection: &'a Selection, facts: &Fa
     selection.scope.nested(variables).with_secrets(facts.secrets.iter().filter_map(read).collect_map())
 }
 
-/// Returns the variables for the CEL expressions of one release. The result contains the shared variables and
-/// `release`. If all existing claims of the release have the same storage class, the variable `spec.storageClass`
-/// contains this class.
+/// Returns the variables that the CEL expressions of one release can read: the variables of all releases, and
+/// `release`. If all existing volume claims of the release have the same storage class, `spec.storageClass` contains
+/// this class instead of the class in the spec.
 pub(super) fn scope<'a>(common: &'a Scope<'_>, facts: &Facts, name: &str) -> Scope<'a> {
     let release = common.variable("releases").and_then(|releases| releases.get(name)).cloned();
     let mut variables = Values::from_iter([("release".to_owned(), release.unwrap_or_else(|| json!({})))]);

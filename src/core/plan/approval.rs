@@ -1,15 +1,15 @@
-//! Decides which changes of a running release need approval.
+//! Decides which changes of an installed release need approval.
 
 use std::collections::BTreeMap;
 
 use super::step::{Reason, Step, Wait};
 use super::{Context, Policy};
 use crate::catalog::{Component, WorkloadKind};
-use crate::desired::DesiredRelease;
+use crate::desired::{DesiredRelease, VersionSource};
 use crate::observed::{Observed, ObservedRelease, Workload};
 use crate::release::{NO_INSTANCES, NO_SPLIT};
 
-/// The components on each node that hosts instances (virtual machines), as (application, component).
+/// The components that run on each node that hosts instances (virtual machines), as (application, component).
 const HOSTS: [(&str, &str); 2] = [("libvirt", "libvirt"), ("nova", "compute")];
 
 impl Context<'_> {
@@ -19,8 +19,8 @@ impl Context<'_> {
         let count = self.observed.failures.get(&release.key).map_or(1, |failed| failed.count);
         match same {
             true => self.upgrade_step(name, release, Some(record), Reason::Retry(count)),
-            // If helm ever deployed the release, its pods are running. So after a failure, a change needs the same
-            // approval as after a success.
+            // If helm ever deployed the release, its pods are running. So even after a failure, a change of the inputs
+            // needs the same approval as after a success.
             false if record.was_deployed => self.change_step(name, release, record),
             false => self.requested_step(name, release, Some(record), Reason::Spec),
         }
@@ -46,11 +46,11 @@ impl Context<'_> {
     pub(super) fn change_step(&self, name: &str, release: &DesiredRelease, record: &ObservedRelease) -> Step {
         let has_content_of = |before| release.chart_identity.as_ref().is_none_or(|now| now.has_content_of(before));
         let is_same_chart = record.chart.as_ref().map_or(release.chart_identity.is_none(), has_content_of);
-        // If the spec sets the version of the chart, another chart is a change of the spec.
+        let is_chart_of_catalog = release.version_source == VersionSource::Catalog;
         let is_catalog_change =
-            record.catalog.as_deref() != Some(release.catalog.as_str()) || !(release.requests_version || is_same_chart);
-        // If the record contains `NO_INSTANCES`, running instances depend on no setting of the release. So new settings
-        // cannot break these instances.
+            record.catalog.as_deref() != Some(release.catalog.as_str()) || (is_chart_of_catalog && !is_same_chart);
+        // With the digest `NO_INSTANCES` in the record, running instances depend on no setting of the newest revision.
+        // So new settings cannot break these instances.
         let affects_instances = record.instances.as_deref().is_some_and(|digest| digest != NO_INSTANCES)
             && record.instances != release.instances;
         let restarts = self.restarts(release, record);
@@ -65,7 +65,7 @@ impl Context<'_> {
             (false, true, true) => Reason::Catalog,
             (false, true, false) => return self.requested_step(name, release, Some(record), Reason::Spec),
         };
-        // An adopted release changes only after approval, even if the spec has `approval: Automatic`.
+        // Even if the spec sets `approval: Automatic`, a person must approve the first upgrade of an adopted release.
         let agreed = if adopted { self.is_approved() } else { self.approved() };
         if !agreed && release.blocked.is_none() {
             return Step::Wait(Wait::Approval(why));
@@ -76,7 +76,7 @@ impl Context<'_> {
     /// Returns the components whose pods may restart because the upgrade divides the nodes differently among
     /// `DaemonSets`, each component with the number of its nodes.
     ///
-    /// helm's record contains only one digest of how the chart divides the nodes, for all components together. So osdpl
+    /// helm's record contains one digest of how the chart divides the nodes, for all components together. So osdpl
     /// can't tell which components the upgrade affects. The result contains every component that has several
     /// `DaemonSets` before or after the upgrade.
     fn restarts(&self, release: &DesiredRelease, record: &ObservedRelease) -> Vec<(Component, i32)> {
@@ -101,7 +101,7 @@ impl Context<'_> {
         pods.into_iter().filter_map(restarted).collect()
     }
 
-    /// Returns the step of a release of which osdpl made an earlier revision and someone else made the newest one.
+    /// Returns the step of a release of which osdpl made an earlier revision and someone else made the newest revision.
     pub(super) fn foreign_step(&self, name: &str, release: &DesiredRelease, record: &ObservedRelease) -> Step {
         let new_spec = record.own_inputs.as_ref().is_some_and(|inputs| *inputs != release.inputs);
         let may_change = !new_spec || self.approved_by_spec();

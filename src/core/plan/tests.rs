@@ -1,7 +1,7 @@
 use k8s_openapi::jiff::SignedDuration;
 
 use super::*;
-use crate::desired::Blocked;
+use crate::desired::{Blocked, VersionSource};
 use crate::observed::{Attempt, Failed, Liveness, ObservedRelease, PastRevision, RecordBody, RetryCondition};
 use crate::release::{ChartIdentity, Status, Verb};
 
@@ -132,27 +132,27 @@ fn maps_each_state_to_its_step() {
 
 #[test]
 fn changed_content_of_a_chart_waits_for_approval() {
-    let step = |before: Option<&str>, requested: &str, requests_version: bool| {
+    let step = |before: Option<&str>, requested: &str, source: VersionSource| {
         let mut record = observed_release(Status::Deployed);
         record.inputs = Some("old".into());
         record.chart = before.map(|version| ChartIdentity::new(version, None, "sha256:aa"));
         let mut fixture = fixture().with_release("store", record);
         let release = fixture.desired.releases.get_mut("store").unwrap();
         release.chart_identity = Some(ChartIdentity::new(requested, None, "sha256:bb"));
-        release.requests_version = requests_version;
+        release.version_source = source;
         fixture.describe_step("store")
     };
-    for requests_version in [true, false] {
+    for source in [VersionSource::Spec, VersionSource::Catalog] {
         assert_eq!(
-            step(Some("1.0.0"), "1.0.0", requests_version),
+            step(Some("1.0.0"), "1.0.0", source),
             "the content of its chart changed under the same version: waits for approval (osdpl approve)"
         );
     }
     for (before, requested) in [(Some("1.0.0"), "1.0.1"), (None, "1.0.0")] {
-        let requested_by_spec = step(before, requested, true);
+        let requested_by_spec = step(before, requested, VersionSource::Spec);
         assert!(requested_by_spec.ends_with("because its inputs changed"), "{before:?} {requested}");
         assert_eq!(
-            step(before, requested, false),
+            step(before, requested, VersionSource::Catalog),
             "the operator or its catalogue changed: waits for approval (osdpl approve)",
             "{before:?} {requested}"
         );
@@ -180,7 +180,8 @@ fn a_foreign_lock_expires_after_the_last_observed_change() {
     let step = |minutes| {
         let mut record = observed_release(Status::PendingUpgrade);
         record.attempt = Some(Attempt { label: "x".into(), revision: 2, owner: Liveness::Us });
-        // The age of the record does not matter, because helm may have changed the record since its creation.
+        // The age of the record does not matter, but only how long the record has been unchanged, because helm may have
+        // changed it since its creation.
         record.created_at = Some(NOW.checked_sub(SignedDuration::from_hours(5)).unwrap());
         let release = fixture().with_release("store", record).with(|fixture| {
             let key = ReleaseKey::new("openstack", "store");

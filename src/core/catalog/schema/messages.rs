@@ -8,8 +8,8 @@ use super::{SchemaViolation, ViolationKind};
 
 /// The maximum length of a value that a message quotes, in characters.
 pub(super) const SHOWN: usize = 80;
-/// The maximum number of keys that a message about a wrong type lists if the schema expects a map. If the schema has
-/// more keys, the message lists none.
+/// If the schema expects a map but the value has another type, the message lists the map's keys: at most this number.
+/// If the schema has more keys, the message lists none.
 pub(super) const KEYS: usize = 12;
 
 /// Returns the message for a violation of a schema: the problem and the remedy.
@@ -57,12 +57,13 @@ pub fn violation_message(fault: &SchemaViolation<'_>, described: Option<&str>) -
 
 /// Returns the description of a field in `schema`.
 ///
-/// `explained` is the path of the field in the notation of `kubectl explain`. `above` is the path of `schema`, with
-/// which `explained` begins.
+/// `explained` is the path of the field in the notation of `kubectl explain`. `above` is the path of the field that
+/// `schema` describes. `explained` begins with `above`.
 pub fn field_description<'a>(schema: &'a Value, explained: &str, above: &str) -> Option<&'a str> {
     let names = explained.strip_prefix(above)?.split('.').filter(|name| !name.is_empty());
-    // `explained` contains neither indexes of lists nor keys of maps. So for a list or map, the closure goes on to the
-    // schema of the items or entries. If this schema has no description, the description of the list or map applies.
+    // `explained` contains neither indexes of lists nor keys of maps. So if a name refers to a list or map, the closure
+    // goes on to the schema of the list's items or the map's values. If that schema has no description, the description
+    // of the list or map applies.
     let inner = |mut schema: &'a Value| {
         let mut description = schema["description"].as_str();
         while let Some(below) = ["items", "additionalProperties"].iter().find_map(|word| schema.get(word)) {
@@ -78,7 +79,7 @@ pub fn field_description<'a>(schema: &'a Value, explained: &str, above: &str) ->
     at.1
 }
 
-/// Returns the remedy for a missing field: how to set it.
+/// Returns the remedy for a required field that is missing: how to set the field.
 fn missing(schema: &Value, described: Option<&str>) -> String {
     if let Some(allowed) = schema["enum"].as_array() {
         return format!("set it to one of {}", list(allowed));
@@ -125,8 +126,8 @@ fn range(least: &Value, most: &Value) -> String {
     }
 }
 
-/// Formats a limit in a schema. Returns `1` for `1.0`, because schemas of Rust types contain whole numbers in the form
-/// `1.0`.
+/// Formats a limit from a schema, such as `maximum`. The schemas of Rust types contain whole numbers as `1.0`, and the
+/// function returns `1` for them.
 fn format_bound(bound: &Value) -> String {
     bound.as_f64().map_or_else(|| bound.to_string(), |bound| bound.to_string())
 }
@@ -220,7 +221,11 @@ mod tests {
                 json!("abc"),
                 "\"abc\" is a string, but a whole number from 68 to 9216 is expected; write a number without quotes",
             ),
-            (number.clone(), json!([1]), "found a list, but a whole number from 68 to 9216 is expected; write a number"),
+            (
+                number.clone(),
+                json!([1]),
+                "found a list, but a whole number from 68 to 9216 is expected; write a number",
+            ),
             (
                 json!({"x-kubernetes-int-or-string": true}),
                 json!(3.5),
