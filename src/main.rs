@@ -109,26 +109,26 @@
 //! | approval | the annotation with which a person agrees to a target hash |
 //! | attempt | one run of helm by one operator process; a label on the release record names the attempt |
 //! | catalogue | the YAML files in `values/` and `presets/` |
-//! | cleanup | removing the objects that failed revisions of a release left behind |
+//! | cleanup | deleting the objects that only failed revisions of a release contain |
 //! | component | the workloads with the same labels `application` and `component`, such as `keystone/api` |
 //! | credential | a password or key that osdpl generates once, or that the user provides in a Secret |
-//! | desired state | the releases that a spec resolves to, each with its values and needs |
+//! | desired state | the releases that osdpl computes from a spec, each with its values and needs |
 //! | detach | removing osdpl's labels from all releases, so that the cloud continues without osdpl |
 //! | drift | a change that someone made to an object of a release outside of helm |
 //! | external service | a service outside of the cluster; osdpl creates a Kubernetes Service that leads to it |
-//! | fact | an input of the values besides spec and catalogue: credentials, data about Ceph, charts, Secrets |
+//! | fact | data besides spec and catalogue from which osdpl computes values: credentials, Ceph, charts, Secrets |
 //! | feature | a switch in the spec, with a schema for its settings; it sets values in many releases |
 //! | finding | an error, warning or note about a resource, with its location and remedy |
 //! | fragment | a set of values in the catalogue; an optional condition decides whether osdpl uses the values |
 //! | group | `infra` or `openstack`; values can be set for all releases of a group |
 //! | inputs | the chart, values and flags of a release; their digest is a label on the record |
-//! | layer | one source of values; later layers override earlier ones |
+//! | layer | one of the sources from which osdpl merges a release's values; later layers override earlier ones |
 //! | lock | `values/lock.yaml`: the version of each chart, and its digest if known |
 //! | need | a component that must be available before a release is installed |
 //! | observed state | the release records, workloads, Jobs, root causes and helm processes that a pass reads |
 //! | override | a value that the user sets in the spec, in an object of `valuesFrom`, or for some nodes |
 //! | pass | one run of read, decide, apply and report for one OpenStackDeployment |
-//! | placeholder | a value that osdpl uses instead of a fact that is not available, for example offline |
+//! | placeholder | a value that osdpl uses in place of a fact that it does not know, for example offline |
 //! | plan | every action of a pass, the step of each release, and requests for the next pass |
 //! | policy | the rules for a pass that the resource's spec and annotations set: approval, pause, adoption, deletion |
 //! | preset | a named set of services, features and sizes |

@@ -1,5 +1,5 @@
-//! Loads the catalogue with the additions of a resource: the ConfigMaps that `spec.catalog` names. Reads the ConfigMaps
-//! from the resource's file or from the cluster.
+//! Loads the catalogue with the additions of an `OpenStackDeployment`: the ConfigMaps that its `spec.catalog` names.
+//! Reads these ConfigMaps from the file that contains the `OpenStackDeployment`, or from the cluster.
 
 use anyhow::{Context, bail};
 use kube::{Client, ResourceExt};
@@ -18,13 +18,13 @@ use osdpl_lint::validate::{
 };
 use osdpl_operator::cluster::Reader;
 
-/// A catalogue with additions, and an error for each addition that osdpl can't use. The operator refuses a resource
-/// that names an unusable addition.
+/// A catalogue with additions, and an error for each addition that osdpl can't use. The operator would refuse an
+/// `OpenStackDeployment` that names such an addition.
 pub(crate) type ExtendedWithErrors = (ExtendedCatalog, Vec<Finding>);
 
 impl CatalogOption {
-    /// Loads the catalogue with the additions that the resource in a file names. Reads additions only from this file.
-    /// For each addition that the file does not contain, prints a message, and leaves the addition out.
+    /// Loads the catalogue with the additions that a file's resource names. Reads the additions only from this file,
+    /// and not from the cluster. If the file lacks an addition, prints a message, and continues without the addition.
     ///
     /// # Errors
     /// Returns an error if an addition in the file is invalid.
@@ -38,8 +38,8 @@ impl CatalogOption {
             let keys = keys_of_field(finding.field());
             format!("{}: {finding}", document.line(keys.iter().map(String::as_str)))
         };
-        // The message about a rejected addition already contains the line in the ConfigMap. So do not add the line in
-        // the resource, as `line` does.
+        // The message about a rejected addition already names the line in the `ConfigMap`. So do not put the line in
+        // the resource before it, as `line` does for the other errors.
         let rejected = |RejectedAddition { source, message }: &RejectedAddition| format!("{source}: {message}");
         let errors = named.errors.iter().map(line).chain(extended.rejected.iter().map(rejected));
         let errors: Vec<String> = errors.collect();
@@ -56,8 +56,8 @@ impl CatalogOption {
         self.with_errors(&reader.read_additions(&namespace, &deployment.spec.catalog, |_| None).await)
     }
 
-    /// Loads the catalogue with the additions that the resource in a file names, as if the file were applied. If the
-    /// file does not contain an addition, reads the addition from the cluster.
+    /// Loads the catalogue with the additions that a file's resource names, as if the file were applied. Reads each
+    /// addition from the file or, if the file does not contain the addition, from the cluster.
     pub(crate) async fn load_applied(
         &self,
         client: &Client,
@@ -76,13 +76,14 @@ impl CatalogOption {
         Ok((extended, errors.collect()))
     }
 
-    /// Loads the catalogue with these additions. An invalid addition is no error: the returned catalogue lists the
-    /// addition in `rejected`.
+    /// Loads the catalogue and merges these additions into it. An invalid addition does not make the function fail: the
+    /// returned catalogue lists the addition in `rejected`.
     pub(crate) fn extended(&self, additions: &[Addition]) -> anyhow::Result<ExtendedCatalog> {
         extend_catalog(&self.texts()?, additions).with_context(|| self.error_context())
     }
 
-    /// Validates documents as if they were applied to the same cluster, each resource with the additions that it names.
+    /// Validates the documents as if all of them were applied to one cluster. Validates each resource against the
+    /// catalogue with the additions that this resource names.
     pub(crate) fn validate(
         &self,
         documents: &[validate::Document],

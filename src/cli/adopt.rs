@@ -1,4 +1,5 @@
-//! `osdpl adopt`: describes an existing cloud as a resource, and asks the operator to adopt its releases.
+//! `osdpl adopt`: writes an `OpenStackDeployment` that describes an existing cloud, and asks the operator to adopt the
+//! cloud's releases.
 
 mod ceph;
 mod discover;
@@ -137,7 +138,7 @@ impl Arguments {
         Ok(known)
     }
 
-    /// Returns the error message for a cluster in which helm has no release that osdpl can describe.
+    /// Returns the error message for a cluster (or a namespace) in which no helm release can be adopted.
     fn describe_missing(&self, helm: &HelmReleases) -> String {
         let scope =
             self.namespace.as_ref().map_or_else(|| "this cluster".to_owned(), |name| format!("namespace {name}"));
@@ -151,8 +152,8 @@ impl Arguments {
         format!("no release in {scope} can be adopted{hint}:\n{}", others.join("\n"))
     }
 
-    /// Returns the renderer of manifests, or the reason why osdpl can't render manifests. Without a renderer, the
-    /// command compares only the values of releases, not their manifests.
+    /// Returns the renderer that renders the manifests of releases, or the reason why there is none. Without a
+    /// renderer, the command compares only the values of releases, not their manifests.
     async fn renderer(&self, client: &Client) -> Result<Renderer, String> {
         if self.chart_options.source().is_none() {
             return Err("no charts are given (--charts)".into());

@@ -1,4 +1,4 @@
-//! `osdpl approve`: approves the changes that wait for approval.
+//! `osdpl approve`: approves the changes that the operator makes only after a person's approval.
 
 use std::process::ExitCode;
 
@@ -24,7 +24,8 @@ pub(crate) struct Arguments {
 
 impl Arguments {
     pub(crate) async fn run(mut self) -> anyhow::Result<ExitCode> {
-        // In `osdpl approve HASH`, clap parses the hash as the resource's name, because the name is the first argument.
+        // In `osdpl approve HASH`, clap stores the hash as the resource's name, because the first argument is the name.
+        // So move the hash to its own field.
         let is_hash = |text: &String| text.len() == 12 && text.chars().all(|c| c.is_ascii_hexdigit());
         if self.hash.is_none() && self.target.name.as_ref().is_some_and(is_hash) {
             self.hash = self.target.name.take();

@@ -70,8 +70,8 @@ impl KindArgument {
     }
 }
 
-/// Parses the kind of entries. If the user wrote the name of an entry instead, the error suggests the command that
-/// describes this entry.
+/// Parses an argument that must be a kind of catalogue entries, such as `services`. If the user wrote the name of an
+/// entry instead, the error suggests the command that describes this entry.
 #[derive(Clone)]
 struct KindParser;
 
@@ -94,7 +94,8 @@ impl TypedValueParser for KindParser {
     }
 }
 
-/// Returns a hint with the command that describes the entry of the built-in catalogue with this name.
+/// Returns the text of a hint: the command that describes the entry `name` of the built-in catalogue; `None` if the
+/// built-in catalogue has no such entry.
 fn command_hint(name: &str) -> Option<String> {
     let reference = Reference::read(&built_in()).ok()?;
     let kind = Kind::ALL.into_iter().find(|kind| reference.list(*kind).iter().any(|line| line.name == name))?;
@@ -126,7 +127,8 @@ impl Arguments {
 }
 
 impl Arguments {
-    /// Loads the catalogue, with the additions of the resource that the options select.
+    /// Loads the catalogue with the additions that a resource names: the resource in `--file`, or the resource in the
+    /// cluster if the user named its namespace. With neither option, loads the catalogue without additions.
     async fn extended(&self) -> anyhow::Result<ExtendedCatalog> {
         if let Some(file) = &self.file {
             return self.catalog.load_for(&Document::read(file)?);
@@ -167,7 +169,7 @@ fn list_json(reference: &Reference, kinds: &[Kind]) -> serde_json::Result<Value>
     Ok(Value::Object(lists.collect::<serde_json::Result<Map<_, _>>>()?))
 }
 
-/// Writes the pages, and removes the pages of entries that the catalogue no longer has.
+/// Writes one Markdown page for each entry, and removes the pages of entries that the catalogue no longer has.
 #[allow(clippy::disallowed_methods, reason = "the command line writes into the folder that its user names")]
 fn write_pages(folder: &Path, reference: &Reference) -> anyhow::Result<()> {
     let pages = pages(reference)?;

@@ -1,4 +1,4 @@
-//! Defines the options that select charts, and opens the chart store with the selected charts.
+//! Defines the command line options that select charts, and opens the chart store with the selected charts.
 
 #![allow(clippy::disallowed_methods, reason = "the user names these files on the command line")]
 
@@ -37,7 +37,7 @@ pub(crate) struct ChartOptions {
 }
 
 impl ChartOptions {
-    /// Returns the source of the charts, if the user selected one.
+    /// Returns the folder or repository that the user named with `--charts`; `None` without this option.
     pub(crate) fn source(&self) -> Option<&Source> {
         self.source.as_ref()
     }
@@ -47,7 +47,7 @@ impl ChartOptions {
         Ok(self.store(self.lock()?, self.puller().await?))
     }
 
-    /// Opens a chart store that pulls no charts, but knows which charts it would pull.
+    /// Opens a chart store that never pulls charts, but can say which charts it would pull.
     pub(crate) fn open_without_pull(&self) -> anyhow::Result<Store> {
         Ok(self.store(self.lock()?, Arc::new(NoPull)))
     }
@@ -65,13 +65,14 @@ impl ChartOptions {
         Ok(Program::find(self.helm.clone(), self.cache().join("helm")).await?)
     }
 
-    /// Opens the chart store with the selected source of charts, and with `lock` instead of the selected lock file.
+    /// Opens the chart store with the selected source of charts. Uses `lock` and ignores the lock file that the options
+    /// select.
     pub(crate) fn store(&self, lock: Lock, pull: Arc<dyn Pull>) -> Store {
         Store::new(self.cache(), self.source.clone().unwrap_or_default(), lock, pull)
     }
 
-    /// Returns the puller with which the chart store pulls charts. The puller runs helm. If the source is a folder, the
-    /// puller pulls no charts, so helm need not be installed.
+    /// Returns the puller, with which the chart store pulls charts. The puller runs helm. If the source is a folder,
+    /// there is nothing to pull, so the function returns a puller that needs no helm.
     pub(crate) async fn puller(&self) -> anyhow::Result<Arc<dyn Pull>> {
         if let Some(Source::Folder(_)) = self.source {
             return Ok(Arc::new(NoPull));

@@ -123,8 +123,8 @@ impl LockArguments {
         Ok((chart, keys))
     }
 
-    /// Returns the request with the newest version in the repository. Returns the request unchanged if the user named
-    /// a version, if the lock has one and `--newest` is not set, or if the source is a folder.
+    /// Returns the request with the chart's newest version in the repository. Returns the request unchanged if the user
+    /// named a version, if the lock has a version and `--newest` is not set, or if the source is a folder.
     async fn newest(&self, store: &Store, pull: &dyn Pull, request: ChartRequest) -> anyhow::Result<ChartRequest> {
         let Source::Repository { url } = store.source() else { return Ok(request) };
         let is_locked = store.lock().charts.contains_key(&request.name);
@@ -173,7 +173,8 @@ impl PullArguments {
 
 impl ChartOptions {
     async fn list(self) -> anyhow::Result<()> {
-        // The lock has the versions and digests of a repository's charts, so the list needs no helm and pulls no chart.
+        // The lock contains the versions and digests of a repository's charts. So the list needs no helm, and the store
+        // need not pull any chart.
         let store = self.open_without_pull()?;
         let mut rows = vec![["NAME", "VERSION", "DIGEST", "FROM", "LOCK"].map(str::to_owned)];
         let mut results = Results::default();
@@ -195,10 +196,10 @@ impl ChartOptions {
     }
 }
 
-/// Returns the charts that the user names.
+/// Returns the charts that the subcommand processes: the charts that the user names.
 ///
-/// If the user names none, returns the charts of the lock. If the lock is also empty, returns every installable chart
-/// of the source.
+/// If the user names none, returns all charts in the lock. If the lock is also empty, returns every chart of the source
+/// that helm can install.
 fn requests(store: &Store, arguments: &[ChartArgument]) -> Result<Vec<ChartRequest>, Error> {
     if !arguments.is_empty() {
         return Ok(arguments.iter().map(|ChartArgument(request)| request.clone()).collect());
@@ -219,7 +220,7 @@ fn write(file: &Path, text: &str) -> anyhow::Result<()> {
         .with_context(|| format!("cannot write {}: check free space and permissions", file.display()))
 }
 
-/// The number of charts for which the command succeeded, and the number of charts for which it failed.
+/// The number of charts for which the subcommand succeeded, and the number for which it failed.
 #[derive(Default)]
 struct Results {
     done: usize,

@@ -25,7 +25,8 @@ pub(crate) struct ClusterInfoOptions {
 }
 
 impl ClusterInfoOptions {
-    /// Returns the properties of the cluster that the options describe. The checks of a resource use these properties.
+    /// Returns the cluster's properties that the user gave as options: its nodes, StorageClasses and IP ranges. osdpl
+    /// validates the resource against these properties.
     pub(crate) fn to_cluster_info(&self) -> ClusterInfo {
         let range = |description: &str, is_of_pods, cidr: &String| Range {
             description: description.into(),
@@ -41,7 +42,7 @@ impl ClusterInfoOptions {
         }
     }
 
-    /// Whether the user set any of these options.
+    /// Whether the user set any of the options in this struct.
     pub(crate) fn is_set(&self) -> bool {
         self.to_cluster_info() != ClusterInfo::default()
     }

@@ -1,4 +1,5 @@
-//! Defines options that subcommands share: the catalogue and the resource.
+//! Defines command line options that several subcommands share: those that select the catalogue, and those that select
+//! the `OpenStackDeployment`.
 
 use std::path::PathBuf;
 
@@ -31,7 +32,7 @@ fn folder(name: &str) -> Result<PathBuf, String> {
 }
 
 impl CatalogOption {
-    /// Loads the catalogue without additions.
+    /// Loads the catalogue without the additions of any resource's `spec.catalog`.
     pub(crate) fn load(&self) -> anyhow::Result<Catalog> {
         files::load_catalog(self.catalog.as_deref()).with_context(|| self.error_context())
     }
@@ -43,7 +44,7 @@ impl CatalogOption {
         format!("the catalogue{folder} is invalid")
     }
 
-    /// Returns the texts of the catalogue's files.
+    /// Returns the text of each file of the catalogue.
     pub(crate) fn texts(&self) -> anyhow::Result<Files> {
         Ok(files::read_files(self.catalog.as_deref())?)
     }
@@ -87,12 +88,13 @@ impl Target {
     ///
     /// # Errors
     /// Returns an error if no resource, or more than one, has the requested name and namespace, or if osdpl can't read
-    /// the resource. Other resources may be unreadable.
+    /// the found resource. An unreadable resource of another name is no error.
     pub(crate) async fn find(&self, client: &kube::Client) -> anyhow::Result<OpenStackDeployment> {
         let all = match &self.namespace {
             Some(namespace) => list(Api::namespaced(client.clone(), namespace)).await,
             None => match list(Api::all(client.clone())).await {
-                // Without permission to list resources in all namespaces, use the namespace that kubectl would use.
+                // If the user may not list resources in all namespaces, search only the namespace that kubectl would
+                // use.
                 Err(kube::Error::Api(status)) if status.is_forbidden() => {
                     list(Api::default_namespaced(client.clone())).await
                 }
@@ -112,14 +114,14 @@ impl Target {
     }
 }
 
-/// An `OpenStackDeployment` from the cluster, which may be unreadable.
+/// An `OpenStackDeployment` from the cluster; only its metadata if osdpl can't read the rest.
 pub(crate) type StoredDeployment = Stored<OpenStackDeployment>;
 
 async fn list(api: Api<StoredDeployment>) -> kube::Result<ObjectList<StoredDeployment>> {
     api.list(&ListParams::default()).await
 }
 
-/// Returns the resource.
+/// Returns the whole `OpenStackDeployment`.
 ///
 /// # Errors
 /// Returns an error with the reason and the remedy if osdpl can't read the resource.
@@ -128,7 +130,7 @@ pub(crate) fn content(stored: StoredDeployment) -> anyhow::Result<OpenStackDeplo
     stored.into_content().map_err(|why| anyhow!("osdpl can't read OpenStackDeployment {namespace}/{name}: {why}"))
 }
 
-/// Returns the error for a release that the catalogue does not have.
+/// Returns the error for a release name that no service of the catalogue has.
 pub(crate) fn unknown_release(catalog: &Catalog, release: &str) -> anyhow::Error {
     let known = catalog.services.values().flat_map(|service| service.releases.keys());
     let hint = did_you_mean(release, known.map(String::as_str));

@@ -1,4 +1,5 @@
-//! `osdpl completions`, and the completions of the kubectl plugin: `kubectl_complete-osdpl WORD… PREFIX`.
+//! `osdpl completions`, which prints a completion script, and `kubectl_complete-osdpl WORD… PREFIX`, which completes
+//! the arguments of the kubectl plugin.
 
 use std::process::ExitCode;
 
@@ -7,7 +8,8 @@ use clap_complete::Shell;
 
 use super::output;
 
-/// The name by which kubectl calls this program to complete arguments of the plugin `kubectl-osdpl`.
+/// The name of the program that kubectl runs to complete the arguments of the plugin `kubectl-osdpl`. Users install
+/// osdpl under this name, too.
 pub(crate) const KUBECTL: &str = "kubectl_complete-osdpl";
 
 #[derive(Args)]
@@ -25,8 +27,8 @@ impl Arguments {
     }
 }
 
-/// Prints completions in the format of cobra, which kubectl uses: one candidate and its description per line, then a
-/// directive.
+/// Prints the candidates for the word that the user is typing, in the format of the library cobra, which kubectl uses:
+/// one candidate and its description per line, then a directive for the shell. The last of `words` is the typed prefix.
 pub(crate) fn kubectl(mut root: Command, words: &[String]) -> ExitCode {
     // `build` adds the `help` subcommands and the global options to the command, so that the shell completes them, too.
     root.build();
@@ -76,8 +78,9 @@ fn options(command: &Command) -> Candidates {
     visible.filter_map(|option| Some((format!("--{}", option.get_long()?), help(option.get_help())))).collect()
 }
 
-/// Returns the subcommands of a command. If the command has no subcommands, returns the values of its positional
-/// arguments. The boolean is always `false`, which means that the shell must not complete file names.
+/// Returns the candidates for a word that is neither an option nor an option's value: the subcommands or, if the
+/// command has none, the values of its positional arguments. The boolean is always `false`: the shell must not complete
+/// file names.
 fn names(command: &Command) -> (Candidates, bool) {
     let visible = command.get_subcommands().filter(|command| !command.is_hide_set());
     let subcommands: Candidates = visible.map(|found| (found.get_name().to_owned(), help(found.get_about()))).collect();
@@ -88,7 +91,8 @@ fn names(command: &Command) -> (Candidates, bool) {
     }
 }
 
-/// Returns the first line of a help text, because each line of kubectl's format is one candidate.
+/// Returns only the first line of an option's or command's help, because a candidate and its description must fit one
+/// line.
 fn help(text: Option<&clap::builder::StyledStr>) -> String {
     text.map(ToString::to_string).unwrap_or_default().lines().next().unwrap_or_default().to_owned()
 }

@@ -17,8 +17,8 @@ use super::kubeconfig;
 use osdpl_client::{Bounds, bounded, connect, describe_failure, refusal};
 use osdpl_core::catalog::did_you_mean;
 
-/// The address of the API server that this process uses, and the names of the options that select another API server.
-/// Error messages contain both.
+/// The address of the API server that this process uses, and the names of the options with which the user can select
+/// another API server. Error messages contain both.
 static SERVER: OnceLock<(String, &str)> = OnceLock::new();
 
 /// Stores the address of the API server, and the names of the options that select another API server, for the messages
@@ -49,7 +49,7 @@ impl ClusterOption {
         self.kubeconfig.is_some() || self.context.is_some() || kubeconfig::from_environment().is_some()
     }
 
-    /// Returns the options that select the cluster, as arguments for another command.
+    /// Returns the options `--kubeconfig` and `--context`, as given by the user, as arguments for another command.
     pub(crate) fn selection(&self) -> Vec<&OsStr> {
         let kubeconfig = self.kubeconfig.iter().flat_map(|file| [OsStr::new("--kubeconfig"), file.as_os_str()]);
         let context = self.context.iter().flat_map(|context| [OsStr::new("--context"), OsStr::new(context)]);
@@ -116,7 +116,8 @@ impl ClusterOption {
     }
 }
 
-/// Returns the error for a valid kubeconfig that selects no cluster.
+/// Returns the error for a readable kubeconfig that selects no cluster, for example because it lacks the requested
+/// context.
 fn unusable(name: &str, kubeconfig: &Kubeconfig, error: &KubeconfigError) -> anyhow::Error {
     let names = || kubeconfig.contexts.iter().map(|context| context.name.as_str());
     let all = names().collect::<Vec<_>>().join(", ");
@@ -139,8 +140,8 @@ fn unusable(name: &str, kubeconfig: &Kubeconfig, error: &KubeconfigError) -> any
     }
 }
 
-/// Whether a kubeconfig or the pod's environment names a cluster. The kubeconfig may be invalid, and the cluster may be
-/// unreachable.
+/// Whether a kubeconfig file or the pod's environment names a cluster. True even if the kubeconfig is invalid, or if
+/// the cluster is unreachable.
 pub(crate) fn is_configured() -> bool {
     let in_files = match kubeconfig::read() {
         Ok(kubeconfig) => !kubeconfig.clusters.is_empty(),
@@ -159,8 +160,8 @@ fn unreadable(file: &Path, error: kubeconfig::Error) -> anyhow::Error {
     }
 }
 
-/// Returns the API server's message as an error. If the server does not answer, the error names the server and the
-/// cause.
+/// Converts an error of kube to a message for the user: the API server's message or, if the server did not respond, its
+/// address and the cause.
 pub(crate) fn readable(error: kube::Error) -> anyhow::Error {
     match error {
         // The API server sends this message if the CRD of the requested kind is not installed.
@@ -196,7 +197,7 @@ pub(crate) fn is_timeout(error: &kube::Error) -> bool {
     root.is_some_and(|root| root.kind() == std::io::ErrorKind::TimedOut)
 }
 
-/// Returns the innermost error that caused an error.
+/// Returns the error at the end of the chain of sources, which is the original cause.
 fn root(error: &kube::Error) -> Option<&(dyn std::error::Error + 'static)> {
     let mut root = error.source();
     while let Some(source) = root.and_then(std::error::Error::source) {

@@ -54,8 +54,8 @@ impl Arguments {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Returns the requested releases that osdpl manages, as pairs of service and release. Prints a line for each
-    /// requested release that is already unmanaged (`managed: false`).
+    /// Returns the requested releases that osdpl manages, as pairs of service name and release name. For each requested
+    /// release that is already unmanaged (`managed: false`), prints a line and leaves it out.
     async fn managed_releases(
         &self,
         client: &Client,
@@ -83,8 +83,8 @@ impl Arguments {
     }
 }
 
-/// Changes the spec of the resource, but not of a newer resource of the same name: the API server refuses a patch with
-/// another uid.
+/// Patches the spec of the resource. If the resource was deleted and another one has its name, the API server refuses
+/// the patch, because the patch contains the old uid.
 async fn change_spec(
     api: &Api<OpenStackDeployment>,
     deployment: &OpenStackDeployment,
@@ -95,7 +95,7 @@ async fn change_spec(
     Ok(())
 }
 
-/// Deletes the resource, but not a newer resource of the same name.
+/// Deletes the resource. If it was deleted already and another one has its name, the API server refuses the request.
 async fn delete(api: &Api<OpenStackDeployment>, deployment: &OpenStackDeployment) -> anyhow::Result<()> {
     let preconditions = Some(Preconditions { uid: deployment.uid(), ..Preconditions::default() });
     let params = DeleteParams { preconditions, ..DeleteParams::default() };

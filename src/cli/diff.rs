@@ -1,4 +1,4 @@
-//! `osdpl diff`: compares the releases recorded by helm with the releases that the resource desires.
+//! `osdpl diff`: compares the releases in helm's records with the releases that result from the resource's spec.
 
 mod compare;
 mod report;
@@ -39,8 +39,8 @@ pub(crate) struct Arguments {
     chart_options: ChartOptions,
 }
 
-/// The exit code if a release can't be compared. The code is not 1, because 1 means that there are differences, as for
-/// `kubectl diff`.
+/// The exit code if osdpl can't compare a release. Like `kubectl diff`, the command exits with 1 if it finds
+/// differences, so this case needs another code.
 const UNREADABLE: u8 = 2;
 
 impl Arguments {
@@ -86,7 +86,7 @@ impl Arguments {
         Ok(report)
     }
 
-    /// Checks that each release named on the command line is desired or exists.
+    /// Checks that each release named on the command line exists in the cluster, or that the spec desires it.
     fn check_releases(&self, live: &Live) -> anyhow::Result<()> {
         let decisions = &live.preview.plan.decisions;
         let Some(unknown) = self.releases.iter().find(|name| !decisions.contains_key(*name)) else { return Ok(()) };

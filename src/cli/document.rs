@@ -1,4 +1,5 @@
-//! Reads the resource from a file, and the other objects of the file, such as Secrets that the resource references.
+//! Reads a file that contains an `OpenStackDeployment`, and the other objects in this file, such as the Secrets that
+//! the `OpenStackDeployment` references.
 
 use std::path::Path;
 use std::rc::Rc;
@@ -15,7 +16,7 @@ use osdpl_lint::validate::{
 };
 use osdpl_values::yaml::redact_literals;
 
-/// A resource that was read from a file.
+/// An `OpenStackDeployment` that was read from a file.
 pub(crate) struct Document {
     location: Location,
     /// The resource as written in the file.
@@ -34,18 +35,19 @@ struct Location {
     /// The path of keys from the root of the YAML document to the object, for example to an item of a `List`. Empty if
     /// the object is the whole document.
     keys: Vec<String>,
-    /// The number of lines in the file before this YAML document.
+    /// The number of lines before this YAML document in the file, which may contain several YAML documents.
     lines_before: u64,
 }
 
 impl Location {
-    /// Returns the location of a field, such as `cloud.yaml:12`, or of its nearest parent if the file does not contain
-    /// the field.
+    /// Returns the file and line of a field, such as `cloud.yaml:12`. `keys` lead from the object to the field. If the
+    /// file does not contain the field, the line is that of the field's nearest parent.
     fn line<'a>(&'a self, keys: impl IntoIterator<Item = &'a str>) -> String {
         format!("{}:{}", self.file, self.number(keys))
     }
 
-    /// Returns the line number of a field, or of its nearest parent if the file does not contain the field.
+    /// Returns the line number of a field in the file, or of the field's nearest parent if the file does not contain
+    /// the field.
     fn number<'a>(&'a self, keys: impl IntoIterator<Item = &'a str>) -> u64 {
         self.document.nearest(self.keys.iter().map(String::as_str).chain(keys)) + self.lines_before
     }
@@ -115,7 +117,7 @@ impl Document {
     /// from the option `-n`.
     pub(crate) fn deployment(&self) -> anyhow::Result<OpenStackDeployment> {
         let object = self.object();
-        // Take only the metadata that users write; the API server sets the rest.
+        // Take only the metadata that users may write. The API server sets all other metadata, such as the uid.
         let fields = ["name", "namespace", "labels", "annotations"];
         let metadata: Value = fields.map(|key| (key.to_owned(), object["metadata"][key].clone())).into_iter().collect();
         let status = object.get("status").cloned().and_then(|status| serde_json::from_value(status).ok());
@@ -159,13 +161,13 @@ impl Document {
         self.object()["metadata"]["namespace"].as_str().unwrap_or_default().to_owned()
     }
 
-    /// Returns the name of the resource's file, in the form that messages use: `stdin` for standard input.
+    /// Returns the name of the resource's file for messages; this is `stdin` if osdpl read standard input.
     pub(crate) fn file(&self) -> &str {
         &self.location.file
     }
 
-    /// Returns the location of a field, such as `cloud.yaml:12`, or of its nearest parent if the file does not contain
-    /// the field.
+    /// Returns the file and line of a field of the resource, such as `cloud.yaml:12`. If the file does not contain the
+    /// field, the line is that of the field's nearest parent.
     pub(crate) fn line<'a>(&'a self, keys: impl IntoIterator<Item = &'a str>) -> String {
         self.location.line(keys)
     }

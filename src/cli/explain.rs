@@ -1,4 +1,4 @@
-//! `osdpl explain`: explains where a value comes from.
+//! `osdpl explain`: explains which layers set a value of a release, and what the chart's default is.
 
 mod explanation;
 mod locations;
@@ -46,7 +46,7 @@ pub(crate) struct Arguments {
     chart_options: ChartOptions,
 }
 
-/// A resolved cloud whose values the command explains.
+/// The cloud that contains the explained values: a spec, and the releases that result from it.
 struct Cloud {
     name: String,
     spec: OpenStackDeploymentSpec,
@@ -107,8 +107,8 @@ impl Arguments {
         Ok(if unknown { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 
-    /// Loads the catalogue with the additions that the resource names. Reads the additions from the file of the
-    /// resource, or from the cluster if there is no file.
+    /// Loads the catalogue with the additions that the resource names: from the resource's file or, without a file,
+    /// from the cluster. Without a resource, loads the catalogue without additions.
     async fn extended(
         &self,
         document: Option<&Document>,
@@ -123,7 +123,7 @@ impl Arguments {
         Ok((extended, errors))
     }
 
-    /// With `--output json`, prints the errors in the file in the JSON format of `osdpl validate`.
+    /// With `--output json`, prints the findings about the file in the same JSON format as `osdpl validate`.
     fn print_findings(&self) {
         let Some(file) = self.file.as_deref().filter(|_| self.output == Format::Json) else { return };
         // If the file can't be read, print no JSON: the error message on standard error says why.
@@ -141,13 +141,15 @@ impl Arguments {
         Ok((client, deployment))
     }
 
-    /// Resolves a resource of the cluster with the facts that the operator would read from this cluster.
+    /// Resolves a resource of the cluster into its releases, with the Secrets and other facts that the operator would
+    /// read from this cluster.
     async fn load_live(
         &self,
         (client, deployment): (kube::Client, OpenStackDeployment),
         catalog: &CatalogWithFindings,
     ) -> anyhow::Result<Cloud> {
-        // spec.images rewrites the default images of the charts. To explain such an image, osdpl needs the charts.
+        // `spec.images` rewrites the images in the charts' defaults. So osdpl can explain such an image only if it has
+        // the charts.
         let charts = match self.chart_options.source() {
             Some(_) => Some(ChartSource::new(self.chart_options.open().await?, &std::sync::Arc::default())),
             None => None,
@@ -168,7 +170,8 @@ impl Arguments {
         })
     }
 
-    /// Adds the chart's default at the path to each explanation, if the user selected charts with `--charts`.
+    /// Sets the chart's default for the explained path in each explanation. Does nothing if the user selected no charts
+    /// with `--charts`.
     async fn add_defaults(
         &self,
         explanations: &mut [Explanation],
@@ -189,7 +192,7 @@ impl Arguments {
     }
 }
 
-/// Resolves the resource of a file with placeholders for credentials and Ceph.
+/// Resolves the resource of a file without a cluster. Uses placeholders for the credentials and the settings of Ceph.
 fn load_offline(document: &Document, catalog: &Catalog) -> anyhow::Result<Cloud> {
     let Offline { deployment, selection, facts, desired, .. } = Offline::resolve_leniently(document, catalog)?;
     Ok(Cloud {
@@ -214,7 +217,7 @@ fn list_of(path: &Path) -> Option<Path> {
     Some(keys[..position].iter().map(String::as_str).chain([name]).collect())
 }
 
-/// Returns the release if it is part of the cloud. Otherwise, returns an error that lists the cloud's releases.
+/// Checks that the cloud contains the release, and returns its name. Otherwise, the error lists the cloud's releases.
 fn check_release<'a>(release: &'a str, cloud: &Cloud) -> anyhow::Result<&'a str> {
     let names = || cloud.desired.releases.keys().map(String::as_str);
     if names().any(|name| name == release) {

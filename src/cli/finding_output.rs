@@ -25,7 +25,8 @@ pub(crate) struct FindingOutput {
 }
 
 impl FindingOutput {
-    /// Converts a finding about a resource. `document` is the resource's document, if it was read from a file.
+    /// Converts a finding about a resource. `document` is the file that contains the resource; `None` if the resource
+    /// comes from the cluster.
     pub(crate) fn of(finding: &Finding, document: Option<&Document>) -> Self {
         let keys = keys_of_field(&finding.location.field);
         Self {
@@ -57,7 +58,7 @@ impl From<Finding> for FindingOutput {
 impl fmt::Display for FindingOutput {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { level, field, message, .. } = self;
-        // If the message starts with the field, do not print the field again.
+        // Many messages begin with the field. Do not print the field twice.
         let field = if message.starts_with(field.as_str()) { String::new() } else { format!("{field}: ") };
         write!(formatter, "{level}: {field}{message}")
     }

@@ -1,4 +1,4 @@
-//! `osdpl forget`: asks the operator to remove permanently deleted nodes from Nova and Neutron.
+//! `osdpl forget`: asks the operator to remove the hosts of permanently deleted nodes from Nova and Neutron.
 
 use std::collections::BTreeSet;
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! Reads the files that users name, and standard input.
+//! Reads the files that users name on the command line, and standard input.
 
 use std::fmt::Display;
 use std::io::{ErrorKind, Read};
@@ -12,7 +12,7 @@ pub(crate) fn display_name(path: &Path) -> String {
     if path == Path::new("-") { "stdin".to_owned() } else { path.display().to_string() }
 }
 
-/// Whether an error was caused by a file or folder that can't be read.
+/// Whether the cause of an error is a file or folder that osdpl can't read.
 pub(crate) fn is_read_error(error: &anyhow::Error) -> bool {
     let is_catalogue_file = |error: &files::Error| matches!(error, files::Error::Read { .. });
     error.chain().any(|error| error.is::<ReadError>() || error.downcast_ref().is_some_and(is_catalogue_file))
@@ -40,7 +40,8 @@ impl ReadError {
     }
 }
 
-/// Reads a file, or standard input for `-`. Keeps the text of standard input, so that a command can read it twice.
+/// Reads a file, or standard input if `path` is `-`. Standard input can be read only once, so the function keeps its
+/// text for further calls.
 #[allow(clippy::disallowed_methods, reason = "the command line reads the file that its user names")]
 pub(crate) fn read(path: &Path) -> Result<String, ReadError> {
     static STDIN: OnceLock<String> = OnceLock::new();

@@ -1,9 +1,8 @@
 //! Reads kubeconfig files.
 //!
-//! The crate `kube` can read kubeconfig files, too, but it parses YAML directly into its types. For each such type, the
-//! compiler generates the YAML parser again, which makes the program 0.3 MB larger. This module first converts YAML to
-//! JSON, as osdpl does with all YAML of users. So do not call kube's functions that read files: a single call would add
-//! the 0.3 MB.
+//! Do not call the functions of the crate `kube` that read kubeconfig files. They parse YAML directly into kube's
+//! types, for which the compiler would generate the YAML parser once more for each type. A single call would make the
+//! program 0.3 MB larger. This module first converts the YAML to JSON, as osdpl does with all YAML of users.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -24,7 +23,7 @@ pub(crate) enum Error {
     Select(#[from] KubeconfigError),
 }
 
-/// Reads one file. Interprets relative paths in the file as relative to the file's folder.
+/// Reads one kubeconfig file. Resolves its relative paths against the file's folder, like kubectl.
 #[allow(clippy::disallowed_methods, reason = "the command line reads the file that its user names")]
 pub(crate) fn read_from(file: &Path) -> Result<Kubeconfig, Error> {
     let text = std::fs::read_to_string(file).map_err(|error| Error::Read { file: file.to_owned(), error })?;
@@ -46,13 +45,13 @@ pub(crate) fn read() -> Result<Kubeconfig, Error> {
     files.iter().try_fold(Kubeconfig::default(), |merged, file| Ok(merged.merge(read_from(file)?)?))
 }
 
-/// Returns the client's settings for the cluster that the user's kubeconfig files select.
+/// Returns the settings with which a client connects to the cluster that the user's kubeconfig files select.
 pub(crate) async fn from_files(options: &KubeConfigOptions) -> Result<Config, Error> {
     Ok(Config::from_custom_kubeconfig(read()?, options).await?)
 }
 
-/// Returns the client's settings for the cluster that the user's kubeconfig files select. If the files select no
-/// cluster, returns the settings for the cluster of the pod in which this process runs.
+/// Returns the settings with which a client connects to the cluster that the user's kubeconfig files select. If the
+/// files select no cluster, uses the cluster in which this process runs as a pod.
 pub(crate) async fn infer() -> anyhow::Result<Config> {
     let mut config = match from_files(&KubeConfigOptions::default()).await {
         Ok(config) => config,
@@ -67,8 +66,7 @@ pub(crate) fn from_environment() -> Option<OsString> {
     std::env::var_os("KUBECONFIG").filter(|text| !text.is_empty())
 }
 
-/// Returns the kubeconfig files that kubectl would read, and the reason why kubectl would choose these files. Error
-/// messages contain the reason.
+/// Returns the kubeconfig files that kubectl would read, and where their names come from, for error messages.
 pub(crate) fn files() -> (Vec<PathBuf>, &'static str) {
     if let Some(text) = from_environment() {
         let files = std::env::split_paths(&text).filter(|path| path.as_os_str() != "").collect();
@@ -78,8 +76,8 @@ pub(crate) fn files() -> (Vec<PathBuf>, &'static str) {
     (vec![home.join(".kube/config")], "KUBECONFIG is not set")
 }
 
-/// Replaces relative paths by paths below `folder`, like kubectl. Does not change the command of a credential plugin if
-/// it has no slash, because the system searches `PATH` for such a command.
+/// Makes the relative paths in a kubeconfig relative to the file's `folder`, like kubectl. Leaves the command of a
+/// credential plugin unchanged if it has no slash: the system searches `PATH` for such a command.
 fn resolve_paths(kubeconfig: &mut Kubeconfig, folder: &Path) {
     let resolve = |path: &mut Option<String>| {
         // `join` returns an absolute path unchanged.

@@ -162,8 +162,8 @@ pub fn main() -> ExitCode {
         let arguments: Vec<String> = arguments_os.map(|word| word.to_string_lossy().into_owned()).collect();
         return completions::kubectl(Arguments::command(), &arguments);
     }
-    // The operator starts the program osdpl with the following subcommands, to run helm and to kill helm. Users do not
-    // need these subcommands, so help and completions do not list them.
+    // The operator starts osdpl itself with the following two subcommands: one runs helm, the other one kills helm.
+    // Users do not need them, so help and completions do not list them.
     let subcommand = arguments_os.next().unwrap_or_default();
     let result = if subcommand == helm::exec::SUBCOMMAND {
         operator::ExecArguments::parse_from(std::env::args_os().skip(1)).run()
@@ -190,7 +190,7 @@ pub fn main() -> ExitCode {
     })
 }
 
-/// The limit of core dumps in bytes.
+/// The limit for the size of a core dump of this process, in bytes.
 ///
 /// A limit of 0 prevents only core files: if the node's `core_pattern` names a program, the kernel pipes core dumps to
 /// this program (`core(5)`). With a limit of 1, the kernel does not start the program (Linux: `fs/coredump.c`). It also
@@ -210,8 +210,8 @@ fn disable_core_dumps() {
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
 }
 
-/// Adds the name of a similar command to clap's error about an unknown command. clap itself does so for a misspelled
-/// command, but not if the command follows `help`.
+/// Adds a suggestion (a command of a similar name) to clap's error about an unknown command. clap does so for a
+/// misspelled command, but not for one that follows `help`.
 fn with_suggestion(mut error: clap::Error) -> clap::Error {
     if error.kind() == ErrorKind::InvalidSubcommand
         && error.get(ContextKind::SuggestedSubcommand).is_none()
@@ -231,14 +231,14 @@ fn with_suggestion(mut error: clap::Error) -> clap::Error {
     error
 }
 
-/// Builds a runtime with one thread for tasks, and one thread for blocking work, which reads charts and records. The
-/// operator mostly waits, so more threads would only take more memory: each has its own malloc arena. Other threads
-/// resolve host names (`osdpl_client::resolve`), because a DNS outage may block them.
+/// Builds a runtime with one thread for tasks and one thread for blocking work: reading charts and release records.
+/// More threads would only take memory, because each has its own malloc arena, and the operator mostly waits. Host
+/// names are resolved on other threads (`osdpl_client::resolve`), because lookups hang during a DNS outage.
 fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).enable_all().build()
 }
 
-/// Prints why a command failed.
+/// Prints the error of a command to standard error, and returns the exit code.
 fn print_failure(error: &anyhow::Error) -> ExitCode {
     eprintln!("osdpl: {error:#}");
     ExitCode::FAILURE

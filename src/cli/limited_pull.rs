@@ -14,7 +14,7 @@ use osdpl_operator::charts::pull::{PullFailure, Request};
 pub(crate) struct LimitedPull<P> {
     pull: P,
     limit: Duration,
-    /// The repositories that did not respond in time.
+    /// The URLs of the repositories from which a pull has exceeded the time limit.
     silent: Mutex<BTreeSet<String>>,
 }
 
@@ -59,7 +59,8 @@ impl<P: Pull> Pull for LimitedPull<P> {
 mod tests {
     use super::*;
 
-    /// A puller of two repositories: `good`, and another one that never responds.
+    /// A fake puller. Its request for a chart's newest version ends only for the repository `good`, and never for
+    /// others.
     struct Fake;
 
     impl Pull for Fake {

@@ -1,4 +1,4 @@
-//! Loads a cloud from the cluster. Its desired state comes from the resource in the cluster, or from a file.
+//! Loads a cloud and its plan from the cluster. The spec comes from the resource in the cluster, or from a file.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -25,13 +25,13 @@ pub(crate) struct LiveQuery<'a> {
     pub chart_options: &'a ChartOptions,
 }
 
-/// A cloud that was loaded from the cluster.
+/// A cloud that was loaded from the cluster, with the plan that the operator would make for it.
 pub(crate) struct Live {
     pub client: Client,
-    /// The resource of the loaded cloud: as it is in the cluster or, with a file, as it would be after applying the
-    /// file.
+    /// The resource from which the plan was made: the resource in the cluster or, if the user named a file, this
+    /// resource after applying the file.
     pub deployment: OpenStackDeployment,
-    /// The resource as it is now in the cluster; `None` if the file would create it.
+    /// The resource as it is in the cluster now; `None` if it does not exist, and applying the file would create it.
     pub current: Option<OpenStackDeployment>,
     pub catalog: Arc<Catalog>,
     pub preview: Preview,
@@ -67,7 +67,7 @@ impl LiveQuery<'_> {
     }
 }
 
-/// Returns the present version of the file's resource in the cluster; `None` if the file would create the resource.
+/// Returns the resource in the cluster that has the name and namespace of the file's resource; `None` if there is none.
 pub(crate) async fn find_live(
     client: &Client,
     file: &OpenStackDeployment,
@@ -90,13 +90,14 @@ pub(crate) fn after_apply(file: &OpenStackDeployment, live: Option<&OpenStackDep
     }
     let annotations = applied.annotations_mut();
     annotations.extend(file.annotations().clone());
-    // Client-side apply keeps a copy of the spec in this annotation. Remove the copy: it is older than the spec.
+    // `kubectl apply` without `--server-side` keeps a copy of the spec in this annotation. Remove the copy, because it
+    // does not match the new spec.
     annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
     applied
 }
 
-/// Returns a note if the operator ignores this resource, because the cluster has an older one. The operator manages
-/// only the oldest resource of a cluster.
+/// Returns a note for the user if the operator ignores this resource because the cluster has an older
+/// `OpenStackDeployment`. The operator manages only the oldest one in a cluster.
 pub(crate) async fn superseded_by(
     client: &Client,
     live: Option<&OpenStackDeployment>,

@@ -1,4 +1,4 @@
-//! Renders releases with helm, and scrubs secrets from their manifests.
+//! Renders the manifests of releases with helm, and removes secrets from them.
 
 use std::collections::BTreeSet;
 
@@ -20,8 +20,8 @@ use osdpl_operator::helm::Program;
 use osdpl_operator::helm::template::{Capabilities, Template};
 use osdpl_values::{Values, get, leaves};
 
-/// The top-level keys of recorded values below which osdpl regards all values as public, even a value whose key is
-/// named like a secret. An example is `images.tags.keystone_credential_setup`.
+/// The top-level keys of recorded values below which nothing is secret, even if a key's name looks like the name of a
+/// secret, such as `images.tags.keystone_credential_setup`.
 const PLAIN: [&str; 5] = ["images", "dependencies", "manifests", "pod", "labels"];
 
 /// Renders the manifests of releases with helm, from the charts that the user selected.
@@ -32,7 +32,7 @@ pub(crate) struct Renderer {
 }
 
 impl Renderer {
-    /// Opens the selected charts and finds helm. Does not connect to a cluster.
+    /// Opens the chart store with the selected charts, and finds helm. Does not connect to a cluster.
     pub(crate) async fn open(options: &ChartOptions) -> anyhow::Result<Self> {
         if options.source().is_none() {
             bail!("manifests are rendered from charts: name the operator's charts with --charts");
@@ -76,8 +76,8 @@ impl Renderer {
 /// the release's values.
 pub(crate) fn scrubber(release: &DesiredRelease, secrets: &[String], recorded: Option<&Values>) -> Scrubber {
     let mut found: BTreeSet<String> = BTreeSet::new();
-    // If a later layer overrides a secret with a public value, the path is not secret in the desired values. The record
-    // may still contain the secret. So also scrub the recorded values at every path that any layer marks as secret.
+    // A path that is secret in the record may be public in the desired values, because a later layer can override a
+    // secret with a public value. So scrub the recorded values at every path that any layer marks as secret.
     let recorded_marks = recorded.map(|values| (values, &release.marked));
     for (values, marks) in std::iter::once((&release.values, &release.secret)).chain(recorded_marks) {
         // A mark may declare the whole manifest of a Secret in `extraObjects` as secret. Skip such a mark, because it

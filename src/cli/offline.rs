@@ -15,17 +15,17 @@ use osdpl_core::observed::ClusterInfo;
 use osdpl_lint::validate::{self, Argument, Kind, Report, ReviewInput, Schemas, keys_of_field};
 use osdpl_lint::{Evaluation, Input};
 
-/// The resource of a file, resolved without a cluster: credentials and Ceph are placeholders.
+/// The resource of a file, resolved without a cluster. Placeholders replace the credentials and the settings of Ceph.
 pub(crate) struct Offline {
     pub deployment: OpenStackDeployment,
     pub selection: Selection,
     pub facts: Facts,
     pub desired: Desired,
-    /// A line for each fact that is a placeholder; the command prints these lines.
+    /// One line for each fact that a placeholder replaces. The command prints these lines.
     placeholders: Vec<String>,
 }
 
-/// The error for a refused resource. Before returning this error, osdpl prints the resource's findings.
+/// The error for a resource that has errors. Whoever returns this error has already printed the findings.
 #[derive(Debug, thiserror::Error)]
 #[error("the resource is refused: {} error(s), see above", errors(.0))]
 pub(crate) struct Refused(pub Vec<Finding>);
@@ -43,7 +43,7 @@ impl Offline {
         Self::resolve(document, catalog, &ClusterInfo::default())?.report_findings(document)
     }
 
-    /// Resolves the resource again, with the given charts instead of the charts of the lock.
+    /// Resolves the resource again, with the charts in `charts` instead of the charts that the lock names.
     pub(crate) fn with_charts(
         mut self,
         catalog: &Catalog,
@@ -52,8 +52,7 @@ impl Offline {
         let mut findings = std::mem::take(&mut self.desired.findings);
         let input = Input::of_resource(&self.deployment, &self.deployment.spec, catalog);
         let resolve_with = |facts: &Facts| input.resolve(&self.selection, facts);
-        // Drop the findings that the charts of the lock caused, because these findings may not apply to the given
-        // charts.
+        // Drop the findings about the lock's charts, because they may be wrong for the charts in `charts`.
         let of_locked_charts = resolve_with(&self.facts).findings;
         findings.retain(|finding| !of_locked_charts.contains(finding));
         self.facts.charts = charts;
@@ -63,7 +62,7 @@ impl Offline {
         self
     }
 
-    /// Prints the findings about the resource, and the data that osdpl lacks without a cluster.
+    /// Prints the findings about the resource, and then the data that osdpl lacks because it has no cluster.
     ///
     /// # Errors
     /// Returns an error if the resource is refused.
@@ -88,8 +87,8 @@ impl Offline {
         Ok(resolved)
     }
 
-    /// Prints the data that osdpl lacks without a cluster: facts replaced by placeholders, referenced objects that the
-    /// file does not contain, and default images of charts.
+    /// Prints the data that osdpl lacks without a cluster: the facts that placeholders replace, the referenced objects
+    /// that the file does not contain, and the images in the charts' defaults.
     fn report_missing(&self, document: &Document) {
         for placeholder in &self.placeholders {
             eprintln!("placeholder: {placeholder}");
@@ -124,16 +123,16 @@ impl Offline {
                 .err()
                 .unwrap_or_else(|| anyhow::anyhow!("the resource is refused")));
         };
-        // Replace the findings in `desired`, which are only about values, by the findings of `review`, which checks
-        // every field of the file.
+        // Replace the findings in `desired` by the findings of `review`. The former are only about values; the latter
+        // are about every field of the file.
         let desired = Desired { findings, ..desired };
         Ok(Self { deployment, selection, facts, desired, placeholders })
     }
 }
 
-/// Returns the resource of a file if it matches the CRD's schema.
+/// Parses the resource of a file if it matches the CRD's schema.
 ///
-/// Checks only the schema. The callers check the rest, because these checks may need facts from the cluster.
+/// Checks only the schema. The callers do the other checks, because these may need facts from the cluster.
 ///
 /// # Errors
 /// Returns an error if the resource does not match the schema ([`Refused`]). Before the error, the function prints
@@ -143,8 +142,8 @@ pub(crate) fn well_formed(document: &Document, catalog: &Catalog) -> anyhow::Res
     Validation::new(document, catalog, &schemas, &cluster_info).deployment()
 }
 
-/// Returns all findings about a resource that does not match the CRD's schema, one per line. Returns `None` if the
-/// resource matches the schema.
+/// Returns the findings about a resource that does not match the CRD's schema, as text with one finding per line.
+/// Returns `None` if the resource matches the schema.
 pub(crate) fn shape_errors(document: &Document, catalog: &Catalog, schemas: &Schemas) -> Option<String> {
     let cluster_info = ClusterInfo::default();
     let validation = Validation::new(document, catalog, schemas, &cluster_info);
@@ -172,8 +171,8 @@ impl<'a> Validation<'a> {
         self.review().0
     }
 
-    /// Returns all findings about the resource. If osdpl could parse the resource, also returns the cloud that the
-    /// resource resolves to.
+    /// Returns all findings about the resource and, if osdpl could parse the resource, the releases and values that
+    /// result from it.
     fn review(&self) -> (Vec<Finding>, Option<Evaluation>) {
         self.input.review(Kind::OpenStackDeployment, &self.document.object())
     }
@@ -186,7 +185,7 @@ impl<'a> Validation<'a> {
     }
 }
 
-/// Returns the current time, for the expiry of certificates.
+/// Returns the current time, with which osdpl checks whether certificates have expired.
 #[allow(clippy::disallowed_methods, reason = "the command line checks expiry against the system clock")]
 pub(crate) fn now() -> Timestamp {
     Timestamp::now()
@@ -201,7 +200,7 @@ pub(crate) fn report(file: &Path, option: &CatalogOption) -> anyhow::Result<Opti
     Ok(Some(report).filter(|report| report.summary.errors > 0))
 }
 
-/// Prints the errors that the API server would report for the resource, and fails if there are any.
+/// Prints the errors that the API server would report if the resource were applied, and fails if there are any.
 ///
 /// `osdpl render --credentials` needs this check for a file: if users run install.sh without applying the file, the API
 /// server never checks the file.
@@ -215,8 +214,8 @@ pub(crate) fn report_findings(desired: &Desired) -> anyhow::Result<()> {
     print_and_check(desired.findings.clone(), None)
 }
 
-/// Prints findings, and fails if one of the findings is an error. With a document, prints the file and line of each
-/// finding.
+/// Prints findings, and fails if one of them is an error. If the resource comes from a file, `document`, prints the
+/// file and line of each finding.
 fn print_and_check(mut findings: Vec<Finding>, document: Option<&Document>) -> anyhow::Result<()> {
     for line in lines(&mut findings, document) {
         eprintln!("{line}");
@@ -224,8 +223,8 @@ fn print_and_check(mut findings: Vec<Finding>, document: Option<&Document>) -> a
     if errors(&findings) == 0 { Ok(()) } else { Err(Refused(findings).into()) }
 }
 
-/// Formats findings, one per line. With a document, sorts the findings by line, and adds the file and line to each
-/// finding.
+/// Formats findings, one per line. If the resource comes from a file, `document`, sorts the findings by line, and
+/// begins each with the file and line.
 fn lines(findings: &mut [Finding], document: Option<&Document>) -> Vec<String> {
     if let Some(document) = document {
         findings

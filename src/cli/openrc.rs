@@ -20,7 +20,7 @@ use osdpl_decide::owned_releases;
 use osdpl_operator::cluster::Reader;
 use osdpl_values::{CollectSorted, Values, coalesce, yaml};
 
-/// The region in the default values of upstream's charts.
+/// The region in which the default values of upstream's charts install the cloud.
 const DEFAULT_REGION: &str = "RegionOne";
 
 /// What to print.
@@ -92,7 +92,8 @@ impl Arguments {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Returns a shell expression for the password: the password itself, or a command that prints the password.
+    /// Returns a shell expression whose value is the password: the quoted password, or the output of another call of
+    /// osdpl.
     fn password_expression(&self, deployment: &OpenStackDeployment, login: &Login) -> anyhow::Result<String> {
         if self.show_secrets {
             return Ok(word(login.reveal_password()));
@@ -107,7 +108,8 @@ impl Arguments {
     }
 }
 
-/// The login of the cloud's administrator, and the Keystone endpoint and region for which it is valid.
+/// What a client needs to log in to the cloud: the login of the administrator, and the endpoint of Keystone and the
+/// region for which the login is valid.
 struct KeystoneAccess {
     cloud: String,
     identity: Url,
@@ -155,7 +157,7 @@ fn region(values: &Values) -> String {
 }
 
 impl KeystoneAccess {
-    /// Returns a script that sets the variables of OpenStack's clients.
+    /// Returns shell commands that set the environment variables of OpenStack's clients (`OS_…`).
     fn shell(&self, password: &str) -> String {
         let Login { user, user_domain, project, project_domain, .. } = &self.login;
         let identity = self.identity.to_string();
@@ -177,8 +179,8 @@ impl KeystoneAccess {
         text
     }
 
-    /// Returns a `clouds.yaml`. If it has no password, OpenStack's clients read the password from a `secure.yaml` in
-    /// the same folder.
+    /// Returns the text of a `clouds.yaml`. If it does not contain the password, OpenStack's clients look for the
+    /// password in the file `secure.yaml` in the same folder.
     fn clouds(&self, show_password: bool) -> String {
         let Login { user, user_domain, project, project_domain, .. } = &self.login;
         let mut auth = json!({

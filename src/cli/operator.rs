@@ -41,13 +41,15 @@ use webhook::Webhook;
 mod probes;
 mod webhook;
 
-/// How long a stopping operator waits for its last passes, after its helm processes have ended.
+/// How long a stopping operator waits for its last reconcile passes, after its helm processes have ended.
 ///
-/// A stopping operator waits for helm (20 s), for the passes and for its servers, and then releases the Lease. All this
-/// takes less time than the `terminationGracePeriodSeconds` of the operator's chart.
+/// A stopping operator waits for helm (20 s), then for the passes, then for its servers, and finally releases the
+/// Lease. In total, this takes less time than the `terminationGracePeriodSeconds` of the operator's chart, after which
+/// the kubelet kills the process.
 const LAST_PASSES: Duration = Duration::from_secs(10);
 
-/// How long a stopping operator waits for open requests to its probes, its metrics and its webhook.
+/// How long a stopping operator waits until its servers have answered open requests to the probes, the metrics and the
+/// webhook.
 const SERVER_STOP: Duration = Duration::from_secs(2);
 
 #[derive(Args)]
@@ -107,8 +109,8 @@ pub(crate) struct Arguments {
 impl Arguments {
     pub(crate) async fn run(self) -> anyhow::Result<ExitCode> {
         telemetry::init_logging(!self.plain_logs);
-        // Install the signal handlers first: the kernel ignores a signal to PID 1 if the process has no handler for it.
-        // An early SIGTERM would be lost.
+        // Install the signal handlers first. The operator is PID 1 in its container, and the kernel ignores a signal to
+        // PID 1 if there is no handler. So an early SIGTERM would be lost.
         let mut signals = Signals::listen()?;
         let source = self.source()?;
         let probe_thread = ProbeThread::start()?;
@@ -127,8 +129,8 @@ impl Arguments {
         let runner = self.runner(program, &instance)?;
         let health = self.health(&runner, &leadership);
         let (metrics, pass_timeout) = (health.metrics.clone(), health.pass_timeout);
-        // Serve the probes before the first request to the API server. Otherwise, the kubelet would kill the container
-        // while the request waits for a response.
+        // Serve the probes before the first request to the API server. If the API server is slow to respond, the
+        // kubelet would otherwise kill the container, because nothing answers the probes.
         let web = probe_thread.runtime().spawn(web::serve(listeners, health, stop.clone()));
         let mut elector = Elector::new(lease, &self.namespace, instance.clone(), pod.as_deref(), leadership.clone());
         let (trigger, scope) = (Arc::new(Notify::new()), self.scope());
@@ -156,7 +158,8 @@ impl Arguments {
             pass_timeout,
         };
         let context = Arc::new(Context::new(parts, &trigger));
-        // The webhook queries Nova, even on a standby. So the webhook's HTTP client must work without the Lease.
+        // A standby, which does not hold the Lease, also serves the webhook, and the webhook queries Nova. So the
+        // webhook's HTTP client must send requests without the Lease.
         let always = OpenStackClient::new(HttpConfig { permit: Permit::default(), ..http_config.clone() });
         let webhook = self.webhook.serve(&context, &always, &stop).await?;
         let openstack = OpenStackClient::new(http_config);
@@ -174,7 +177,8 @@ impl Arguments {
         Ok((web::listen(self.listen, thread)?, metrics))
     }
 
-    /// Starts the task that carries out the maintenance of nodes. The task waits until this process is the active operator.
+    /// Starts the task that carries out the maintenance of nodes. The task begins when this process is the active
+    /// operator.
     fn maintain(
         &self,
         context: Arc<Context>,
@@ -188,7 +192,7 @@ impl Arguments {
         tokio::spawn(when_active(leadership, stop, task))
     }
 
-    /// Returns what the probes and the metrics report.
+    /// Returns the state from which the servers answer the kubelet's probes and report the metrics.
     fn health(&self, runner: &Runner, leadership: &Leadership) -> Health {
         Health {
             metrics: Metrics::default(),
@@ -204,7 +208,7 @@ impl Arguments {
         if names.is_empty() { Scope::All } else { Scope::Namespaces(names.into_iter().cloned().collect()) }
     }
 
-    /// Returns the options of the tasks that watch the cluster.
+    /// Returns the options of the tasks that watch the cluster and probe the APIs of OpenStack services.
     fn options(
         &self,
         (catalog, instance): (&Catalog, Instance),
@@ -218,14 +222,14 @@ impl Arguments {
             scrubber,
             node_grace: Duration::from_secs(self.node_grace),
             probing: self.probes.probing(http_config, probe_thread),
-            // The deletion of a cloud waits until Nova has no instances. Without a client for Nova, this wait would
-            // never end.
+            // Before the operator deletes a cloud, it waits until Nova has no instances. Without a client for Nova,
+            // this wait would never end.
             nova: Some(http_config.clone()),
             tolerated_changes: Some(Arc::new(catalog.tolerated.clone())),
         }
     }
 
-    /// Returns the clients of the cluster. `name` identifies this process in the Lease.
+    /// Returns the clients of the API server. `name` identifies this process in the Lease.
     async fn clients(&self, leadership: &Leadership, name: &str) -> anyhow::Result<Clients> {
         const FAILURE: &str = "no cluster to connect to";
         let config = kubeconfig::infer().await.context(FAILURE)?;
@@ -248,7 +252,7 @@ impl Arguments {
         Ok(Runner::new(program, config, instance.clone())?)
     }
 
-    /// Returns the source of charts.
+    /// Returns the folder or repository from which the operator gets charts.
     fn source(&self) -> Result<charts::Source, charts::InvalidSource> {
         let source: charts::Source = self.charts.parse()?;
         if !self.allow_http_charts {
@@ -257,7 +261,7 @@ impl Arguments {
         Ok(source)
     }
 
-    /// Returns the lock of the operator's own catalogue.
+    /// Returns the lock (the versions and digests of the charts) in the operator's own catalogue.
     fn lock(&self, catalog: &Catalog) -> Result<charts::Lock, charts::InvalidLock> {
         let lock = charts::Lock::of_catalogue(&catalog.lock)?;
         if !self.allow_http_charts {
@@ -279,7 +283,7 @@ impl Arguments {
     }
 }
 
-/// The parts of the operator that must end before the operator releases the Lease.
+/// The tasks and helm processes that must end before the operator releases the Lease.
 struct Running {
     reconciling: JoinHandle<()>,
     maintenance: JoinHandle<()>,
@@ -289,7 +293,8 @@ struct Running {
 }
 
 impl Running {
-    /// Takes part in the election until a signal has stopped the operator. Then releases the Lease.
+    /// Takes part in the election of the active operator until a signal has stopped this process. Then releases the
+    /// Lease.
     ///
     /// # Errors
     /// Returns an error if the operator has lost the Lease, or if a pass panicked. The process must then exit, so that
@@ -322,8 +327,8 @@ impl Running {
         if let Ok(ended) = tokio::time::timeout(LAST_PASSES, last_passes).await {
             ended?;
         } else {
-            // The pass may still run, but can't write any more: before this process releases the Lease, the client for
-            // writes begins to refuse all write requests.
+            // The pass may still run, but it can't write any more: before this process releases the Lease, its client
+            // for writes begins to refuse all requests.
             tracing::warn!(
                 "the operator ends during a pass: the API server did not respond within {} s; check the API server",
                 LAST_PASSES.as_secs()
@@ -333,10 +338,11 @@ impl Running {
     }
 }
 
-/// Waits until this process has observed the whole cluster. Then takes part in the election until `release` is
-/// cancelled.
+/// Waits until this process has observed the whole cluster. Only then takes part in the election of the active
+/// operator, until `release` is cancelled.
 ///
-/// Without this wait, an operator that can't list the cluster would hold the Lease and do nothing.
+/// Without the wait, an operator that can't list the cluster could hold the Lease and do nothing, while another one
+/// could work.
 async fn elect(elector: Elector, context: Arc<Context>, release: CancellationToken) -> Result<(), Lost> {
     tokio::select! {
         () = context.ready() => {}
@@ -345,8 +351,8 @@ async fn elect(elector: Elector, context: Arc<Context>, release: CancellationTok
     elector.run(release).await
 }
 
-/// Waits until the servers have ended, at most for [`SERVER_STOP`]: a client that has sent half a request must not
-/// delay the end of the operator.
+/// Waits until the servers of the probes, the metrics and the webhook have ended, but at most for [`SERVER_STOP`]. So a
+/// client that has sent only half a request does not delay the end of the operator.
 async fn until_served(web: JoinHandle<()>, webhook: JoinHandle<()>) -> Result<(), JoinError> {
     let served = async { web.await.and(webhook.await) };
     let Ok(served) = tokio::time::timeout(SERVER_STOP, served).await else {
@@ -356,8 +362,8 @@ async fn until_served(web: JoinHandle<()>, webhook: JoinHandle<()>) -> Result<()
     served
 }
 
-/// Reads the operator's Lease, and returns the secrets that the cluster stores for the clouds. The operator's tasks
-/// read pod logs before the first reconcile pass, and must scrub these secrets from the logs.
+/// Reads the operator's Lease, and returns all secrets of clouds that are stored in the cluster. The operator needs
+/// these secrets before the first reconcile pass, because its other tasks read pod logs and must scrub them.
 async fn read_before_start(
     elector: &mut Elector,
     client: &kube::Client,
@@ -368,8 +374,8 @@ async fn read_before_start(
     in_time(limit, stored_secrets(client, scope)).await.context("reading the secrets to scrub")
 }
 
-/// Waits for a request that the operator sends at its start. If the request fails, the operator ends, and the kubelet
-/// restarts it.
+/// Waits for the response to a request that the operator sends when it starts. The caller ends the operator if the
+/// request fails. Then the kubelet restarts it.
 ///
 /// # Errors
 /// Returns an error if the request fails, or the API server does not respond within `limit`.
@@ -406,7 +412,7 @@ async fn when_active(leadership: Leadership, stop: CancellationToken, task: impl
     }
 }
 
-/// Every 30 seconds, makes the next pass check the charts in a folder again, because no watch reports changed files.
+/// Makes the next reconcile pass check the charts in a folder every 30 seconds, because no watch reports changed files.
 async fn check_charts(charts: Arc<Notify>) {
     let mut interval = tokio::time::interval(Duration::from_secs(30));
     loop {

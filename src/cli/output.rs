@@ -4,14 +4,14 @@
 use std::fmt::Display;
 use std::io::{ErrorKind, Write};
 
-/// The exit code if the reader closes the pipe: the code that a shell reports for a process that SIGPIPE ended. An
-/// interrupted command must not look successful.
+/// The exit code if the reader closes the pipe. A shell reports the same code for a process that SIGPIPE has ended. It
+/// is not 0, because the output is incomplete.
 const BROKEN_PIPE: i32 = 141;
 /// The exit code if osdpl can't write to standard output. The code is not 1, because some commands exit with 1 if they
 /// find differences or failed test cases.
 const UNWRITABLE: i32 = 2;
 
-/// Prints a text, and exits the process if standard output can't be written.
+/// Prints a text to standard output. If that fails, exits the process.
 pub(crate) fn print(text: impl Display) {
     let mut output = std::io::stdout().lock();
     if let Err(error) = write!(output, "{text}").and_then(|()| output.flush()) {
@@ -32,7 +32,7 @@ pub(crate) enum Format {
     Json,
 }
 
-/// Prints a line, and exits the process if standard output can't be written.
+/// Prints a text and a line break to standard output. If that fails, exits the process.
 pub(crate) fn line(text: impl Display) {
     print(format_args!("{text}\n"));
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use osdpl_values::{Path, Values, get};
 
-/// Why helm ignores the chart's default at a path, although the values that helm gets do not set this path.
+/// Why helm ignores the chart's default at a path, although osdpl passes no value for this path itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum ParentEffect {
@@ -15,7 +15,8 @@ pub(crate) enum ParentEffect {
     Hidden,
 }
 
-/// Returns why helm ignores the chart's default at a path; `None` if helm uses the default.
+/// Returns why helm ignores the chart's default at `path`, if it gets the values `all`; `None` if no parent key hides
+/// or removes the default.
 pub(crate) fn parent_effect(all: &Values, path: &Path) -> Option<ParentEffect> {
     (1..path.keys().len()).find_map(|length| {
         let parent: Path = path.keys()[..length].iter().cloned().collect();

@@ -91,7 +91,8 @@ impl Arguments {
         Ok(if report.refused { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 
-    /// Resolves the file without a cluster. Uses the charts that the user selected with `--charts`, if any.
+    /// Resolves the resource of the file without a cluster. If the user selected charts with `--charts`, resolves the
+    /// resource with the contents of these charts.
     async fn resolve_offline(&self, document: &Document, catalog: &Catalog) -> anyhow::Result<Offline> {
         let mut resolved = Offline::resolve(document, catalog, &self.cluster_info.to_cluster_info())?;
         if self.chart_options.source().is_some() {
@@ -113,8 +114,8 @@ impl Arguments {
         }
     }
 
-    /// With `--output json`, turns the error [`Refused`] into a report with the findings of the refused resource.
-    /// Returns any other error, and any error with another output format, unchanged.
+    /// With `--output json`, converts the error [`Refused`] to a report that contains the findings about the refused
+    /// resource. Returns every other error unchanged. With the text format, returns [`Refused`] unchanged, too.
     fn refused_report(&self, error: anyhow::Error, document: Option<&Document>) -> anyhow::Result<PlanReport> {
         let Refused(findings) = error.downcast()?;
         let Some(document) = document.filter(|_| self.output == Format::Json) else {
@@ -132,8 +133,8 @@ impl Arguments {
         })
     }
 
-    /// With `--output json`, prints the findings about a file that the command can't plan for. Besides this JSON, the
-    /// command prints the error as text.
+    /// With `--output json`, prints the findings about a file for which the command can't make a plan. The command also
+    /// prints the error as text.
     fn print_findings(&self) {
         let Some(file) = self.file.as_deref().filter(|_| self.output == Format::Json) else { return };
         let Ok(Some(report)) = report(file, &self.catalog) else { return };
@@ -144,8 +145,8 @@ impl Arguments {
         }
     }
 
-    /// Returns the findings for the report in the JSON format. Returns none in the text format, because the command has
-    /// already printed all findings.
+    /// Returns the findings that the report contains: all of them in the JSON format. In the text format, none, because
+    /// the command has already printed them.
     fn json_findings(&self, findings: &[Finding], document: &Document) -> Vec<FindingOutput> {
         let printed = findings.iter().filter(|_| self.output == Format::Json);
         printed.map(|finding| FindingOutput::of(finding, Some(document))).collect()

@@ -90,7 +90,7 @@ impl Diff {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Returns the spec that both clouds share. The clouds differ only in their presets, which [`resolve`] sets.
+    /// Returns the spec from which both clouds are made. It has no presets yet: [`resolve`] sets them for each cloud.
     fn spec(&self, document: Option<&Document>, catalog: &Catalog) -> anyhow::Result<OpenStackDeploymentSpec> {
         let newest = || catalog.openstack.keys().next_back().context("the catalogue has no OpenStack release");
         let mut spec = match document {
@@ -114,13 +114,13 @@ fn resolve(spec: &OpenStackDeploymentSpec, presets: &[String], catalog: &Catalog
         bail!("{}: {} can't be combined with {}: {why}", presets.join(","), presets[*later], presets[*earlier]);
     }
     let spec = OpenStackDeploymentSpec { presets: presets.to_vec(), ..spec.clone() };
-    // Resolve the values even if the spec has errors: the output of the comparison lists these errors as findings.
+    // Errors in the spec do not stop the comparison: its output lists them as findings.
     let input = Input::of_spec(&spec, catalog);
     let Evaluation { selection, desired, .. } = input.evaluate_offline(&[], &ClusterInfo::default());
     Ok(Cloud { presets: presets.to_vec(), selection, desired })
 }
 
-/// Checks that the catalogue has an entry of this name. If not, returns an error that lists all entries of this kind.
+/// Checks that `names`, the names of all catalogue entries of this kind, contain `name`. If not, the error lists them.
 fn check_name<'a>(kind: &str, name: &str, names: impl Iterator<Item = &'a String> + Clone) -> anyhow::Result<()> {
     if names.clone().any(|known| known == name) {
         return Ok(());

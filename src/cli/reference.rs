@@ -40,7 +40,7 @@ impl Kind {
     /// All kinds, in display order.
     pub const ALL: [Self; 4] = [Self::Services, Self::Presets, Self::Features, Self::Releases];
 
-    /// Returns the plural name, which commands and folders use.
+    /// Returns the kind's name in the plural, such as `services`. Commands and folders of the catalogue have this name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Services => "services",
@@ -50,7 +50,7 @@ impl Kind {
         }
     }
 
-    /// Returns the name of one entry of this kind, such as `service`, for messages.
+    /// Returns the kind's name in the singular, such as `service`, for messages.
     fn one(self) -> &'static str {
         match self {
             Self::Services => "service",
@@ -88,10 +88,10 @@ pub struct Description {
     pub page: String,
 }
 
-/// The reason why an entry can't be described.
+/// Why osdpl can't parse the catalogue, or can't describe an entry.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A file does not match its schema.
+    /// A file of the catalogue does not match the schema of such files.
     #[error("{0}; correct the file")]
     Yaml(#[from] yaml::Error),
     /// There is no entry of the requested kind and name.
@@ -108,7 +108,7 @@ pub enum Error {
     },
 }
 
-/// The parsed files of a catalogue.
+/// The parsed files of a catalogue, from which osdpl writes the reference documentation.
 pub struct Reference {
     services: BTreeMap<String, file::Service>,
     presets: BTreeMap<String, file::Preset>,
@@ -164,7 +164,7 @@ impl Reference {
         })
     }
 
-    /// Returns the name of the service whose releases provide a component.
+    /// Returns the name of the service that has a release with this component.
     fn provider(&self, component: &str) -> Option<&str> {
         let has = |entry: &file::Service| entry.releases.values().any(|own| own.components.contains_key(component));
         self.services.iter().find_map(|(name, entry)| has(entry).then_some(name.as_str()))

@@ -1,4 +1,5 @@
-//! `osdpl render`: prints or writes the values of each release, and the helm commands that use them.
+//! `osdpl render`: prints the values of each release, or writes them to files, with a script of the helm commands that
+//! install the releases.
 
 mod chart;
 mod cluster;
@@ -78,14 +79,16 @@ struct Cloud {
     spec: OpenStackDeploymentSpec,
     catalog: std::sync::Arc<Catalog>,
     desired: Desired,
-    /// The Jobs that install.sh deletes before an upgrade, by release.
+    /// The Jobs that install.sh deletes before it upgrades a release. The keys are the names of the releases.
     jobs: BTreeMap<String, Vec<String>>,
     helm: Version,
-    /// The cluster that the credentials were read from; `None` if the credentials are placeholders.
+    /// The cluster from which osdpl read the real credentials; `None` if the values contain placeholders or
+    /// `<redacted>`.
     cluster: Option<script::ClusterIdentity>,
-    /// The secrets that must not be shown in manifests.
+    /// The texts of all secrets of the cloud, which osdpl removes from manifests.
     secrets: Vec<String>,
-    /// The paths of the secrets that users wrote, by release. With `--placeholders`, these secrets stay redacted.
+    /// The paths of secrets that users wrote in the spec or in Secrets, by release. osdpl has no placeholders for
+    /// these, so they stay redacted with `--placeholders`.
     user_secrets: BTreeMap<String, Vec<Path>>,
 }
 
@@ -99,14 +102,15 @@ enum Secrets {
 
 impl Arguments {
     pub(crate) async fn run(&self) -> anyhow::Result<ExitCode> {
-        // Check the folder before reading credentials, so that the command fails early if other users can read the
+        // Check the folder before reading the credentials. So the command fails early if other users can read the
         // folder.
         let folder = match &self.out {
             Some(folder) if self.credentials => Some(Folder::open(folder, true)?),
             Some(_) | None => None,
         };
         let cloud = if self.credentials { Box::pin(self.read_cluster()).await? } else { self.read_file()? };
-        // Check the schema only with --credentials. Without it, `read_file` has already validated the whole file.
+        // `read_file` validates the whole file, but the command calls it only without `--credentials`. With
+        // `--credentials`, at least check the schema here.
         if let Some(file) = self.file.as_ref().filter(|_| self.credentials) {
             check_schema(&Document::read(file)?, &cloud.catalog)?;
         }
@@ -135,7 +139,7 @@ impl Arguments {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Resolves the file without a cluster.
+    /// Resolves the resource of the file without a cluster.
     fn read_file(&self) -> anyhow::Result<Cloud> {
         let file = self.file.as_deref().context("name the resource's file with --file")?;
         let namespace = &self.resource.namespace;
@@ -196,7 +200,8 @@ impl Arguments {
         }
     }
 
-    /// Returns the values of a release. [`Secrets`] decides whether its secrets are redacted, placeholders or real.
+    /// Returns the values of a release as the command prints them. [`Secrets`] decides whether secrets are redacted,
+    /// replaced by placeholders, or real.
     fn printed_values(&self, cloud: &Cloud, name: &str, release: &DesiredRelease) -> Value {
         Value::Object(match self.secrets() {
             Secrets::Redacted => redact(&release.values, &release.secret),
@@ -208,7 +213,7 @@ impl Arguments {
     }
 }
 
-/// Returns the paths of the secrets that users wrote in a layer.
+/// Returns the paths at which a layer sets secrets that users wrote, as opposed to credentials that osdpl generates.
 fn user_secret_paths(layer: &Layer, secret: &[Path]) -> Vec<Path> {
     match layer.origin {
         Origin::Field(_) | Origin::Object(_) => secret_leaves(layer, secret),
@@ -216,8 +221,8 @@ fn user_secret_paths(layer: &Layer, secret: &[Path]) -> Vec<Path> {
     }
 }
 
-/// Returns the paths of all leaves that a layer sets at or below a secret path. These can be the paths of values with
-/// which the user replaces a generated credential.
+/// Returns the paths of all leaf values that a layer sets at or below a secret path. With such a value, a user may have
+/// replaced a generated credential.
 fn secret_leaves(layer: &Layer, secret: &[Path]) -> Vec<Path> {
     let paths = leaves(&layer.values).into_iter().map(|(path, _)| path);
     paths.filter(|path| secret.iter().any(|secret| secret.covers(path))).collect()

@@ -2,12 +2,12 @@
 
 use std::ffi::OsStr;
 
-/// Quotes a text as one shell word.
+/// Quotes a text so that a shell reads it as one word.
 pub(crate) fn word(text: &str) -> String {
     quoted(OsStr::new(text))
 }
 
-/// Quotes an argument as one shell word.
+/// Quotes a command's argument so that a shell reads it as one word.
 pub(crate) fn quoted(argument: &OsStr) -> String {
     let text = argument.to_string_lossy();
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:=,+@%".contains(letter);

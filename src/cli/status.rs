@@ -60,8 +60,8 @@ impl Arguments {
     }
 }
 
-/// Prints one line for each release that has changed, and returns the lines of all releases. `last` contains the lines
-/// before the change. `--watch` calls this function if standard output is not a terminal.
+/// Prints the lines about the releases that are not in `last`, and returns all lines. `last` contains the lines of the
+/// previous call. `--watch` uses this function if standard output is not a terminal.
 fn print_changes(deployment: &OpenStackDeployment, last: &[String]) -> Vec<String> {
     let status = deployment.status.clone().unwrap_or_default();
     let children = status.children.iter().map(|(name, child)| line(name, child));
@@ -72,7 +72,8 @@ fn print_changes(deployment: &OpenStackDeployment, last: &[String]) -> Vec<Strin
     lines
 }
 
-/// Returns the symbol of a release's state: ready (✔), failed or unmanaged (✘), absent (·), or in progress (…).
+/// Returns the symbol for the state of a release: ready (✔), failed or unmanaged (✘), not installed (·), or in progress
+/// (…).
 fn mark(child: &HelmReleaseStatus) -> char {
     match (child.ready, child.status.as_str()) {
         (true, _) => '✔',
@@ -143,7 +144,8 @@ pub(crate) fn tree(deployment: &OpenStackDeployment) -> String {
     text
 }
 
-/// Returns the section about roles as text: the number, names and labels of each role's nodes. Empty without roles.
+/// Returns the part of the status about roles as text: the number, names and labels of the nodes of each role. The text
+/// is empty if there are no roles.
 fn roles(roles: &BTreeMap<String, RoleStatus>) -> String {
     let mut text = String::new();
     for (name, role) in roles {
@@ -160,7 +162,7 @@ fn roles(roles: &BTreeMap<String, RoleStatus>) -> String {
     text
 }
 
-/// Returns the section about active rollouts as text; empty if no rollout is active.
+/// Returns the part of the status about rollouts of the data plane as text. The text is empty if no rollout is active.
 fn rollouts(rollouts: &BTreeMap<String, RolloutStatus>) -> String {
     let active = rollouts.iter().filter(|(_, rollout)| rollout.phase.is_active());
     let lines = active.map(|(name, rollout)| format!("  {}\n", rollout_line(name, rollout)));
@@ -168,7 +170,8 @@ fn rollouts(rollouts: &BTreeMap<String, RolloutStatus>) -> String {
     if lines.is_empty() { lines } else { format!("\nRollouts:\n{lines}") }
 }
 
-/// Returns the section with the last result of each test of the cloud as text; empty without tests.
+/// Returns the part of the status with the last result of each scheduled test as text. The text is empty if there are
+/// no tests.
 fn tests(tests: &BTreeMap<String, TestStatus>) -> String {
     let line = |(name, test): (&String, &TestStatus)| {
         let result = match test.passed {
@@ -184,8 +187,8 @@ fn tests(tests: &BTreeMap<String, TestStatus>) -> String {
     if lines.is_empty() { lines } else { format!("\nTests:\n{lines}") }
 }
 
-/// Returns the section about NodeMaintenance resources as text. It is empty if the API server can't list these
-/// resources: a failure to list them must not prevent the rest of the output.
+/// Returns the part of the status about `NodeMaintenance` resources as text. If osdpl can't list these resources, the
+/// text is empty, so that the user still sees the rest of the status.
 async fn maintenances(client: &kube::Client) -> String {
     let all = Api::<Stored<NodeMaintenance>>::all(client.clone()).list(&ListParams::default()).await;
     let mut text = String::new();
@@ -211,8 +214,8 @@ async fn maintenances(client: &kube::Client) -> String {
     text
 }
 
-/// Returns a hint as text if no operator is active, because nobody updates the status then. The hint is empty if an
-/// operator is active, or if the user may not read its Lease.
+/// If no operator is active, returns a warning that the status may be outdated, because only an active operator updates
+/// it. Returns an empty text if an operator is active, or if the user may not read the operators' Lease.
 async fn inactivity(client: &kube::Client) -> String {
     let why = describe_inactivity(client).await;
     why.map_or_else(String::new, |why| {
@@ -222,8 +225,8 @@ async fn inactivity(client: &kube::Client) -> String {
     })
 }
 
-/// Returns the section about root causes as text: each cause, the objects to inspect, and the objects that wait for the
-/// cause.
+/// Returns the part of the status about root causes as text: each cause, the objects that the user should inspect, and
+/// the objects that are not ready because of the cause.
 fn causes(causes: &[RootCauseStatus]) -> String {
     let mut text = String::new();
     if !causes.is_empty() {

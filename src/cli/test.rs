@@ -49,7 +49,7 @@ enum Format {
     Junit,
 }
 
-/// The exit code if a file of cases, or a case, is invalid.
+/// The exit code if a file of test cases, or one of its cases, is invalid.
 const INVALID: u8 = 2;
 
 impl Arguments {
@@ -78,8 +78,8 @@ impl Arguments {
     }
 }
 
-/// The loaded catalogues, each with its additions. Cases with the same additions use the same catalogue, because
-/// loading a catalogue takes longer than checking a case.
+/// The catalogues that test cases have used so far, each with its additions. Loading a catalogue takes longer than
+/// checking a case, so cases with the same additions share one catalogue.
 struct CatalogCache<'a> {
     option: &'a CatalogOption,
     loaded: Vec<(Vec<Addition>, Rc<LoadedCatalog>)>,
@@ -96,8 +96,8 @@ impl<'a> CatalogCache<'a> {
         Ok(catalogs)
     }
 
-    /// Returns the catalogue with the additions that the resource in a file names. Loads the catalogue only if no
-    /// earlier case has used the same additions.
+    /// Returns the catalogue with the additions that the file's resource names; without a file, the catalogue without
+    /// additions. Loads a catalogue only if no earlier case needed the same additions.
     fn load(&mut self, document: Option<&Document>) -> anyhow::Result<Rc<LoadedCatalog>> {
         let named = document.map(|document| named_additions(&document.object(), &document.others));
         let NamedAdditions { additions, errors, .. } = named.unwrap_or_default();
@@ -114,14 +114,14 @@ impl<'a> CatalogCache<'a> {
         Ok(loaded)
     }
 
-    /// Returns the cloud that a case describes. `file` is the file of cases.
+    /// Resolves the cloud that a test case describes. `file` is the path of the file that contains the case.
     fn cloud(&mut self, file: &Path, suite: &Suite, case: &Case) -> anyhow::Result<Cloud> {
         let name = case.file.as_ref().or(suite.file.as_ref().filter(|_| case.spec.is_none()));
         let Some(name) = name else {
             let spec = case.spec.clone().context("this case names no cloud: add `spec` or `file`")?;
             return Ok(Cloud::new(Resource::from_spec(&case.apply(spec)), self.load(None)?));
         };
-        // The path is relative to the file of cases, not to the working directory.
+        // The user wrote the path relative to the folder of the file of cases.
         let path = file.parent().unwrap_or(Path::new("")).join(name);
         let document = Document::read(&path)?;
         let loaded = self.load(Some(&document))?;
@@ -137,7 +137,7 @@ impl<'a> CatalogCache<'a> {
     }
 }
 
-/// Runs the cases of a file.
+/// Runs all test cases of a file.
 fn run_suite(file: &Path, catalogs: &mut CatalogCache) -> Vec<CaseResult> {
     let name = display_name(file);
     let suite = match read(file).map_err(anyhow::Error::from).and_then(|text| Suite::parse(&name, &text)) {
@@ -162,7 +162,8 @@ fn run_suite(file: &Path, catalogs: &mut CatalogCache) -> Vec<CaseResult> {
 /// Runs one case.
 fn run_case(cloud: &Cloud, suite: &Suite, index: usize, case: &Case) -> anyhow::Result<CaseResult> {
     let mut failures = Vec::new();
-    // A refused cloud has no values to check. So report why osdpl refuses the cloud, unless the case expects a refusal.
+    // A refused cloud has no values, so all expectations about values would fail. Report why osdpl refuses the cloud
+    // instead, unless the case expects that.
     if !case.expect.iter().any(|expectation| expectation.refused.is_some()) {
         failures.extend(
             cloud

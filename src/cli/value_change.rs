@@ -1,4 +1,5 @@
-//! Lists the values that an upgrade of a release changes, for the output of commands. Redacts secrets by default.
+//! Lists the values of a release that its next upgrade changes, for the output of commands. Replaces secrets with
+//! `<redacted>`, unless the user asks for credentials.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -10,7 +11,7 @@ use osdpl_core::scrub::{Scrubber, find_secret_paths, is_secret_value};
 use osdpl_operator::controller::Preview;
 use osdpl_values::{Path, Values, changed_paths, get};
 
-/// The options for the output of changed values.
+/// What a command prints about changed values.
 #[derive(Clone, Copy)]
 pub(crate) struct DisplayOptions {
     /// Print the values, not only their paths.
@@ -29,7 +30,8 @@ pub(crate) struct Change {
     /// The value after the upgrade; absent if the command does not print values, or if the upgrade removes the value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<Value>,
-    /// The object from which osdpl took the new value, if the value is a Ceph setting; absent for other values.
+    /// If the new value is a setting of Ceph: the object from which osdpl took it, such as a Secret. Absent for other
+    /// values.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
 }
@@ -38,8 +40,8 @@ pub(crate) struct Change {
 pub(crate) fn changes(name: &str, release: &DesiredRelease, preview: &Preview, options: DisplayOptions) -> Vec<Change> {
     let without_values = |path: String| Change { path, before: None, after: None, source: None };
     let (before, after) = match (preview.compared.get(name), preview.recorded.get(name)) {
-        // If another tool created the release, compare the values after helm has merged the overrides into the chart's
-        // defaults. The tool's overrides may differ from osdpl's, although the merged values are the same.
+        // If another tool created the release, compare both sides after merging the overrides into the chart's
+        // defaults. The tool's overrides may differ from osdpl's, although helm gets the same values in the end.
         (Some(compared), _) => (&compared.before, &compared.after),
         (None, None) => return Vec::new(),
         (None, Some(Err(problem))) => return vec![without_values(format!("(unknown: {problem})"))],
@@ -69,19 +71,18 @@ pub(crate) fn changes(name: &str, release: &DesiredRelease, preview: &Preview, o
 
 /// Replaces the secret values of a release with `<redacted>`.
 ///
-/// A value is secret if its layer marks it as secret, or if it contains a secret that the scrubber knows. Helm's
-/// records have no marks. So a value is also secret if its key is named like a secret, or if it is part of a Secret's
-/// manifest in the values.
+/// A value is secret if a layer marks it as secret, or if it contains a secret that the scrubber knows. Values in
+/// helm's records have no marks. So a value is also secret if its key is named like a secret, or if it belongs to the
+/// manifest of a Secret in `extraObjects`.
 pub(crate) struct Redactor<'a> {
     release: &'a DesiredRelease,
     scrubber: &'a Scrubber,
-    /// The paths of the secret data in manifests of Secrets. The recorded and the desired values can contain such
-    /// manifests.
+    /// The paths of the secret data of Secrets in `extraObjects`, in the values before and after the upgrade.
     paths_in_secrets: Vec<Path>,
 }
 
-/// The source of values: helm's record, or the desired state. The source determines which marks [`Redactor`] uses to
-/// recognize secrets.
+/// Where values come from: helm's record, or the desired state. [`Redactor`] uses this to choose the marks by which it
+/// recognizes secrets.
 #[derive(Clone, Copy)]
 pub(crate) enum ValuesSource {
     /// Recorded values, whose layers osdpl does not know. [`Redactor`] regards a value as secret if any layer of the
@@ -93,7 +94,7 @@ pub(crate) enum ValuesSource {
 }
 
 impl<'a> Redactor<'a> {
-    /// Returns a redactor for the values of a release before and after its upgrade.
+    /// Returns a redactor for a release. `values` are the release's values before the upgrade and after it.
     pub(crate) fn new(release: &'a DesiredRelease, scrubber: &'a Scrubber, values: [&Values; 2]) -> Self {
         Self { release, scrubber, paths_in_secrets: values.into_iter().flat_map(find_secret_paths).collect() }
     }
@@ -109,7 +110,8 @@ impl<'a> Redactor<'a> {
     }
 
     fn is_secret(&self, path: &Path, value: &Value, marks: &[Path]) -> bool {
-        // The name of an image is not secret, even if its key is named like a secret.
+        // Below the chart's key `images`, a value is the name of an image and not secret, even if its key is named like
+        // a secret.
         let is_image = path.keys().first().is_some_and(|top| top == "images");
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let mut marked = marks.iter().chain(&self.paths_in_secrets);
@@ -120,7 +122,8 @@ impl<'a> Redactor<'a> {
 }
 
 impl Change {
-    /// Returns the change as text, with both values. For a secret, the text only says that the secret changed.
+    /// Returns the change as text, with the old and the new value. If the value is secret, the text only says that it
+    /// changes.
     pub(crate) fn describe(&self) -> String {
         if self.before.is_some() && self.before == self.after {
             return format!("{}: changed (secret, not shown)", self.path);

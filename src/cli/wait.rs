@@ -1,5 +1,5 @@
-//! `osdpl wait`: waits until the cloud is Ready and prints its progress; exits at once with code 2 if manual
-//! intervention is needed.
+//! `osdpl wait`: waits until the cloud is Ready, and prints the progress. Exits at once with code 2 if the cloud needs
+//! manual intervention.
 
 use std::pin::pin;
 use std::process::ExitCode;
@@ -64,11 +64,11 @@ impl Arguments {
     }
 }
 
-/// Calls `report` with the current resource, and again after each change of the resource, until `report` returns an
-/// exit code.
+/// Calls `report` with the resource as it is now, and after each change of the resource, until `report` returns an exit
+/// code.
 ///
-/// If the watch fails, or reports nothing for as long as `limit`, this function reads the resource. A watch alone would
-/// not detect in time that the API server does not respond any more.
+/// If the watch fails, or reports no change for as long as `limit`, this function reads the resource again. A watch
+/// alone would not notice in time that the API server has stopped responding.
 ///
 /// # Errors
 /// Returns an error if someone deletes the resource, or if reading it fails for longer than `limit`.
@@ -81,7 +81,8 @@ pub(crate) async fn follow(
     let (namespace, name) = (deployment.namespace().unwrap_or_default(), deployment.name_any());
     let api: Api<StoredDeployment> = Api::namespaced(client, &namespace);
     let mut events = pin!(watcher::watch_object(api.clone(), &name).default_backoff());
-    // The first event needs no limit here: the watch begins with a list, and the client limits the time of the list.
+    // Do not limit the time until the first event: the watch begins with a list request, whose time the client already
+    // limits.
     let mut patience = Duration::MAX;
     loop {
         let found = match tokio::time::timeout(patience, events.next()).await {
@@ -100,8 +101,8 @@ pub(crate) async fn follow(
     }
 }
 
-/// Reads a resource. While the API server refuses the read, repeats it for as long as `limit`, and then returns the
-/// first error.
+/// Reads the resource. If this fails, but not by a timeout, tries again for as long as `limit`, and then returns the
+/// error of the first attempt.
 async fn read(api: &Api<StoredDeployment>, name: &str, limit: Duration) -> kube::Result<Option<StoredDeployment>> {
     let first = match api.get_opt(name).await {
         Err(error) if !is_timeout(&error) => error,
@@ -119,13 +120,13 @@ async fn read(api: &Api<StoredDeployment>, name: &str, limit: Duration) -> kube:
     }
 }
 
-/// Whether the status is for the current spec, and says that the cloud is Ready.
+/// Whether the operator reports that the cloud is Ready, in a status that it wrote for the current spec.
 pub(crate) fn is_ready(deployment: &OpenStackDeployment) -> bool {
     true_condition(deployment, condition::READY).is_some()
 }
 
-/// Returns a message if the operator has not observed the current spec yet, so that the status is outdated. Commands
-/// show this message instead of the message in the status.
+/// Returns a message for the user if the operator has not observed the current spec yet. Commands print it instead of
+/// the message in the status, which is about an older spec.
 pub(crate) fn stale_status_message(deployment: &OpenStackDeployment) -> Option<String> {
     if current(deployment).is_some() {
         return None;
@@ -139,13 +140,12 @@ pub(crate) fn stale_status_message(deployment: &OpenStackDeployment) -> Option<S
     ))
 }
 
-/// Returns the reason why the cloud needs manual intervention. Returns `None` if the status reports no such need, or
-/// describes an older spec.
+/// Returns why the cloud needs manual intervention; `None` if it needs none, or if the status is about an older spec.
 fn stalled(deployment: &OpenStackDeployment) -> Option<&str> {
     true_condition(deployment, condition::STALLED).map(|condition| condition.message.as_str())
 }
 
-/// Returns the condition of this kind if it is true, and if the status is for the current spec.
+/// Returns the condition of type `kind` if it is `True`, and if the operator wrote the status for the current spec.
 fn true_condition<'a>(deployment: &'a OpenStackDeployment, kind: &str) -> Option<&'a Condition> {
     let mut conditions = current(deployment)?.conditions.iter();
     conditions.find(|condition| condition.type_ == kind && condition.status == "True")

@@ -1,4 +1,5 @@
-//! `osdpl why`: explains why objects are not ready, with the chain to the root cause and the objects to inspect.
+//! `osdpl why`: explains why objects are not ready. Prints the chain from each object to its root cause, and the
+//! objects that the user should inspect.
 
 mod explanation;
 mod names;

@@ -1,4 +1,4 @@
-//! Runs a controller until it is stopped. Logs each error with a remedy.
+//! Runs a controller until it is stopped, and logs its errors.
 
 use futures::{Stream, StreamExt};
 use kube::Resource;
@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::stored::Stored;
 
-/// The result of a pass (one reconcile), or the reason why kube could not start the pass.
+/// The result of one pass (reconcile) over a resource, or the reason why kube could not start the pass.
 type Outcome<K, E> = Result<(ObjectRef<K>, Action), Error<E, watcher::Error>>;
 
 /// The reason why kube can't watch the resources of a controller.
@@ -40,7 +40,7 @@ impl Refusal {
         }
     }
 
-    /// Returns the remedy, which is part of the log message: what the user can do so that kube can watch the resources.
+    /// Returns the end of the log message: what the user must do so that kube can watch the resources.
     fn remedy(self) -> &'static str {
         match self {
             Self::Undefined => "apply their CRD (osdpl crd)",
@@ -50,13 +50,13 @@ impl Refusal {
     }
 }
 
-/// Runs the passes (reconciles) of a controller until `stop` is cancelled; returns when the last pass has ended.
+/// Runs the passes (reconciles) of a controller until `stop` is cancelled. Returns when the last pass has ended.
 ///
-/// `failed` is the log message for a pass that fails.
+/// `failed` is the text that the log shows before the error of a failed pass.
 ///
-/// Calls `on_listed` when kube has listed the resources for the first time, even if some resources are unreadable
-/// ([`Stored`]). The caller then makes the operator's pod ready: only a ready pod gets the webhook's requests, and the
-/// user can correct a resource only if the webhook responds.
+/// Calls `on_listed` when kube has listed the resources for the first time, even if some of them are unreadable
+/// ([`Stored`]). The caller then makes the operator's pod ready. It must not wait until all resources are readable: the
+/// API server sends the webhook's requests only to a ready pod, and without the webhook nobody can correct a resource.
 ///
 /// Before the first list, kube does not end a controller when `stop` is cancelled. In that case, this function ends the
 /// controller itself.

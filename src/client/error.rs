@@ -11,7 +11,8 @@ pub enum Error {
         /// The error of the Kubernetes client.
         error: Box<kube::Error>,
     },
-    /// The API server did not respond, so osdpl stopped a reconcile pass. The field is the time limit of the pass.
+    /// The API server did not respond, so osdpl stopped the whole reconcile pass. The field is the time limit of a
+    /// pass.
     #[error(
         "the API server did not respond in time: osdpl stopped the pass after {} s, and retries it; if this lasts, \
          check the API server", .0.as_secs()
@@ -39,7 +40,8 @@ impl Error {
     }
 }
 
-/// Returns the message of a failed request, with the remedy if a permission is missing or the CRD is too old.
+/// Returns the message of a failed request. If a permission is missing, or if the CRD is older than osdpl, the message
+/// says what the user must do.
 pub fn explain(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) if status.is_forbidden() && !is_namespace_terminating(status) => {
@@ -52,7 +54,7 @@ pub fn explain(error: &kube::Error) -> String {
     }
 }
 
-/// The phrase with which the API server reports a field that the CRD does not declare.
+/// A phrase in the API server's message if a request contains a field that the installed CRD does not declare.
 const UNDECLARED: &str = "field not declared in schema";
 
 /// Returns the message of the API server, or the error of the Kubernetes client if there was no response.
@@ -66,7 +68,8 @@ pub fn api_message(error: &kube::Error) -> String {
     }
 }
 
-/// Returns the code and the message of an error response. If the message is a load balancer's HTML page, leaves it out.
+/// Returns the status code and the message of an error response. Leaves out a message that is the HTML page of a load
+/// balancer.
 pub fn describe_failure(status: &kube::core::Status) -> String {
     format!("{} {}", status.code, if is_page(status) { "without a reason" } else { &status.message })
 }
@@ -82,18 +85,19 @@ fn is_page(status: &kube::core::Status) -> bool {
 
 /// Whether the API server refused to create an object because the object's namespace is being deleted.
 ///
-/// The status code (403) is the same as for a missing permission. So the function checks the causes in the response.
+/// The status code for this is 403, as for a missing permission. So the function checks the causes in the response.
 fn is_namespace_terminating(status: &kube::core::Status) -> bool {
     let mut causes = status.details.iter().flat_map(|details| &details.causes);
     causes.any(|cause| cause.reason == "NamespaceTerminating")
 }
 
-/// Adds a description of the request to errors of the Kubernetes client.
+/// Extends errors of the Kubernetes client with a description of the failed request.
 pub trait ErrorContext<T> {
-    /// Adds a description of the request to an error; `what` returns the description, such as `reading node n1`.
+    /// Converts an error to an `Error` that says what the request does. `what` returns this text, such as
+    /// `reading node n1`.
     ///
     /// # Errors
-    /// Returns the error with the description if `self` is an error.
+    /// Returns the converted error if `self` is an error.
     fn with_context(self, what: impl FnOnce() -> String) -> Result<T, Error>;
 }
 

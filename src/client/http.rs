@@ -1,4 +1,4 @@
-//! Contains an HTTP client for OpenStack's APIs.
+//! Contains the HTTP client with which osdpl calls the APIs of OpenStack services.
 //!
 //! Each request uses its own connection.
 
@@ -45,12 +45,13 @@ pub struct HttpConfig {
     pub permit: Permit,
 }
 
-/// A function that decides whether a client may send a request. The default permits every request.
+/// A function that the client calls before each request to ask whether it may send the request. The default always
+/// permits it.
 #[derive(Clone)]
 pub struct Permit(Arc<dyn Fn() -> bool + Send + Sync>);
 
 impl Permit {
-    /// Creates a permit that allows requests while `is_permitted` returns `true`.
+    /// Creates a permit with which a client sends requests only while `is_permitted` returns `true`.
     pub fn new(is_permitted: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         Self(Arc::new(is_permitted))
     }
@@ -74,10 +75,10 @@ type Headers = [(&'static str, String)];
 /// An HTTP client, which uses a new connection for each request.
 pub struct Http {
     config: HttpConfig,
-    /// How long the client waits for a response after it has connected.
+    /// How long the client waits for a response. The time begins when the client has connected.
     response_timeout: Duration,
-    /// The connector for TLS. The client does not create it before the first request over TLS, because the system's
-    /// certificates take half a megabyte of memory.
+    /// The connector for TLS, which the client creates for its first `https` request. Earlier would waste memory: the
+    /// system's certificates take half a megabyte.
     tls: OnceLock<Result<TlsConnector, String>>,
 }
 
@@ -92,18 +93,19 @@ impl Http {
         Self { response_timeout: response_timeout.max(config.timeout), ..Self::new(config) }
     }
 
-    /// Sends a `GET` and returns the response; `None` in the same cases as [`Http::send`].
+    /// Sends a `GET` request and returns the response; `None` under the same conditions as [`Http::send`].
     pub async fn get(&self, url: &Url) -> Option<ProbeResponse> {
         self.send(url, Method::GET, &[], Vec::new()).await
     }
 
-    /// Sends a `POST` with JSON and returns the response; `None` in the same cases as [`Http::send`].
+    /// Sends a `POST` request with a JSON body and returns the response; `None` under the same conditions as
+    /// [`Http::send`].
     pub async fn post(&self, url: &Url, body: Vec<u8>) -> Option<ProbeResponse> {
         self.send(url, Method::POST, &[], body).await
     }
 
-    /// Sends a request and returns the response; `None` if the connection failed, or if the client may not send
-    /// requests.
+    /// Sends a request and returns the response; `None` if the client could not connect, or if its `Permit` forbids the
+    /// request.
     pub async fn send(&self, url: &Url, method: Method, headers: &Headers, body: Vec<u8>) -> Option<ProbeResponse> {
         let HttpConfig { address, timeout, ca: _, permit } = &self.config;
         let connect = async {
@@ -184,7 +186,7 @@ async fn exchange(
     }
 }
 
-/// Returns a connector that trusts the system's certificates and the certificates in `ca`.
+/// Returns a TLS connector that trusts the system's CA certificates and those in `ca`.
 fn connector(ca: &[u8]) -> Result<TlsConnector, String> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
@@ -217,7 +219,8 @@ mod tests {
             let permit = Permit::new(move || is_permitted);
             Http::new(HttpConfig { address: None, timeout: Duration::from_secs(10), ca: Vec::new(), permit })
         };
-        // Return what the server receives on one connection before the client closes it, at most one line.
+        // Returns the first line that the fake server receives on one connection; less if the client closes the
+        // connection before.
         let receive = async || {
             let (mut connection, _) = server.accept().await.unwrap();
             let mut received = Vec::new();

@@ -1,7 +1,7 @@
-//! Sends requests to the API server with a limited time and a few retries.
+//! Sends requests to the API server, each with a time limit and a few retries.
 //!
-//! kube's own retries are off. They wait as long as the header `Retry-After` demands or, without this header, for up to
-//! several minutes. So a client could sleep long after the API server has recovered.
+//! osdpl switches off kube's own retries, because they wait too long: as long as the header `Retry-After` demands or,
+//! without this header, for up to several minutes. A client could still sleep when the API server has long recovered.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -20,8 +20,8 @@ use tower::{BoxError, ServiceBuilder, service_fn};
 
 use crate::resolve::resolve;
 
-/// How long a client waits for data on a connection before it closes the connection. The connection may be lost, for
-/// example because a firewall drops the packets. If the time limit of a request is longer, the client waits for that
+/// How long a client waits for data on a connection before it closes the connection. It must close a dead connection,
+/// for example one whose packets a firewall drops. If the time limit of a request is longer, the client waits for that
 /// time instead.
 ///
 /// The API server sends a bookmark to each watch once per minute (`k8s.io/apiserver`, `cacher`: `bookmarkFrequency`),
@@ -33,24 +33,26 @@ const READ_TIMEOUT: Duration = Duration::from_secs(75);
 /// hyper adds the timeout to the present time. With an infinite timeout, this sum would overflow.
 const LONGEST_READ_TIMEOUT: Duration = Duration::from_hours(365 * 24);
 
-/// The time limit of one request of the operator. It is shorter than the time limit of a whole reconcile pass.
+/// The time limit for one request of the operator. A reconcile pass sends many requests, and has a longer limit.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The default pauses before the retries of a request, for [`Bounds::new`].
 const PAUSES: [Duration; 3] = [Duration::from_millis(500), Duration::from_secs(1), Duration::from_secs(2)];
 
-/// Decides before each attempt of a request whether the client may send it. The argument is the method of the request.
+/// A function that decides, before each attempt of a request, whether the client may send it. Its argument is the
+/// request's HTTP method.
 pub type Check = Arc<dyn Fn(&Method) -> Result<(), BoxError> + Send + Sync>;
 
-/// The time limit, retries and check for a client's requests. Watches and followed logs get only the check.
+/// The limits for the requests of a client: time, retries, and a check. For watches and followed logs, which do not
+/// end, only the check applies.
 #[derive(Clone)]
 pub struct Bounds {
     /// The time limit of a request. It covers all attempts, the pauses, and the whole last response.
     pub timeout: Duration,
     /// The pauses before the retries of a request, one for each retry. If the list is empty, there are no retries.
     ///
-    /// The client retries only after the responses 429 (too many requests) and 503 (unavailable). With these responses,
-    /// the API server refuses a request before it begins to process the request.
+    /// The client retries only after the responses 429 (too many requests) and 503 (unavailable). In both cases, the
+    /// API server has not begun to process the request, so a retry can't do anything twice.
     pub pauses: &'static [Duration],
     /// Whether the client refuses all further requests after one request has exceeded the time limit. A command that
     /// sends many requests then does not wait for each of them.
@@ -66,13 +68,13 @@ impl Bounds {
     }
 }
 
-/// Creates a client without retries and time limit. The caller then adds both with [`bounded`].
+/// Creates a client that does not retry, and whose requests have no time limit. The caller adds both with [`bounded`].
 ///
 /// The client is the same as kube's default client, except that it resolves the name of the API server with
 /// [`resolve`]. kube's default client would resolve the name on one of tokio's threads for blocking work.
 ///
-/// `timeout` must be the time limit that the caller passes to [`bounded`]. The client itself only limits how long it
-/// waits for data on a connection.
+/// `timeout` must be the time limit that the caller will pass to [`bounded`]. The client of this function uses it only
+/// to decide how long to wait for data on a connection.
 ///
 /// # Errors
 /// Returns an error if the configuration is not usable, for example because it contains a proxy.
@@ -82,14 +84,14 @@ pub fn connect(config: Config, timeout: Duration) -> Result<Client, kube::Error>
     }
     let lookup = |name: Name| async move { resolve(name.as_str(), 0).await.map(Vec::into_iter) };
     let mut http = HttpConnector::new_with_resolver(service_fn(lookup));
-    // The connector for TLS needs the scheme https.
+    // By default, the connector refuses `https` URLs. The TLS connector around it needs them.
     http.enforce_http(false);
     let mut connector = TimeoutConnector::new(config.rustls_https_connector_with_connector(http)?);
     connector.set_connect_timeout(config.connect_timeout);
     connector.set_read_timeout(Some(read_timeout(timeout)));
     connector.set_write_timeout(config.write_timeout);
-    // Start the read timeout again with each request. Otherwise the timeout would include the time during which the
-    // connection was idle before the request.
+    // Begin the read timeout again when the client sends a request. Otherwise the time during which the connection was
+    // idle before the request would count, too.
     connector.set_reset_reader_on_write(true);
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
@@ -155,14 +157,14 @@ async fn send(
     }
 }
 
-/// Sends a request, and waits for the whole response.
+/// Sends a request, and waits until the response is complete.
 async fn receive(client: &Client, request: Request<Body>) -> Result<Response<Body>, kube::Error> {
     let (parts, body) = client.send(request).await?.into_parts();
     Ok(Response::from_parts(parts, Body::from(body.collect_bytes().await?)))
 }
 
-/// Whether a request reads the log of a pod. The API server gets the log from a kubelet. So if there is no response,
-/// the cause may be a dead node.
+/// Whether a request reads the log of a pod. The API server gets the log from the kubelet of the pod's node. So if
+/// there is no response, the cause may be this node, and not the API server.
 fn is_log(uri: &Uri) -> bool {
     uri.path().ends_with("/log")
 }
@@ -187,15 +189,16 @@ mod tests {
     /// The object that the fake API server returns.
     const OBJECT: &str = r#"{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}}"#;
 
-    /// Returns bounds without a time limit, and with short pauses between the attempts.
+    /// Returns bounds for tests: no time limit, and very short pauses between the attempts.
     fn patient() -> Bounds {
         const SHORT: [Duration; 3] = [Duration::from_millis(1); 3];
         Bounds { pauses: &SHORT, ..Bounds::new(Duration::MAX) }
     }
 
-    /// Returns a client of a fake API server, and the status codes that the server has not sent yet, in reverse order.
+    /// Returns a client of a fake API server, and the list of status codes that the server has still to send, in
+    /// reverse order.
     ///
-    /// The server responds with `codes`, one after the other, and then does not respond any more.
+    /// The server responds with `codes`, one for each request, and does not respond to further requests.
     fn fake(codes: &[u16], bounds: Bounds) -> (Api<DynamicObject>, Arc<Mutex<Vec<u16>>>) {
         let codes = Arc::new(Mutex::new(codes.iter().rev().copied().collect::<Vec<_>>()));
         let left = Arc::clone(&codes);
@@ -237,8 +240,8 @@ mod tests {
         for processed in [500, 504, 409] {
             assert_eq!(code(&[processed, 200], patient()).await, (processed, 1));
         }
-        // If the time limit ends during a pause, the client returns the last response and not a timeout, because only
-        // the response explains the problem.
+        // The time limit ends during a pause, after the response 503. The client returns this response and not a
+        // timeout, because only the response explains the problem.
         let impatient = Bounds { timeout: Duration::from_millis(100), pauses: &[Duration::MAX], ..patient() };
         assert_eq!(code(&[503, 200], impatient).await, (503, 1));
     }
@@ -302,7 +305,7 @@ mod tests {
     async fn reads_for_as_long_as_a_request_may_take() {
         assert_eq!(read_timeout(REQUEST_TIMEOUT), READ_TIMEOUT, "watches need this time between two bookmarks");
         assert_eq!(read_timeout(READ_TIMEOUT * 2), READ_TIMEOUT * 2);
-        // A client without a time limit waits even for a late response.
+        // A client without a time limit also waits for a response that arrives late.
         let (started, mut start) = tokio::sync::mpsc::unbounded_channel();
         let respond = async move || {
             let (late, wait) = tokio::sync::oneshot::channel::<()>();

@@ -1,23 +1,24 @@
-//! Resolves the names of hosts on threads that only this module uses.
+//! Resolves host names on threads of its own.
 //!
-//! The C library may wait half a minute for a DNS server, and nothing can stop a thread that waits. If tokio resolved
-//! the names, the wait would occupy one of tokio's threads for blocking work, and would delay the other work of these
-//! threads: decoding release records and reading charts.
+//! The C library may wait half a minute for a DNS server, and nothing can interrupt a waiting thread. tokio would
+//! resolve the names on its threads for blocking work. Then other work of these threads, decoding release records and
+//! reading charts, would have to wait.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
 use tokio::sync::{Semaphore, oneshot};
 
-/// The maximum number of names to resolve at once. Without a maximum, a DNS outage would create more and more threads.
+/// The maximum number of host names that are resolved at the same time. Without it, the number of threads would grow
+/// during a DNS outage.
 const LOOKUPS: usize = 4;
 
 static RUNNING: Semaphore = Semaphore::const_new(LOOKUPS);
 
 /// Returns the addresses of `host`, each with `port`.
 ///
-/// The function has no timeout. If the caller drops the future, the thread that resolves the name still waits for the
-/// DNS server.
+/// The function has no timeout. When the caller drops the future, the thread that resolves the name continues to wait
+/// for the DNS server.
 ///
 /// # Errors
 /// Returns an error if the host has no address, or no DNS server responds.
@@ -33,7 +34,7 @@ async fn run(lookup: impl FnOnce() -> io::Result<Vec<SocketAddr>> + Send + 'stat
     let running = RUNNING.acquire().await.map_err(io::Error::other)?;
     let (sender, receiver) = oneshot::channel();
     std::thread::Builder::new().name("dns".into()).spawn(move || {
-        // Ignore an error. `send` fails only if the caller has dropped the future, so nobody needs the addresses.
+        // `send` fails only if the caller has dropped the future. Then nobody needs the addresses, so ignore the error.
         let _ = sender.send(lookup());
         drop(running);
     })?;
@@ -48,7 +49,7 @@ mod tests {
 
     #[test]
     fn silent_dns_server_does_not_stop_other_work() {
-        // Use the same kind of runtime as the operator: with only one thread for blocking work.
+        // Use a runtime like the operator's, which has only one thread for blocking work.
         let runtime = tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).enable_all().build();
         let runtime = runtime.unwrap();
         runtime.block_on(async {

@@ -3,18 +3,18 @@
 use kube::core::NamespaceResourceScope;
 use kube::{Api, Client, Resource};
 
-/// The namespaces in which the operator reads and writes objects.
+/// The namespaces in which the operator has rights, and so reads and writes objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// All namespaces. One request or watch reads the objects of all namespaces.
+    /// All namespaces. The operator reads the objects of all namespaces with one request or watch.
     All,
-    /// Only the listed namespaces. Each namespace needs its own requests and watches.
+    /// Only these namespaces. The operator needs a request or watch for each of them.
     Namespaces(Vec<String>),
 }
 
 impl Scope {
-    /// Returns the [`Api`]s with which a caller reads all objects of a namespaced kind: one [`Api`] for the whole
-    /// cluster, or one for each namespace of the scope.
+    /// Returns the [`Api`]s that together contain all objects of a namespaced kind in the scope: one [`Api`] for all
+    /// namespaces, or one for each namespace.
     pub fn apis<K>(&self, client: &Client) -> Vec<Api<K>>
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
@@ -25,8 +25,7 @@ impl Scope {
         }
     }
 
-    /// Returns the scope without the namespaces for which `keep` returns false. If the scope is [`Scope::All`], the
-    /// function returns it unchanged.
+    /// Returns the scope with only those namespaces for which `keep` returns true. Returns [`Scope::All`] unchanged.
     #[must_use]
     pub fn filtered(&self, keep: impl Fn(&str) -> bool) -> Self {
         match self {

@@ -1,6 +1,7 @@
-//! Reads resources so that one unreadable resource does not keep kube from reading the others.
+//! Reads resources so that one unreadable resource does not make all others unreadable, too.
 //!
-//! kube parses a list as a whole, and fails if one item does not match its type or is nested too deeply.
+//! kube parses a list of resources as a whole: it fails if one resource does not match its Rust type, or is nested too
+//! deeply.
 
 use std::borrow::Cow;
 
@@ -12,7 +13,8 @@ use serde_json::value::RawValue;
 
 use osdpl_values::json_too_deep;
 
-/// The maximum nesting of a resource, in levels. It is below serde's maximum of 127. The API server has no maximum.
+/// The maximum nesting of a resource that osdpl reads, in levels. It is below 127, the maximum of serde. The API server
+/// has none.
 const DEPTH: usize = 100;
 
 /// A resource from the API server. If osdpl can't read the resource, the struct contains only its metadata.
@@ -23,7 +25,8 @@ pub struct Stored<K> {
 }
 
 impl<K> Stored<K> {
-    /// Returns the resource. If osdpl can't read it, returns the reason and the remedy, which the log also contains.
+    /// Returns the resource. If osdpl can't read it, returns why, and what the user can do. The log contains the same
+    /// message.
     ///
     /// # Errors
     /// Returns an error if osdpl can't read the resource.
@@ -31,7 +34,7 @@ impl<K> Stored<K> {
         self.content.as_ref().map_err(String::as_str)
     }
 
-    /// Returns the resource, like [`Self::content`].
+    /// Returns the resource or the message, like [`Self::content`].
     ///
     /// # Errors
     /// Returns an error if osdpl can't read the resource.
@@ -76,7 +79,8 @@ struct Head {
 
 impl<'de, K: DeserializeOwned> Deserialize<'de> for Stored<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // serde captures the raw text and skips unknown fields without recursion, so deep nesting is no problem here.
+        // A resource may be nested deeper than serde permits. The next two lines do not fail then, because serde
+        // captures the raw text, and skips unknown fields, without recursion.
         let text = Box::<RawValue>::deserialize(deserializer)?;
         let Head { metadata } = serde_json::from_str(text.get()).map_err(serde::de::Error::custom)?;
         let content = read(text.get());

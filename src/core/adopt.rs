@@ -1,8 +1,9 @@
 //! Prepares the adoption of clouds whose releases osdpl did not install.
 //!
-//! osdpl compares the installed releases with the desired state, and builds the spec that describes the cloud. An
-//! installed release equals the desired state if an upgrade would change neither its chart nor its values, including
-//! the chart's defaults. It does not matter who installed the release: a person, Ansible or another operator.
+//! osdpl compares the installed releases with the desired state, and searches for the spec that describes the cloud. An
+//! installed release matches the desired state if an upgrade would change neither its chart nor its values (the
+//! overrides merged with the chart's defaults). It does not matter who installed the release: a person, Ansible or
+//! another operator.
 //!
 //! Pure module (no I/O).
 

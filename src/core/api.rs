@@ -38,38 +38,39 @@ use osdpl_values::digest;
 
 /// The field manager of the operator's writes, and the value of `app.kubernetes.io/managed-by` on its objects.
 pub const MANAGER: &str = "osdpl";
-/// The annotation with which a person approves changes that wait for approval. Its value is the target hash, which the
-/// status and `osdpl plan` show.
+/// The annotation with which a person approves changes that wait for approval. Its value is the target hash that the
+/// status and `osdpl plan` show for these changes.
 pub const APPROVE: &str = "osdpl.dev/approve";
-/// The annotation with which a person requests that the operator adopts running releases that someone else installed.
-/// Its value is the names of the releases, separated by commas, or `all`.
+/// The annotation with which a person asks the operator to adopt running releases that someone else installed. Its
+/// value consists of the releases' names in the catalogue, separated by commas, or is `all`.
 pub const ADOPT: &str = "osdpl.dev/adopt";
-/// The annotation with which a person requests the repair of releases. Its value is the names of the releases,
-/// separated by commas, or `all`.
+/// The annotation with which a person asks the operator to repair releases. Its value consists of the names of the
+/// releases, separated by commas, or is `all`.
 ///
-/// To repair a release, the operator restores objects that someone edited or deleted. If someone other than the
-/// operator made the newest revision, the operator replaces it with a new revision. If the operator's last helm
-/// operation failed, the operator retries the operation after a short delay.
+/// To repair a release, the operator restores the objects that someone edited or deleted without helm. If someone else
+/// made the newest revision, the operator upgrades the release to a new revision of its own. If the operator's last
+/// helm operation failed, it retries after a short delay.
 pub const REPAIR: &str = "osdpl.dev/repair";
-/// The annotation with which a person confirms that nodes were removed permanently. Its value is the names of the
-/// nodes, separated by commas. The operator deletes these nodes' hosts from Nova and Neutron.
+/// The annotation with which a person confirms that nodes were removed permanently. Its value consists of the names of
+/// the nodes, separated by commas. The operator removes the hosts of these nodes from Nova and Neutron.
 pub const FORGET_NODES_ANNOTATION: &str = "osdpl.dev/forget-nodes";
-/// The annotation with which a person requests that the operator uninstalls releases without running their hooks, for
-/// the case that a hook can never finish. Its value is the names of the releases, separated by commas, or `all`.
+/// The annotation with which a person asks the operator to uninstall releases without running the charts' hooks,
+/// because a hook can never finish. Its value consists of the names of the releases, separated by commas, or is `all`.
 pub const SKIP_HOOKS: &str = "osdpl.dev/skip-hooks";
 /// The annotation with which a person allows the deletion of a cloud although the deletion destroys the cloud's
 /// instances. Its value is the name of the `OpenStackDeployment`.
 pub const DELETE_WITH_INSTANCES: &str = "osdpl.dev/delete-with-instances";
 /// The finalizer that keeps an `OpenStackDeployment` until the operator has uninstalled or detached its releases.
 pub const FINALIZER: &str = "osdpl.dev/releases";
-/// The annotation in which the operator lists the labels that it has set on a node for the node's roles. The labels of
-/// each cloud follow the cloud's [`owner_label`]: `openstack.cloud,openstack-compute-node=enabled,openvswitch=enabled`.
+/// The annotation on a node that lists the labels which the operator has set for the node's roles. It begins the labels
+/// of each cloud with the cloud's [`owner_label`]:
+/// `openstack.cloud,openstack-compute-node=enabled,openvswitch=enabled`.
 pub const NODE_LABELS: &str = "osdpl.dev/labels";
 /// The annotation on a node that the operator cordoned for a `NodeMaintenance`. Its value is the name of this
 /// `NodeMaintenance`.
 pub const NODE_MAINTENANCE: &str = "osdpl.dev/maintenance";
-/// The annotation on a `NodeMaintenance` with which a person requests that the operator retries failed migrations of
-/// instances. The operator ignores the annotation's value.
+/// The annotation on a `NodeMaintenance` with which a person asks the operator to retry failed migrations of instances.
+/// The operator ignores the annotation's value.
 pub const RETRY: &str = "osdpl.dev/retry";
 /// The finalizer that keeps a `NodeMaintenance` until the operator has returned its node to the cloud. The operator
 /// sets the finalizer before it changes anything for the maintenance.
@@ -84,8 +85,8 @@ const LABEL_LIMIT: usize = 63;
 
 /// Returns the value of [`DEPLOYMENT_LABEL`] on the objects of an `OpenStackDeployment`: `namespace.name`.
 ///
-/// The namespace distinguishes the cloud's objects from those of a detached cloud with the same name in another
-/// namespace. If the value would be too long for a label, a digest replaces its end.
+/// The namespace is part of the value because a detached cloud may have the same name in another namespace. If the
+/// value is too long for a label, a digest replaces its end.
 pub fn owner_label(namespace: &str, name: &str) -> String {
     let mut owner = format!("{namespace}.{name}");
     if owner.len() > LABEL_LIMIT {

@@ -1,7 +1,9 @@
-//! Generates a Rust table of the catalogue's files when Cargo builds the crate.
+//! Cargo's build script. It generates a Rust table with all files of the catalogue, and the crate compiles the table
+//! into the program.
 //!
-//! Each entry has the text of a file and its parsed content as JSON, both compressed. All entries together take 3.2 MB.
-//! osdpl loads the catalogue from the JSON, because it parses JSON several times as fast as YAML.
+//! Each row of the table has a file's path, its text, and its content converted from YAML to JSON. Text and JSON are
+//! compressed. All rows together take 3.2 MB. At runtime, osdpl loads the catalogue from the JSON, because it parses
+//! JSON several times as fast as YAML.
 
 #[path = "../values/yaml/read.rs"]
 mod read;

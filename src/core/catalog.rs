@@ -44,7 +44,7 @@ use osdpl_values::CollectSorted;
 use osdpl_values::expr::Expression;
 use osdpl_values::{Path, Values};
 
-/// A component: the pair of labels that upstream's charts give to all pods and workloads of one program.
+/// A component: the pair of labels that identifies all pods and workloads of one program in upstream's charts.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Component {
     /// The label `application`, such as `nova`.
@@ -79,12 +79,13 @@ pub struct Catalog {
     pub features: BTreeMap<String, Feature>,
     /// OpenStack releases by name, such as `2026.1`.
     pub openstack: BTreeMap<String, OpenStackRelease>,
-    /// The fragments of `values/shared/`, which set values in many charts at once, such as endpoints and credentials.
+    /// The fragments of `values/shared/`. Each fragment sets values in many releases at once, such as endpoints and
+    /// credentials.
     pub shared: Vec<Fragment>,
     /// The chart lock (`values/lock.yaml`): the pinned version of each chart, by the chart's name.
     pub lock: BTreeMap<String, file::Pin>,
     release_index: Arc<ReleaseIndex>,
-    /// For each component, the names of the service and the release that provide it.
+    /// Maps each component to the names of the service and the release whose chart creates the component's workload.
     providers: BTreeMap<Component, (String, String)>,
     /// The changes that osdpl does not report as drift: all changes by some field managers, and all changes of some
     /// fields (`values/drift.yaml`).
@@ -99,21 +100,22 @@ pub struct Catalog {
     pub rollout: Vec<String>,
     /// The checks that compare values of several releases (`values/couplings.yaml` and `values/rules.yaml`).
     pub cross_checks: CrossChecks,
-    /// The files that users added (see [`extend_catalog`]): maps the path of each file to its source, such as
-    /// `ConfigMap openstack/edge, key presets.edge.yaml`.
+    /// The catalogue files that users added in `ConfigMap`s (see [`extend_catalog`]): maps the path of each file in the
+    /// catalogue to its origin in messages, such as `ConfigMap openstack/edge, key presets.edge.yaml`.
     pub added: BTreeMap<String, String>,
-    /// The content digest of each `ConfigMap` that adds files to the catalogue, by the `ConfigMap`'s name.
+    /// The digest of the data of each `ConfigMap` that adds files to the catalogue, by the `ConfigMap`'s name.
     pub additions: BTreeMap<String, String>,
 }
 
-/// An OpenStack or infrastructure service, and the releases that it consists of.
+/// An OpenStack or infrastructure service, such as nova or rabbitmq, and the helm releases that it consists of.
 #[derive(Debug)]
 pub struct Service {
     /// The path of the file that declares the service, such as `values/services/nova.yaml`.
     pub file: String,
     /// A one-line description of the service, for people.
     pub description: String,
-    /// The group of the service: `spec.common` and shared fragments can set values for all releases of a group.
+    /// The group that the service belongs to. `spec.common` and shared fragments can set values for all releases of a
+    /// group.
     pub group: Group,
     /// The releases of the service, by name. A name is unique across all services. The releases are boxed to save
     /// memory: most services have only one release, but each map allocates space for eleven entries.
@@ -126,7 +128,7 @@ pub struct Service {
     pub external: Option<file::External>,
 }
 
-/// A helm release of a service: its chart, its values, and the properties of its objects that the operator needs.
+/// A helm release of a service: its chart, its values, and what the operator must know about its Kubernetes objects.
 #[derive(Debug)]
 pub struct Release {
     /// The name of the chart that helm installs.
@@ -142,32 +144,34 @@ pub struct Release {
     /// The components that the init containers of the release's pods wait for. The operator does not wait for these
     /// components before it starts helm. The services that provide the components become part of the cloud.
     pub waits_for: Vec<Need>,
-    /// The components without which the release does not work. The operator may install the release before or after
-    /// these components, because the pods of the release and of the components may wait for each other. The services
-    /// that provide the components become part of the cloud, unless the spec disables the services.
+    /// The components without which the programs in the release's pods do not work. The operator may install the
+    /// release before or after these components, because the pods of the release and of the components may wait for
+    /// each other. The services that provide the components become part of the cloud, unless the spec disables the
+    /// services.
     pub alongside: Vec<Need>,
-    /// The components that the release provides, each with the kind of its workload.
+    /// The components whose pods the release's chart creates, each with the kind of workload that runs the pods.
     pub components: BTreeMap<Component, WorkloadKind>,
     /// The HTTP API of the release, which the operator probes; `None` if the release has none.
     pub endpoint: Option<Endpoint>,
-    /// The components that need more than half of their pods to be ready. Before the operator allows the drain of a
-    /// node, it checks that enough pods on other nodes are ready.
+    /// The components that form a quorum: they work only while more than half of their pods are ready. Before the
+    /// operator allows the drain of a node, it checks that enough pods of these components are ready on other nodes.
     pub quorum: Vec<Component>,
-    /// The components whose `CronJobs` run tests, each with a text that says where the tests store their results.
+    /// The components whose `CronJobs` test the cloud, each with a text that tells people where to find the test
+    /// results.
     pub tests: BTreeMap<Component, String>,
-    /// How the operator finds the nodes that the API of the release lists as hypervisors; `None` for releases other
-    /// than nova.
+    /// How the operator finds the nodes that must appear as hypervisors in Nova's API; `None` for releases other than
+    /// nova.
     pub hosts: Option<file::Hosts>,
     /// The `DaemonSets` whose values can differ between nodes.
     ///
-    /// The key is the name that the chart uses for the `DaemonSet` in its overrides, without the chart's name:
+    /// The map's key is the name by which the chart's overrides refer to the `DaemonSet`, without the chart's name:
     /// `ovs-agent` for `neutron_ovs-agent`.
     pub daemonsets: BTreeMap<String, DaemonSet>,
     /// The names of the release's Jobs that are not helm hooks. The operator deletes these Jobs before an upgrade,
     /// because Kubernetes does not allow changes to a Job.
     pub plain_jobs: Vec<String>,
-    /// The name of the `ConfigMap` in which a Job of the release records its results, such as the UUIDs of objects that
-    /// it created. The `ConfigMap` is in the release's namespace. Expressions read the results as
+    /// The name of the `ConfigMap` in which a Job of the release records facts, such as the UUIDs of OpenStack objects
+    /// that the Job created. The `ConfigMap` is in the release's namespace. Expressions read the facts as
     /// `facts.<release>.<key>`.
     pub facts: Option<String>,
     /// The names of Secrets that `helm uninstall` does not delete, because the chart creates them in hooks with
@@ -177,18 +181,19 @@ pub struct Release {
     /// The operator deletes these `ConfigMap`s only with the deletion policy `Purge`. `${release.name}` in a name
     /// stands for the name of the helm release.
     pub kept_config_maps: Vec<String>,
-    /// An expression for the digest of the settings on which running OpenStack instances depend; `None` if the release
-    /// has no such settings. An upgrade that changes the digest waits for approval.
+    /// An expression that computes a digest of the settings on which running OpenStack instances depend; `None` if the
+    /// release has no such settings. If an upgrade changes the digest, the operator waits for a person to approve the
+    /// upgrade.
     pub instance_digest: Option<Expression>,
-    /// The value of helm's flag `--timeout`, in seconds: the time limit for each single hook.
+    /// The value of helm's flag `--timeout`, in seconds. helm applies it to each hook separately.
     pub timeout: u32,
     /// Whether helm 4 writes the release's objects with server-side apply (`--server-side`).
     pub server_side: bool,
-    /// The values that the release always gets. They override the shared fragments, and all other fragments override
-    /// these values.
+    /// The values that the release gets in every cloud. They override the shared fragments. All other fragments of the
+    /// catalogue override these values.
     pub base: Body,
-    /// Further values of the release, such as workarounds for errors in the chart. Each fragment has a reason and may
-    /// have a condition.
+    /// Further values of the release, such as workarounds for errors in the chart. Each fragment has a text that says
+    /// why the catalogue sets the values, and may have a condition.
     pub fragments: Vec<Fragment>,
 }
 
@@ -210,22 +215,22 @@ pub struct Endpoint {
     pub path: String,
     /// The HTTP status codes with which a probe succeeds.
     pub accept: Vec<u16>,
-    /// Whether the API is the API of Keystone. If so, the operator not only probes the API. It also reads Keystone's
-    /// versions and, as the administrator, Keystone's service catalogue.
+    /// Whether this is Keystone's own API. If so, the operator not only probes the API. It also reads the API versions
+    /// and, as the administrator, the service catalogue from Keystone.
     pub keystone: bool,
 }
 
-/// A `DaemonSet` whose chart accepts values that apply to some nodes only.
+/// A `DaemonSet` whose chart accepts different values for some nodes.
 #[derive(Debug)]
 pub struct DaemonSet {
-    /// The format in which the chart accepts the values for some nodes.
+    /// The format in which the chart accepts the values for single nodes or groups of nodes.
     pub form: Form,
     /// The component of the `DaemonSet`'s pods.
     pub component: Component,
     /// The condition under which the chart creates the `DaemonSet`; `None` if the chart always creates it.
     pub when: Option<Expression>,
-    /// The paths whose values must be equal on all nodes, because the chart writes these values to objects that all
-    /// nodes share (scripts, pod templates).
+    /// The paths whose values must be equal on all nodes. The chart writes these values to objects that exist only once
+    /// for all nodes, such as a `ConfigMap` with scripts.
     pub shared: Vec<Path>,
 }
 
@@ -247,7 +252,7 @@ pub struct Preset {
     pub description: String,
     /// The names of the services that the preset enables.
     pub services: Vec<String>,
-    /// The defaults that the preset sets for features, by the feature's name.
+    /// The settings of features that the preset provides, by the feature's name. The spec can override them.
     pub features: Values,
     /// The values that the preset sets in releases.
     pub fragments: Vec<Fragment>,
@@ -266,7 +271,7 @@ pub struct Feature {
     pub description: String,
     /// The JSON schema of `spec.features.<name>`, without defaults.
     pub schema: LazyTree,
-    /// The value of the feature if neither the spec nor a preset sets one.
+    /// The settings of the feature if neither the spec nor a preset sets any.
     pub default: Value,
     /// The values that the feature sets in releases.
     pub fragments: Vec<Fragment>,
@@ -283,9 +288,10 @@ pub struct Certificates {
     pub when: Option<Expression>,
     /// The field of the spec to which findings about these certificates refer.
     pub field: String,
-    /// The list of Secrets, under the key `secrets`. The type is [`Body`], because the list can contain expressions.
+    /// The list of Secrets, as the only key `secrets` of a [`Body`]. A [`Body`] can contain expressions, and so can
+    /// this list.
     pub secrets: Body,
-    /// The keys under which each Secret contains the certificate, the private key and the CA.
+    /// The names of the entries in each Secret's data that contain the certificate, the private key and the CA.
     pub keys: CertificateKeys,
     /// Whether the user must create the Secrets. If so, osdpl reports a Secret that is missing.
     pub user_provided: bool,
@@ -298,9 +304,9 @@ pub struct OpenStackRelease {
     pub file: String,
     /// A one-line description of the OpenStack release, for people.
     pub description: String,
-    /// The content of the variable `openstack` in expressions, such as the tag of the release's images.
+    /// The content of the variable `openstack` in expressions, such as the tag of the container images.
     pub variables: Values,
-    /// The names of the OpenStack releases from which a cloud can be upgraded to this release.
+    /// The names of the OpenStack releases from which a cloud can be upgraded directly to this OpenStack release.
     pub upgrades_from: Vec<String>,
     /// The values that the OpenStack release sets in helm releases.
     pub fragments: Vec<Fragment>,
@@ -311,7 +317,7 @@ pub struct OpenStackRelease {
 pub struct Check {
     /// The condition under which osdpl reports the message.
     pub when: Expression,
-    /// The severity of the message. If it is an error, osdpl refuses the resource.
+    /// The severity of the message. If it is an error, osdpl refuses the `OpenStackDeployment`.
     pub level: Level,
     /// The field of the spec to which the finding refers.
     pub field: String,
@@ -320,8 +326,8 @@ pub struct Check {
 }
 
 impl Catalog {
-    /// Returns the paths at which a release's values describe Ceph. At each of these paths, the whole value is one
-    /// expression that reads the variable `ceph`.
+    /// Returns the paths at which the catalogue sets values about Ceph in a release, such as the name of a pool. At
+    /// each of these paths, the whole value is one expression that reads the variable `ceph`.
     pub fn ceph_paths(&self, release: &str) -> BTreeSet<Path> {
         let expressions = self.bodies(release).flat_map(Body::whole_scalar_expressions);
         expressions.filter(|(_, expression)| crate::ceph::uses_ceph(expression)).map(|(path, _)| path).collect_set()

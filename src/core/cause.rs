@@ -1,5 +1,5 @@
-//! Finds the root cause of a component or Job that is not ready. The search goes from each object to the object that it
-//! waits for, until an object waits for no other object.
+//! Finds the root cause of a component or Job that is not ready. The search goes from the component or Job to the
+//! object that its pod waits for, and on to the next object, until it reaches an object that waits for no other object.
 //!
 //! ```text
 //! nova/compute waits for neutron/neutron-ovs-agent on n3 ← openvswitch/server on n3: ImagePullBackOff quay.io/…
@@ -11,7 +11,8 @@
 //! roots   the root causes without duplicates
 //! ```
 //!
-//! Pure module (no I/O). Messages contain no ages and no counts, so a repeated failure does not change the status.
+//! Pure module (no I/O). Messages contain no ages and no counts: if the same failure happens again, the message and so
+//! the status do not change.
 
 mod claim;
 mod facts;
@@ -30,14 +31,13 @@ use crate::catalog::WorkloadKind;
 use crate::health::pod::{OwnerKind, UnreadyPod};
 use crate::observed::{ObservedJob, ReleaseKey, Workload};
 
-/// The arrow in messages: the object to the left of the arrow waits for the object to the right.
+/// The arrow in messages. The object to the left of the arrow waits for the object to the right of the arrow.
 const ARROW: &str = " ← ";
 
 /// The workload or Job that owns pods: its namespace, kind and name.
 pub type OwnerRef<'a> = (&'a str, OwnerKind, &'a str);
 
-/// The pods that are not ready, by owner. The pods of each owner are sorted: the pod with the most severe cause is
-/// first.
+/// The pods that are not ready, by owner. In each owner's list, the pod with the most severe cause is first.
 pub type Pods<'a> = BTreeMap<OwnerRef<'a>, Vec<&'a UnreadyPod>>;
 
 /// The label selectors of all Services, by the namespace and name of the Service.
@@ -62,18 +62,19 @@ pub struct Input<'a> {
 pub struct Link {
     /// The name of the object in messages, such as `neutron/neutron-ovs-agent on n3` or `Job nova-db-sync`.
     pub label: String,
-    /// The reference to the Kubernetes object that a person should inspect.
+    /// The reference to the Kubernetes object that a person should inspect to learn more about this link.
     pub object: CauseObject,
 }
 
-/// The path from an affected object to its root cause. The affected object can be the root cause itself.
+/// The path from an affected object to its root cause. If the affected object waits for no other object, it is itself
+/// the root cause, and the path has only one link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chain {
     /// The objects of the path: the affected object first, the root cause last; never empty.
     pub links: Vec<Link>,
     /// The reason why the root cause is not ready; `None` if osdpl does not know the reason.
     pub why: Option<String>,
-    /// Whether a person must fix the root cause, because it does not resolve by itself.
+    /// Whether the root cause remains until a person fixes it.
     pub stuck: bool,
     /// Further objects that a person should inspect, such as the root cause's pod, its volume claim, or its node.
     pub inspect: Vec<CauseObject>,
@@ -82,7 +83,7 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// Returns the name of the root cause and its reason.
+    /// Returns a text with the name of the root cause and the reason why it is not ready.
     ///
     /// [`group_by_root_cause`] groups chains by this text: all chains that end at one root cause have the same text.
     pub fn root(&self) -> String {

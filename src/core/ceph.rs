@@ -1,5 +1,5 @@
-//! Reads the settings of a Ceph cluster from a Secret or from Rook. Builds the `ConfigMap`s and Secrets from which the
-//! charts' pods mount these settings.
+//! Reads from a Secret or from Rook's objects how a cloud accesses a Ceph cluster: monitors, users, keys and pools.
+//! Builds the `ConfigMap` and the Secrets with which the charts' pods mount these settings.
 //!
 //! Pure module (no I/O). A function that reads a Secret returns either all settings or a [`SecretError`]. The error
 //! names the Secret and the key in its data. The error never quotes the value under this key, because a person may have
@@ -46,7 +46,7 @@ pub(crate) const CONFIG_MAP: &str = "ceph-etc";
 /// default of `ceph_client.user_secret_name`.
 pub(crate) const ADMIN_SECRET: &str = "pvc-ceph-client-key";
 
-/// A consumer: an OpenStack service that stores data in Ceph, with a Ceph user and a pool.
+/// A consumer: an OpenStack service that stores data in Ceph. It has a Ceph user and a pool there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Consumer {
     /// Glance, which stores images.
@@ -68,8 +68,8 @@ impl Consumer {
     pub const ALL: [Self; 6] =
         [Self::Glance, Self::Cinder, Self::CinderBackup, Self::Nova, Self::Manila, Self::Gnocchi];
 
-    /// Returns the consumer's name. In a Secret, the keys for the consumer begin with this name: `cinder-backup` in
-    /// `cinder-backup.key`.
+    /// Returns the consumer's name. In a Secret with the settings of Ceph, the keys for the consumer begin with this
+    /// name: `cinder-backup.key` for `cinder-backup`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Glance => "glance",
@@ -89,7 +89,7 @@ impl Consumer {
         }
     }
 
-    /// Returns the role that a Secret in Mirantis' layout gives to the consumer's main pool.
+    /// Returns the role of the pool in which the consumer stores its data, as a Secret in Mirantis' layout writes it.
     fn role(self) -> &'static str {
         match self {
             Self::Glance => "images",
@@ -112,8 +112,8 @@ impl Consumer {
 
     /// Returns the name of the Secret that contains the key of the consumer's Ceph user.
     ///
-    /// The names for glance, cinder, manila and gnocchi are upstream's defaults (`secrets.rbd`). Nova's chart mounts no
-    /// Secret with a key, and so has no default name. For Nova, osdpl chose the name.
+    /// The names for glance, cinder, manila and gnocchi are upstream's defaults (`secrets.rbd`). Nova's chart has no
+    /// such default, because it mounts no Secret with a Ceph key. For Nova, osdpl chose the name.
     pub fn keyring(self) -> &'static str {
         match self {
             Self::Glance => "images-rbd-keyring",
@@ -150,7 +150,8 @@ pub struct User {
     pub pools: Vec<Pool>,
 }
 
-/// The settings with which the charts create pools and users themselves: the key of `client.admin`, and replica counts.
+/// The settings with which the charts create pools and users themselves: the secret key of `client.admin`, and the
+/// number of replicas in each pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Admin {
     /// The secret key of `client.admin`.
@@ -159,7 +160,7 @@ pub struct Admin {
     pub replicas: BTreeMap<Consumer, i64>,
 }
 
-/// The kind of source from which osdpl reads the settings of a Ceph cluster.
+/// The kind of objects from which osdpl reads the settings of a Ceph cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
     /// A Secret in osdpl's documented layout, see [`external()`].
@@ -173,13 +174,15 @@ pub enum Layout {
 /// The settings with which the cloud's services access a Ceph cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ceph {
-    /// The `namespace/name` of the object with the settings: a Secret, or Rook's `ConfigMap` that lists the monitors.
+    /// The `namespace/name` of the object that contains the settings: a Secret, or Rook's `ConfigMap` that lists the
+    /// monitors.
     pub object: String,
-    /// The kind of source that contains the settings.
+    /// The kind of the objects that contain the settings.
     pub layout: Layout,
-    /// The addresses of the cluster's monitors.
+    /// The addresses of the Ceph cluster's monitors.
     pub monitors: Monitors,
-    /// The cluster's UUID in lower case; `None` if the Secret is in Mirantis' layout, which does not contain the UUID.
+    /// The UUID (`fsid`) of the Ceph cluster in lower case; `None` for Mirantis' layout, which does not contain the
+    /// UUID.
     pub fsid: Option<String>,
     /// The Ceph users, by consumer.
     pub users: BTreeMap<Consumer, User>,
@@ -189,13 +192,13 @@ pub struct Ceph {
 }
 
 impl Ceph {
-    /// Returns the text of `ceph.conf` for the `ConfigMap` [`CONFIG_MAP`]. It contains no key.
+    /// Returns the text of `ceph.conf` for the `ConfigMap` [`CONFIG_MAP`]. The text contains no cephx key.
     pub fn configuration(&self) -> String {
         let fsid = self.fsid.as_ref().map(|fsid| format!("fsid = {fsid}\n")).unwrap_or_default();
         format!("[global]\n{fsid}mon_host = {}\n", self.monitors)
     }
 
-    /// Returns the kind and name of the object with the settings, for messages.
+    /// Returns the kind and name of the object that contains the settings, for messages.
     pub fn source(&self) -> String {
         let kind = if self.layout == Layout::Rook { "Rook's ConfigMap" } else { "Secret" };
         format!("{kind} {}", self.object)
@@ -206,7 +209,8 @@ impl Ceph {
         self.users.values().map(|user| &user.key).chain(self.admin.iter().map(|admin| &admin.key))
     }
 
-    /// Whether a consumer has a Ceph user, or its chart uses the key of `client.admin` to create a user.
+    /// Whether the consumer has a Ceph user, or will have one, because its chart creates the user with `client.admin`'s
+    /// key.
     pub(crate) fn has_user_for(&self, consumer: Consumer) -> bool {
         self.users.contains_key(&consumer) || self.admin.is_some()
     }
@@ -217,21 +221,22 @@ impl Ceph {
         self.users.get(&consumer)
     }
 
-    /// Returns the consumer whose key libvirt uses to attach volumes: Cinder or, if Cinder has no user, Nova; `None` if
-    /// neither has a user.
+    /// Returns the consumer whose Ceph key libvirt uses to attach volumes: Cinder or, if Cinder has no Ceph user, Nova;
+    /// `None` if neither of the two has a user.
     ///
-    /// Libvirt needs Cinder's key rather than Nova's, because the connection data of a volume names Cinder's user.
+    /// Libvirt prefers Cinder's key, because the connection data that Nova receives for a volume names Cinder's user.
     pub(crate) fn volume_consumer(&self) -> Option<Consumer> {
         [Consumer::Cinder, Consumer::Nova].into_iter().find(|consumer| self.users.contains_key(consumer))
     }
 
-    /// Whether Nova has a Ceph user other than the user for volumes. If so, libvirt needs the keys of both users.
+    /// Whether Nova has a Ceph user of its own, other than the user for volumes. If so, libvirt needs the keys of both
+    /// users.
     pub(crate) fn has_own_nova(&self) -> bool {
         let name = |consumer| self.users.get(&consumer).map(|user| user.name.as_str());
         name(Consumer::Nova).is_some() && self.volume_consumer().and_then(name) != name(Consumer::Nova)
     }
 
-    /// Returns the error for a consumer without a Ceph user in the settings.
+    /// Returns the error for a consumer for which the settings of Ceph contain no user.
     pub(crate) fn missing_user_error(&self, consumer: Consumer) -> SecretError {
         let key = match (self.layout, consumer) {
             (Layout::Documented, Consumer::Nova) => "nova.pool".to_owned(),
@@ -241,7 +246,8 @@ impl Ceph {
         SecretError { object: self.object.clone(), key, error: ValueError::Missing }
     }
 
-    /// Checks that consumers with the same Ceph user have the same key, and returns the settings unchanged.
+    /// Checks that the settings contain the same key for consumers with the same Ceph user, and returns the settings
+    /// unchanged.
     fn consistent(self) -> Result<Self, SecretError> {
         for (consumer, user) in &self.users {
             let differs = |other: &&User| other.name == user.name && other.key != user.key;
@@ -267,10 +273,10 @@ pub(crate) fn fsid_of(configuration: &str) -> Option<&str> {
     setting(configuration, "fsid")
 }
 
-/// Returns the value of an option in the text of a `ceph.conf`, in any section.
+/// Returns the value of an option in the text of a `ceph.conf`, from any section.
 ///
-/// Like Ceph, osdpl treats spaces and dashes in the option names of the text as underscores. The argument `option` must
-/// be a name with underscores.
+/// Like Ceph, osdpl regards spaces and dashes in the file's option names as underscores. The argument `option` must be
+/// written with underscores.
 pub fn setting<'a>(configuration: &'a str, option: &str) -> Option<&'a str> {
     let is_option = |name: &str| name.trim().replace([' ', '-'], "_") == option;
     let settings = configuration.lines().filter_map(|line| line.split_once('='));
@@ -285,7 +291,7 @@ fn is_uuid(text: &str) -> bool {
 
 /// Whether osdpl accepts a text as the name of a Ceph user or pool.
 ///
-/// The charts write these names to ini files and shell scripts, so osdpl accepts fewer characters than Ceph.
+/// The charts write these names to ini files and shell scripts, so osdpl accepts fewer characters than Ceph itself.
 fn is_name(text: &str) -> bool {
     !text.is_empty() && !text.starts_with('-') && text.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c))
 }

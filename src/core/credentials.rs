@@ -1,10 +1,10 @@
-//! Determines the credentials that a cloud needs and the paths at which the values of releases contain them. Also
-//! generates credentials.
+//! Determines which credentials (passwords and keys) a cloud needs, and at which paths the values of releases contain
+//! each credential. Also generates credentials.
 //!
 //! Pure module (no I/O); the caller passes a function that returns random bytes. osdpl searches for each credential in
-//! this order: in a Secret that the user names in the spec, in osdpl's Secret for the service, and in the records of
-//! installed releases. If osdpl does not find the credential, osdpl generates it, and stores it in osdpl's Secret for
-//! the service.
+//! this order: in a Secret that the user names in the spec, in osdpl's own Secret with the credentials of the service,
+//! and in the helm records of installed releases. If osdpl does not find the credential, it generates the credential,
+//! and stores it in its own Secret.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -16,11 +16,12 @@ use crate::catalog::{Body, Catalog, CredentialKind, file};
 use crate::desired::Selection;
 use osdpl_values::{CollectSorted, Path, Values, get};
 
-/// The identity of a credential: the name of the service that owns it, and the credential's name in that service.
+/// Identifies a credential: the name of the service that owns the credential, and the credential's name in that
+/// service.
 pub type Name = (String, String);
 
-/// Returns the credentials that the selected services own or that the selected releases use, each with the recipe by
-/// which osdpl generates the credential.
+/// Returns the credentials that the selected services own or that the values of the selected releases use. Each
+/// credential has the recipe by which osdpl generates it.
 pub fn list_needed_credentials<'a>(
     catalog: &'a Catalog,
     selection: &Selection,
@@ -50,7 +51,7 @@ pub fn secret_name(deployment: &str, service: &str) -> String {
     format!("{deployment}-credentials-{}", service.replace('_', "-"))
 }
 
-/// A Secret with generated credentials that someone edited and osdpl restored.
+/// A Secret with generated credentials that someone edited, and whose previous values osdpl has restored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RestoredSecret {
     /// The name of the service that owns the credentials.
@@ -72,25 +73,26 @@ impl std::fmt::Display for RestoredSecret {
     }
 }
 
-/// Returns the paths at which the catalogue sets a credential, and nothing else, as a release's value. At these paths,
-/// osdpl can find the credential in the values of an installed release.
+/// Returns the paths at which the catalogue sets the value of a release to the credential, and to nothing else. At
+/// these paths, osdpl can find the credential in the values of an installed release.
 pub fn find_credential_paths(catalog: &Catalog, release: &str, (service, name): &Name) -> Vec<Path> {
     let wanted = format!("credentials.{service}.{name}");
-    // Parsing a body takes much longer than a search in its text. So parse only bodies whose text contains the
-    // credential's name. The search finds all these bodies, because JSON escapes no character of a credential's name.
+    // To parse a body takes much longer than to search its text. So parse only bodies whose text contains `wanted`. The
+    // search misses no body, because JSON never escapes the characters of a credential's name.
     let mentions = |body: &&Body| body.source.contains(&wanted);
     let expressions = catalog.bodies(release).filter(mentions).flat_map(Body::whole_scalar_expressions);
     expressions.filter(|(_, source)| *source == wanted).map(|(path, _)| path).collect()
 }
 
-/// Reads a credential from `recorded`, the values in a release's helm record; `None` if they don't contain it.
+/// Reads a credential from `recorded`, the values in a release's helm record; `None` if the values do not contain it.
 pub fn read_recorded_credential(catalog: &Catalog, release: &str, recorded: &Values, name: &Name) -> Option<String> {
     find_credential_paths(catalog, release, name)
         .iter()
         .find_map(|path| Some(get(recorded, path)?.as_str()?.to_owned()))
 }
 
-/// Generates a credential by its recipe in the catalogue; `random` fills a buffer with random bytes.
+/// Generates a credential by its recipe in the catalogue. The caller's function `random` fills a buffer with random
+/// bytes.
 ///
 /// # Errors
 /// Returns the error of `random` if it fails.
@@ -124,7 +126,7 @@ pub fn generate_credential<E>(
 
 /// Generates a password of `[A-Za-z0-9]` that starts with a letter.
 ///
-/// To make all 62 characters equally likely, the function ignores random bytes of 248 (4 · 62) or more.
+/// To make all 62 characters equally likely, the function discards random bytes of 248 (4 · 62) or more.
 fn password<E>(length: usize, mut random: impl FnMut(&mut [u8]) -> Result<(), E>) -> Result<String, E> {
     const ALPHABET: &[u8; 62] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
     let mut text = String::with_capacity(length);

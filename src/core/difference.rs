@@ -4,9 +4,10 @@
 //! changed fields, and says whether the object's pods restart. It also says whether a person must delete the object
 //! before the upgrade, because Kubernetes refuses to change a field.
 //!
-//! Pure module (no I/O). helm renders both manifests, so neither contains the API server's defaults. Only the check of
-//! immutable fields adds these defaults. A [`Difference`] contains no secrets: osdpl leaves out the values of
-//! changed Secrets, and in objects of other kinds, a scrubber redacts the secrets that it knows.
+//! Pure module (no I/O). helm renders both manifests, so neither of them contains the defaults that the API server
+//! sets. Only the check of immutable fields adds these defaults. A [`Difference`] contains no secrets. osdpl never
+//! copies the values of a Secret into it. In objects of other kinds, a scrubber redacts the secrets that the scrubber
+//! knows.
 //!
 //! ```text
 //! object   one object of a manifest               fields   the fields in which two objects differ
@@ -30,7 +31,7 @@ pub use object::{Id, Object, parse_objects};
 
 use crate::scrub::Scrubber;
 
-/// The effect of an upgrade on an object that differs between the manifests.
+/// The effect of an upgrade on one object: what happens to the object in the cluster, and whether its pods restart.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "what", rename_all = "camelCase")]
 pub enum Effect {
@@ -48,15 +49,15 @@ pub enum Effect {
     /// helm changes the object's pod template, but Kubernetes replaces a pod only after someone deletes the pod
     /// (`updateStrategy: OnDelete`).
     RestartsPodsOnDelete,
-    /// The object is a hook (a Job or pod) that changed. helm deletes hooks at each upgrade and creates them again, so
-    /// the changed hook runs again.
+    /// The object is a hook (a Job or pod) whose manifest changed. helm deletes hooks at each upgrade and creates them
+    /// again, so the changed Job or pod runs during the upgrade.
     #[serde(rename = "runsAnew")]
     RunsAgain,
-    /// The object is a hook (a Job or pod) that changed, but the upgrade runs no hooks (`--no-hooks`). So the object in
-    /// the cluster stays as it is.
+    /// The object is a hook (a Job or pod) whose manifest changed, but the upgrade runs no hooks (`--no-hooks`). So the
+    /// Job or pod that is in the cluster stays as it is.
     Skipped,
     /// Kubernetes refuses to change some fields of the object. The upgrade fails unless someone deletes the object
-    /// first.
+    /// first, so that helm creates it again.
     Recreated {
         /// The paths of the immutable fields that change, such as `spec.selector`.
         fields: Vec<String>,
@@ -66,7 +67,7 @@ pub enum Effect {
 }
 
 impl Effect {
-    /// Whether pods of the object end because of the upgrade: at once, or when someone deletes the pods or the object.
+    /// Whether the upgrade ends pods of the object: at once, or as soon as someone deletes the pods or the object.
     pub fn ends_pods(&self) -> bool {
         matches!(self, Self::RestartsPods | Self::RestartsPodsOnDelete | Self::Recreated { pods: true, .. })
     }
@@ -94,7 +95,8 @@ impl fmt::Display for Effect {
     }
 }
 
-/// An object that differs between the manifests before and after an upgrade, with the differences.
+/// An object that differs between the manifests before and after an upgrade, or that only one of the two manifests
+/// contains. The field `fields` contains the differences.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Difference {
     /// The identity of the object.
@@ -120,8 +122,8 @@ pub fn diff_manifests(before: &[Object], after: &[Object], scrubber: &Scrubber) 
     let mut found = Vec::new();
     for (id, old) in &before {
         let (effect, fields) = match after.get(id) {
-            // If only the old manifest contains a hook, helm leaves the hook's object in the cluster, so nothing
-            // changes.
+            // If only the old manifest contains a hook, helm does not touch the hook's object in the cluster. So the
+            // upgrade does not change the object.
             None if old.is_hook() => continue,
             None if old.is_kept() => (Effect::Kept, Vec::new()),
             None => (Effect::Removed, Vec::new()),
@@ -141,21 +143,21 @@ pub fn diff_manifests(before: &[Object], after: &[Object], scrubber: &Scrubber) 
     found
 }
 
-/// Returns the objects of a manifest that helm creates, changes or deletes in an upgrade, by identity.
+/// Returns the objects of a manifest that take part in an upgrade, by identity.
 ///
-/// The result does not contain hooks that helm does not run in upgrades, such as `pre-delete` hooks. If several objects
-/// have the same identity, the result contains only the last object, as in helm.
+/// Hooks that helm does not run in upgrades, such as `pre-delete` hooks, take no part. If several objects have the same
+/// identity, the result contains only the last of them, because helm does the same.
 fn by_id(objects: &[Object]) -> BTreeMap<&Id, &Object> {
     let taking_part = objects.iter().filter(|object| !object.is_hook() || object.is_hook_of_upgrades());
     taking_part.map(|object| (object.id(), object)).collect_map()
 }
 
-/// Returns the effect of an upgrade on an object that differs between the manifests.
+/// Returns the effect of an upgrade on an object that both manifests contain, but with different fields.
 fn effect(old: &Object, new: &Object) -> Effect {
     let kind = new.id().kind.as_str();
     if old.is_hook() && new.is_hook() {
-        // helm recreates hooks at each upgrade. Kubernetes then runs a Job or pod again; an object of another kind,
-        // such as a ConfigMap, only changes.
+        // helm deletes hooks and creates them again at each upgrade. If the hook is a Job or pod, Kubernetes then runs
+        // it again. If it has another kind, such as ConfigMap, only its content changes.
         return if matches!(kind, "Job" | "Pod") { Effect::RunsAgain } else { Effect::Changed };
     }
     let keeps_pods = matches!(kind, "Deployment" | "StatefulSet" | "DaemonSet" | "ReplicaSet");

@@ -1,8 +1,10 @@
-//! Detects drift: objects of a release that someone edited or deleted outside of helm since the last helm operation.
+//! Detects drift: since helm's last operation on a release, someone has edited or deleted an object of the release
+//! without helm.
 //!
-//! Pure module (no I/O). osdpl detects drift from two sources in the cluster, so a restart of the operator does not
-//! change the result. The `managedFields` of an object list each writer with its fields and the time of its write, even
-//! if the writer does not use server-side apply. helm's record lists the objects that must exist.
+//! Pure module (no I/O). osdpl detects drift only from two sources in the cluster, so the operator needs no memory of
+//! earlier states, and a restart does not change the result. The first source is the `managedFields` of each object:
+//! they list each writer with its fields and the time of its write, even if the writer does not use server-side apply.
+//! The second source is helm's record of the release: it lists the objects that must exist.
 //!
 //! ```text
 //! kind    the kinds of objects that are watched      fields     the fields that a writer owns
@@ -15,13 +17,13 @@
 //!   and finalizers.
 //! * osdpl tolerates changes by writers that are part of the cluster, and changes of a few fields that people set on
 //!   purpose (`values/drift.yaml`, [`ToleratedChanges`]).
-//! * A write is drift if it is at least as new as both helm's last write to the object and the start of the newest helm
-//!   operation. The times have a resolution of one second. An older write is no drift: the newest helm operation has
-//!   reverted the writer's changes of fields that helm sets, and accepted the writer's other changes.
+//! * A write is drift if it is at least as new as helm's last write to the object and as the start of helm's newest
+//!   operation on the release. The times have a resolution of one second. An older write is no drift: helm's newest
+//!   operation has reverted the writer's changes of fields that helm sets, and accepted the writer's other changes.
 //! * If someone *removes* a field, `managedFields` does not name this writer. If someone writes through a subresource
-//!   (`kubectl scale`), `managedFields` names the writer, but not the time. In both cases, osdpl detects the drift
-//!   because a field that the manifest sets no longer has an owner in `managedFields`. For this check, osdpl ignores
-//!   owners whose write has no time.
+//!   (`kubectl scale`), `managedFields` names the writer, but not the time of the write. In both cases, osdpl detects
+//!   the drift because a field that the manifest sets no longer has an owner in `managedFields`. For this check, a
+//!   writer without a time does not count as an owner.
 
 mod expected;
 mod fields;
@@ -40,7 +42,7 @@ pub use trace::{Entry, ForeignWrite, HELM_MANAGER, ToleratedChanges, WriterTrace
 /// The path of the field that `kubectl scale` writes.
 const SCALE: &str = "spec.replicas";
 
-/// The identity of an object that osdpl watches for drift.
+/// Identifies an object that osdpl watches for drift.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ObjectId {
     /// The kind of the object.
@@ -68,7 +70,7 @@ pub enum Change {
     Stripped(String),
 }
 
-/// One object that someone changed outside of helm.
+/// One object of a release that someone changed outside of helm.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DriftedObject {
     /// The identity of the changed object.
@@ -93,9 +95,9 @@ impl fmt::Display for DriftedObject {
 
 /// Returns the change that someone made to an object of a release outside of helm; `None` if there is no such change.
 ///
-/// `started_at` is the start of the newest helm operation. `expected` are the fields that the manifest of this
-/// operation sets in the object. `trace` contains the current writers of the object; `None` if the object does not
-/// exist.
+/// `started_at` is the start of helm's newest operation on the release. `expected` are the fields of the object that
+/// the manifest of this operation sets. `trace` contains the writers in the object's `managedFields`; `None` if the
+/// object does not exist.
 pub fn detect_drift(
     started_at: Option<Timestamp>,
     expected: &ExpectedFields,
@@ -103,14 +105,14 @@ pub fn detect_drift(
 ) -> Option<Change> {
     let Some(trace) = trace else { return Some(Change::Deleted) };
     let since = started_at.max(trace.helm);
-    // The times in `managedFields` are whole seconds. So a write by someone else in the same second as helm's write may
-    // be later than helm's write.
+    // The times in `managedFields` are whole seconds. If someone else wrote in the same second as helm, the write may
+    // be later than helm's write. So treat it as later.
     let later = |write: &&ForeignWrite| write.at.is_some() && write.at >= since;
     if let Some(write) = trace.foreign.as_deref().filter(later) {
         return Some(Change::Edited(write.clone()));
     }
     let removed = trace.removed_fields(expected);
-    // If `managedFields` has no entry of helm, someone has cleared `managedFields`, and osdpl can't find out which
+    // If helm has no entry in `managedFields`, someone has cleared `managedFields`. Then osdpl can't find out which
     // fields someone removed.
     if trace.helm.is_none() || removed.is_empty() {
         return None;
@@ -118,8 +120,8 @@ pub fn detect_drift(
     if removed != [SCALE] {
         return Some(Change::Stripped(trace::summarize(&removed, 0)));
     }
-    // If `managedFields` names no writer of `spec.replicas`, osdpl can't tell whether someone scaled the workload to 0
-    // or removed the field. So the message names both possibilities.
+    // If `managedFields` names no writer of `spec.replicas` at all, someone has scaled the workload to 0 or removed the
+    // field, and osdpl can't tell which. So the message names both possibilities.
     let without_writer = || Change::Stripped(format!("{SCALE} set to 0, or"));
     let scaled = trace.foreign.as_deref().filter(|write| write.at.is_none());
     Some(scaled.map_or_else(without_writer, |write| Change::Edited(write.clone())))

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A release whose API the operator probes is ready only if the API responds as expected. An API that the operator
-//! can't reach does not affect the release, because the operator may run outside of the cluster's network, for example
+//! can't reach does not affect its release, because the operator may run outside of the cluster's network, for example
 //! on a developer's machine.
 //!
 //! Pure module (no I/O, no clock).
@@ -25,7 +25,7 @@ pub use target::{Interface, Target, Url, internal, targets, url};
 use crate::api::{CauseObject, ComponentHealth, ComponentStatus};
 use crate::observed::{Cause, EndpointProbe, ReleaseKey};
 
-/// The name of the component that represents the API of a release in the status, as in `glance/endpoint`.
+/// The name under which the status lists the API of a release among the release's components, as in `glance/endpoint`.
 pub const COMPONENT: &str = "endpoint";
 
 /// Returns the health of an API, from the result of its last probe.

@@ -8,12 +8,13 @@ use osdpl_values::CollectSorted;
 
 use crate::catalog::{Catalog, Errors, Files, Text};
 
-/// A built-in file: its path, its compressed text and its compressed JSON (the fields of [`Text::BuiltIn`]).
+/// A built-in file: its path, its compressed text, and its content as compressed JSON (the fields of
+/// [`Text::BuiltIn`]).
 type BuiltIn = (&'static str, &'static [u8], Option<&'static [u8]>);
 
-/// The files of the built-in catalogue.
+/// The files of the built-in catalogue, which are part of the program.
 ///
-/// The build script `src/core/build.rs` generates this table.
+/// The build script `src/core/build.rs` generates this table from the folders `values/` and `presets/`.
 static BUILT_IN: &[BuiltIn] = include!(concat!(env!("OUT_DIR"), "/catalogue.rs"));
 
 /// The reason why osdpl can't load a catalogue.

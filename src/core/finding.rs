@@ -1,4 +1,4 @@
-//! Defines findings: errors, warnings and notes about a resource, each with its location and remedy.
+//! Defines findings: errors, warnings and notes about a custom resource of osdpl, each with its location and remedy.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use crate::catalog::Level;
 /// of the catalogue's checks.
 pub const CATALOGUE: &str = "catalogue";
 
-/// A finding: an error, warning or note about a resource, with its location and remedy.
+/// A finding: an error, warning or note about a custom resource, with its location and remedy.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Finding {
     /// The name of the rule that the resource violates; `osdpl validate -o sarif` describes each rule.
@@ -54,12 +54,12 @@ impl Finding {
         Self::of_rule(CATALOGUE, level, field, message)
     }
 
-    /// Creates an error. osdpl refuses a resource that has an error.
+    /// Creates a finding with the level error. osdpl refuses a resource that has such a finding.
     pub fn error(rule: &'static str, field: impl Into<String>, message: impl Into<String>) -> Self {
         Self::of_rule(rule, Level::Error, field, message)
     }
 
-    /// Creates a warning. osdpl accepts a resource despite its warnings.
+    /// Creates a finding with the level warning. osdpl accepts a resource despite its warnings.
     pub fn warning(rule: &'static str, field: impl Into<String>, message: impl Into<String>) -> Self {
         Self::of_rule(rule, Level::Warning, field, message)
     }
@@ -82,7 +82,7 @@ impl Finding {
         self
     }
 
-    /// Sets the file and the line of the field that the finding is about.
+    /// Sets the line of the file from which osdpl read the field that the finding is about.
     #[must_use]
     pub fn at_line(mut self, source: SourceLine) -> Self {
         self.location.source = Some(source);

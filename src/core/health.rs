@@ -30,7 +30,7 @@ use crate::api::{ComponentHealth, ComponentStatus};
 use crate::catalog::WorkloadKind;
 use crate::observed::{ObservedJob, Workload};
 
-/// The message that the status shows for a component without any workload.
+/// The message in the status for a component of which no workload exists.
 pub(crate) const NO_WORKLOAD: &str = "none of its workloads exists yet";
 
 /// Whether the workload is available: at least one of its pods is ready.
@@ -126,7 +126,8 @@ fn assess_replicas(workload: &Workload) -> (ComponentHealth, String) {
         let status = if lost { ComponentHealth::Unhealthy } else { ComponentHealth::Progressing };
         return (status, trouble.message.clone());
     }
-    // The message does not contain the number of ready pods, because the status shows this number in the field `ready`.
+    // The message does not contain the number of ready pods, because the status shows this number in another field,
+    // `ready`.
     if workload.was_available && missing > 0 {
         return (ComponentHealth::Unhealthy, "some of its pods are no longer ready".into());
     }

@@ -11,10 +11,12 @@
 //!   libvirt and nova-compute.
 //! * An *instance* is a virtual machine that Nova runs.
 //! * The *key tree* of a chart contains the keys of its `values.yaml`, and the keys that its templates read.
-//! * A *pending* record has one of helm's statuses `pending-install`, `pending-upgrade` and `pending-rollback`. If its
-//!   helm process has died, osdpl *unlocks* the record, because helm would otherwise refuse every upgrade.
-//! * A *plain* Job is a Job of a chart that is not a hook.
-//! * A chart *splits* a `DaemonSet` if it creates several `DaemonSets` instead, because values differ between nodes.
+//! * A *pending* record has helm's status `pending-install`, `pending-upgrade` or `pending-rollback`. If the helm
+//!   process that wrote the record has died, osdpl *unlocks* the record, because helm would otherwise refuse every
+//!   upgrade.
+//! * A *plain* Job is a Job in a chart's manifest that is not a helm hook.
+//! * A chart *splits* a `DaemonSet` if it creates several `DaemonSets` in its place, because some values differ between
+//!   nodes.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests start programs, read files and look at the clock"))]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]

@@ -1,4 +1,5 @@
-//! Derives the settings of a cloud that the maintenance of nodes (crate `osdpl-maintenance`) needs.
+//! Derives, from a cloud's spec and the catalogue, the settings that the crate `osdpl-maintenance` needs to maintain
+//! nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +14,7 @@ use crate::openstack::Access;
 /// The error when osdpl needs Nova, but the cluster has no OpenStackDeployment.
 pub const NO_CLOUD: &str = "there is no OpenStackDeployment, so osdpl cannot query Nova";
 
-/// The settings of a cloud that the maintenance of its nodes needs.
+/// The settings of a cloud that osdpl needs for the maintenance of the cloud's nodes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CloudSettings {
     /// Whether the cluster has no OpenStackDeployment. If so, all other settings are empty.
@@ -22,19 +23,20 @@ pub struct CloudSettings {
     pub access: Option<Access>,
     /// Whether Nova is part of the cloud; valid even while `access` is `None`.
     pub has_nova: bool,
-    /// For each role, the maximum number of its nodes that may be in maintenance at once; 1 for a role without an
-    /// entry.
+    /// For each role, the maximum number of nodes with this role that may be in maintenance at the same time; 1 for a
+    /// role without an entry.
     pub limits: BTreeMap<String, u32>,
-    /// The node labels of each role, by role name.
+    /// The node labels that each role sets, by the role's name.
     pub roles: BTreeMap<String, Labels>,
-    /// The components with a quorum: more than half of their pods must be ready.
+    /// The components that need a quorum, such as a database: more than half of the component's pods must stay ready
+    /// when osdpl evicts the pods of a node.
     pub quorum: BTreeSet<Component>,
-    /// The component with a pod on each of Nova's hypervisors, such as `nova/compute`; `None` if the catalogue names no
-    /// such component.
+    /// The component that runs a pod on each of Nova's hypervisors, such as `nova/compute`. By this component, osdpl
+    /// finds out whether a node may host instances. `None` if the catalogue names no such component.
     pub hosts: Option<Component>,
 }
 
-/// Derives the settings for maintenance from the spec of a cloud and the catalogue.
+/// Derives the settings for the maintenance of a cloud's nodes from the cloud's spec and the catalogue.
 pub fn setting(
     spec: &OpenStackDeploymentSpec,
     catalog: &Catalog,
@@ -78,7 +80,8 @@ impl CloudSettings {
         }
     }
 
-    /// Returns the names of the roles of a node with these `labels`: the roles whose labels are all in `labels`.
+    /// Returns the names of the roles of a node with the labels `labels`. A node has a role if it has all labels that
+    /// the role sets.
     pub fn roles_of(&self, labels: &Labels) -> BTreeSet<String> {
         let matches =
             |wanted: &Labels| !wanted.is_empty() && wanted.iter().all(|(key, value)| labels.get(key) == Some(value));

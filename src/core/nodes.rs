@@ -1,15 +1,17 @@
 //! Computes the labels that the node roles of a spec give to each node, and warns about mistakes in roles and per-node
 //! values.
 //!
-//! The operator owns a label of a node only if it set the label. An annotation on the node lists these labels, by
-//! cloud. The operator applies them with a separate field manager, so the API server records who owns each label.
+//! The operator owns a label of a node only if it set the label. An annotation on the node lists the labels that the
+//! operator owns, separately for each cloud. The operator applies these labels with a separate field manager, so the
+//! API server records who owns each label.
 //!
 //! * If another writer set a label to a value that differs from the role's value, the operator keeps the writer's value
 //!   and warns about the label.
 //! * When a role leaves the spec, the operator removes only labels that it owns, and only after approval.
 //! * If the selector of a role matches no node, the operator removes no label of that role.
-//! * The labels of another cloud stay, because that cloud may have been detached and its pods may still run. If two
-//!   clouds set the same label, it stays until the annotation lists it for neither cloud.
+//! * The operator does not remove a label that it set for another cloud, because that cloud may have been detached and
+//!   its pods may still run. If the operator set the label for two clouds, the label stays until the annotation lists
+//!   it for neither cloud.
 //!
 //! Pure module (no I/O).
 
@@ -33,8 +35,8 @@ pub use removal::{
 /// The nodes of the cluster, by name.
 pub type Inventory = BTreeMap<String, Node>;
 
-/// The consequences of the node roles and per-node values of a spec: label changes, the status of each role, and
-/// findings.
+/// The results of comparing the node roles and per-node values of a spec with the nodes: label changes, the status of
+/// each role, and findings.
 #[derive(Debug, Default)]
 pub struct NodeInventory {
     /// The label changes that the operator must apply, by node.
@@ -52,11 +54,11 @@ pub struct LabelChange {
     pub uid: String,
     /// The cloud's owner label, under which the node's annotation `osdpl.dev/labels` lists the cloud's labels.
     pub owner: String,
-    /// All labels that the operator must own on the node for this cloud after the change.
+    /// All labels that the operator owns on the node for this cloud after the change.
     pub labels: Labels,
-    /// The labels that the change adds to the node, as text: `openvswitch=enabled`.
+    /// The labels that the node gets by the change, each as text: `openvswitch=enabled`.
     pub gains: Vec<String>,
-    /// The cloud's labels that the change removes from the node, as text: `openvswitch=enabled`.
+    /// The cloud's labels that the node loses by the change, each as text: `openvswitch=enabled`.
     pub losses: Vec<String>,
 }
 
@@ -100,8 +102,8 @@ pub fn build_inventory(
     let mut inventory = NodeInventory::default();
     roles::assign_roles(&spec.nodes, catalog, nodes, owner, &mut inventory);
     if !spec.nodes.overrides.is_empty() {
-        // Check the entries of `spec.nodes.overrides` with the labels that the roles are about to set, because the
-        // entries may select nodes by these labels.
+        // Check the entries of `spec.nodes.overrides` against the labels that the nodes will have after the changes,
+        // because the entries may select nodes by these labels.
         let labelled = nodes.iter().map(|(name, node)| (name.clone(), apply(node, inventory.changes.get(name))));
         overrides::check_overrides(&spec.nodes, catalog, &labelled.collect_map(), &mut inventory.findings);
     }

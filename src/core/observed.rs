@@ -1,7 +1,8 @@
 //! Defines the observed state: helm's release records, the workloads and Jobs in the cluster, and the running helm
 //! processes.
 //!
-//! Pure module (no I/O). The operator collects this state in each pass; `plan` and `status` read it.
+//! Pure module (no I/O). The operator collects the observed state in each reconcile pass; the modules `plan` and
+//! `status` use it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -37,17 +38,18 @@ pub use storage::{Claim, ClaimPhase, Class};
 /// and `status`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Observed {
-    /// The state of each release according to helm's records. A release without a record has no entry.
+    /// The state of each release according to helm's records. A release of which helm has no record has no entry.
     pub releases: BTreeMap<ReleaseKey, ObservedRelease>,
     /// The releases that belong to the cloud according to the resource's status. To uninstall a release outside of this
     /// set, osdpl waits for approval, because anyone who may write Secrets in the release's namespace can forge the
     /// release's records.
     pub owned: BTreeSet<ReleaseKey>,
-    /// The releases in `owned` that the status does not name, because the status is lost. osdpl has recognized them by
-    /// the labels of their records. osdpl manages them, but uninstalls them only after approval.
+    /// The releases in `owned` that the status of the OpenStackDeployment does not name, because that status is lost.
+    /// osdpl has recognized them by the labels of their records. osdpl manages them, but uninstalls them only after
+    /// approval.
     pub recognized: BTreeSet<ReleaseKey>,
-    /// The labels that osdpl removes from nodes. The map keeps labels that osdpl has already removed until osdpl has
-    /// finished the whole removal, so that the target hash stays the same until then.
+    /// The labels that osdpl removes from nodes, by node. Until the whole removal is finished, the map also contains
+    /// the labels that osdpl has already removed, so that the target hash stays the same.
     pub label_losses: LabelLosses,
     /// The Deployments, `StatefulSets` and `DaemonSets` that belong to helm releases.
     pub workloads: Vec<Workload>,
@@ -55,38 +57,40 @@ pub struct Observed {
     pub jobs: Vec<ObservedJob>,
     /// The `CronJobs` that belong to helm releases.
     pub crons: Vec<ObservedCronJob>,
-    /// Why workloads and Jobs are not ready: the root causes without duplicates, the most severe first.
+    /// Why workloads and Jobs are not ready: the root causes without duplicates, the most severe cause first.
     pub causes: Vec<Cause>,
     /// The helm processes of this operator that run now, by release.
     pub running: BTreeMap<ReleaseKey, RunningHelm>,
-    /// The last failed helm run of osdpl for each release. A release has no entry if its last helm run succeeded.
+    /// The last failed helm run of osdpl for each release. A release whose last helm run succeeded has no entry.
     pub failures: BTreeMap<ReleaseKey, Failed>,
     /// How often in a row osdpl repaired the drift of each release, and when the last repair started.
     pub repairs: BTreeMap<ReleaseKey, Repaired>,
-    /// The external services whose address osdpl has published in the cluster. Their components count as available, so
-    /// releases that need these components can start.
+    /// The external services for which osdpl has published an address in the cluster. The components of these services
+    /// count as available, so helm runs of releases that need them can start.
     pub external_ready: BTreeSet<String>,
-    /// The objects of each release that someone changed outside of helm since the release's newest revision.
+    /// The objects of each release that someone changed outside of helm since helm made the release's newest revision.
     ///
-    /// osdpl looks for such changes only while the newest revision is deployed and osdpl made that revision itself.
+    /// osdpl looks for such changes only if the newest revision has the status `deployed` and osdpl itself made it.
     pub drift: Arc<BTreeMap<ReleaseKey, ObservedDrift>>,
     /// The result of the last probe of each release's API. A release has no entry if osdpl does not probe its API, or
     /// if the API accepts no connection.
     pub endpoints: Arc<BTreeMap<ReleaseKey, EndpointProbe>>,
-    /// How long each record with a pending status has been unchanged. This operator process measures the time with its
-    /// monotonic clock.
+    /// For how long each record with a pending status has been unchanged. This operator process measures the time with
+    /// its monotonic clock.
     pub unchanged: BTreeMap<ReleaseKey, SignedDuration>,
-    /// The comparison of the newest revision with the desired state, for each release whose newest revision osdpl did
-    /// not make. The map also contains releases that osdpl adopted although they differ from the desired state.
+    /// The comparison of a release's newest revision with the release's desired state, for each release whose newest
+    /// revision osdpl did not make. The map also contains releases that osdpl adopted although they differ from the
+    /// desired state.
     pub comparisons: BTreeMap<ReleaseKey, ManifestComparison>,
     /// The namespaces that are being deleted: Kubernetes creates no new objects in them.
     pub terminating: BTreeSet<String>,
-    /// The batch size of each rollout that is replacing a batch of pods now, by the `DaemonSets` of the rollout. The
-    /// batch size is the maximum number of nodes that may lack a ready pod.
+    /// The batch size of each rollout that is replacing a batch of pods now, by the rollout's `DaemonSets`. The batch
+    /// size is the maximum number of nodes without a ready pod.
     pub rolling_batches: BTreeMap<DaemonSetGroup, i32>,
 }
 
-/// The state of one release according to helm's records, mostly from its newest record.
+/// The state of one release according to helm's records. Unless a field says otherwise, the value is from the newest
+/// record.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ObservedRelease {
     /// helm's status of the newest revision.
@@ -99,35 +103,39 @@ pub struct ObservedRelease {
     pub uid: Option<String>,
     /// Whether a record of the release shows that helm once deployed a revision successfully.
     pub was_deployed: bool,
-    /// The digest of the inputs of the newest revision, from the label of its record; `None` without the label.
+    /// The digest of the inputs of the newest revision, from the label `osdpl.dev/inputs` of its record; `None` without
+    /// the label.
     pub inputs: Option<String>,
-    /// The digest of those inputs of the newest revision that come from the catalogue. osdpl reads the digest from a
-    /// label of the revision's record.
+    /// The digest of those inputs of the newest revision that come from the catalogue and not from the spec, from the
+    /// label `osdpl.dev/catalog` of its record.
     pub catalog: Option<String>,
-    /// The release's name in the catalogue, from the label of the newest record. Without the label, osdpl derives the
-    /// name from the chart, the spec or helm's name.
+    /// The release's name in the catalogue, from the label `osdpl.dev/release` of the newest record. Without the label,
+    /// osdpl derives the name from the chart, the spec or the release's name in helm.
     pub release: Option<String>,
-    /// The digest of the images of the release's pods and Jobs, from the newest record's label.
+    /// The digest of the images of the release's pods and Jobs, from the label `osdpl.dev/images` of the newest record.
     pub images: Option<String>,
-    /// The digest of the settings on which running OpenStack instances depend, from the newest record's label.
+    /// The digest of the settings on which running OpenStack instances depend, from the label `osdpl.dev/instances` of
+    /// the newest record.
     pub instances: Option<String>,
-    /// The digest of how the chart divides the nodes among several `DaemonSets`, so that values can differ between
-    /// nodes; from the newest record's label.
+    /// A digest that describes how the chart splits the release's `DaemonSets`, from the label `osdpl.dev/split` of the
+    /// newest record.
     pub split: Option<String>,
-    /// The chart of the newest revision, from its record's label; `None` without the label.
+    /// The chart of the newest revision, from the label `osdpl.dev/chart` of its record; `None` without the label.
     pub chart: Option<ChartIdentity>,
-    /// The digest of the inputs that the hooks of the newest revision may read, from its record's label; `None` if
-    /// osdpl did not write the label for this revision.
+    /// The digest of the inputs that the hooks of the newest revision may read, from the label `osdpl.dev/hooks` of its
+    /// record; `None` if osdpl did not write the label for this revision.
     pub hooks: Option<String>,
     /// All revisions whose records helm still has, lowest first.
     pub history: Vec<PastRevision>,
-    /// The digest of the inputs that osdpl applied last, from the record of the newest revision that osdpl made.
+    /// The digest of the inputs of the newest revision that osdpl made, from the record of that revision. Someone else
+    /// may have made a newer revision since then.
     pub own_inputs: Option<String>,
-    /// The newest revision that osdpl made, if helm still has its record.
+    /// The number of the newest revision that osdpl made; `None` if helm no longer has its record.
     pub own_revision: Option<u32>,
-    /// The helm run that made the newest record, according to the label of the record; `None` without the label.
+    /// The helm run that made the newest record, according to the record's label `osdpl.dev/attempt`; `None` without
+    /// the label.
     pub attempt: Option<Attempt>,
-    /// The content of the newest record's payload; `None` until the operator has read the payload.
+    /// The fields of the newest record's payload that osdpl needs; `None` until the operator has read the payload.
     pub body: Option<RecordBody>,
     /// Why osdpl cannot use the release's records: the newest record cannot be decoded, or the metadata of any record
     /// is wrong; `None` if osdpl can use the records.
@@ -135,12 +143,13 @@ pub struct ObservedRelease {
 }
 
 impl Observed {
-    /// Whether the release exists and osdpl made none of its revisions.
+    /// Whether helm has records of the release, and osdpl made none of the revisions.
     pub fn is_unmanaged(&self, key: &ReleaseKey) -> bool {
         self.releases.get(key).is_some_and(|record| !record.is_ours())
     }
 
-    /// Returns the objects of a release that someone changed outside of helm since the release's newest revision.
+    /// Returns the objects of a release that someone changed outside of helm since helm made the release's newest
+    /// revision.
     pub fn drifted(&self, key: &ReleaseKey) -> &[drift::DriftedObject] {
         let revision = self.releases.get(key).map(|record| record.revision);
         let found = self.drift.get(key).filter(|found| Some(found.revision) == revision);
@@ -149,8 +158,8 @@ impl Observed {
 
     /// Whether someone scaled the workload to 0 outside of helm.
     ///
-    /// Returns false if helm's manifest itself sets 0 replicas. osdpl reads the manifest and not the values, because
-    /// each chart has a different key for the number of replicas.
+    /// Returns false if the manifest in helm's record itself sets 0 replicas. osdpl reads the manifest and not the
+    /// values, because the key for the number of replicas differs between charts.
     pub fn is_scaled_to_zero(&self, workload: &Workload) -> bool {
         if workload.kind == WorkloadKind::DaemonSet || workload.desired != 0 {
             return false;
@@ -178,13 +187,13 @@ impl ObservedRelease {
     }
 }
 
-/// The helm run that made a record, according to the record's label.
+/// The helm run of osdpl that made a record, according to the record's label `osdpl.dev/attempt`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attempt {
     /// The value of the label, which identifies the helm run.
     pub label: String,
-    /// The revision that the label names. If the record has another revision, osdpl did not make the record, and helm
-    /// only copied the label from an earlier record.
+    /// The revision that the label names. If the record has another revision, osdpl did not make the record: helm only
+    /// copied the label from an earlier record.
     pub revision: i64,
     /// Which operator process ran helm for the record, and whether that helm process may still run.
     pub owner: Liveness,
@@ -204,7 +213,7 @@ pub enum Liveness {
     Unknown,
 }
 
-/// The fields of a record's payload that osdpl needs.
+/// The fields that osdpl needs from the payload of a release record.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RecordBody {
     /// The name of the installed chart.
@@ -213,10 +222,10 @@ pub struct RecordBody {
     pub chart_version: String,
     /// helm's description of the operation that made the revision, such as `Upgrade complete`.
     pub description: String,
-    /// The hook that helm runs now, or that made the operation fail.
+    /// The hook that helm runs now, or whose failure made the operation fail.
     pub hook: Option<ObservedHook>,
-    /// The workloads in the manifest, as (kind, namespace, name). Before osdpl reports the release as ready, it checks
-    /// the health of these workloads.
+    /// The workloads in the manifest, as (kind, namespace, name). osdpl checks the health of these workloads before it
+    /// reports the release as ready.
     pub workloads: BTreeSet<(WorkloadKind, String, String)>,
     /// The workloads for which the manifest sets 0 replicas, as (kind, namespace, name).
     pub scaled_to_zero: BTreeSet<(WorkloadKind, String, String)>,
@@ -226,11 +235,10 @@ pub struct RecordBody {
     /// The Jobs that are post-upgrade hooks, as (namespace, name). In each upgrade, helm recreates them after it has
     /// changed the workloads.
     pub hook_jobs: BTreeSet<(String, String)>,
-    /// Whether all pre-install hooks completed. If the helm process dies during an install, this field decides how
-    /// osdpl recovers the release.
+    /// Whether all pre-install hooks of the revision completed.
     pub pre_install_satisfied: bool,
-    /// Whether an unfinished uninstall has completed its hooks; `None` if the record's status is not
-    /// `uninstalling`, or if the operator has not read the newest version of the record.
+    /// Whether, according to the record, an unfinished uninstall has completed all its hooks; `None` if the record's
+    /// status is not `uninstalling`, or if the operator has not read the newest version of the record.
     pub delete_hooks_completed: Option<bool>,
     /// The objects in the manifest that osdpl watches for drift, each with the fields that the manifest sets.
     pub applied_objects: Arc<BTreeMap<drift::ObjectId, drift::ExpectedFields>>,
@@ -279,7 +287,8 @@ pub struct Workload {
     pub updated: i32,
     /// The state of a `DaemonSet` with the update strategy `OnDelete`; `None` for any other workload.
     pub on_delete: Option<OnDelete>,
-    /// The number of a Deployment's pods that have an older pod template. `ready` may include these pods.
+    /// The number of a Deployment's pods that have an older pod template. Some of these pods may be ready, and `ready`
+    /// then includes them.
     pub outdated_pods: i32,
     /// Whether the workload was ready before: its newest pod template was once rolled out completely, or a pod
     /// that is not ready now has been ready before. If false, the pods may still be starting for the first time.
@@ -295,11 +304,11 @@ pub struct Workload {
     pub trouble: Option<Issue>,
 }
 
-/// Why a pod, workload or Job is not ready.
+/// The problem of a pod, workload or Job that is not ready.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Issue {
-    /// Whether the object cannot become ready without a fix: it failed, its image cannot be pulled, or its container
-    /// crashes repeatedly. If false, the object waits or starts.
+    /// Whether the object cannot become ready without a fix by a person: for example, it failed, its image cannot be
+    /// pulled, or its container crashes repeatedly. If false, the object waits or starts.
     pub stuck: bool,
     /// The reason in one line, without secrets.
     pub message: String,
@@ -320,7 +329,7 @@ pub struct ObservedJob {
     pub failed: bool,
     /// The number of the Job's failed pods.
     pub failures: i32,
-    /// Why the Job makes no progress, with the last log lines, without secrets.
+    /// Why the Job makes no progress, with the last lines of its pod's log, without secrets.
     pub trouble: Option<Issue>,
 }
 
@@ -329,13 +338,13 @@ pub struct ObservedJob {
 pub struct RunningHelm {
     /// The operation that the helm process runs: an upgrade or an uninstall.
     pub verb: Verb,
-    /// The digest of the inputs that helm was given; empty for an uninstall.
+    /// The digest of the inputs that the operator passed to helm; empty for an uninstall.
     pub inputs: String,
     /// When the operator started the helm process.
     pub since: Timestamp,
     /// Whether the operator asked the helm process to stop.
     pub stopping: bool,
-    /// Whether helm runs without hooks (`--no-hooks`).
+    /// Whether this helm process runs no hooks (`--no-hooks`).
     pub skips_hooks: bool,
 }
 

@@ -1,5 +1,5 @@
-//! Creates placeholders for facts that osdpl reads from a cluster, such as credentials. Commands that evaluate a
-//! resource without a cluster use the placeholders.
+//! Creates placeholders for the facts that osdpl otherwise reads from a cluster, such as credentials. Commands that
+//! evaluate a resource without a cluster use the placeholders.
 
 use crate::catalog::Catalog;
 use crate::ceph;

@@ -1,4 +1,4 @@
-//! Decides the next step of each release. If a release must wait, its step contains the reason.
+//! Decides the next step of each release: a helm operation, a wait with its reason, or nothing.
 //!
 //! Pure module (no I/O). [`plan()`] classifies each release into one [`State`], and maps each state to one step. The
 //! module stores nothing between reconcile passes: helm's release records contain the history of each release.
@@ -35,22 +35,23 @@ use osdpl_values::{CollectSorted, digest};
 pub struct Policy {
     /// Which changes wait for a person's approval.
     pub approval: Approval,
-    /// The target hash ([`Plan::hash`]) that a person approved with an annotation.
+    /// The target hash ([`Plan::hash`]) that a person approved with an annotation on the OpenStackDeployment.
     pub approved: Option<String>,
-    /// The target hash that a person approved in an earlier pass, as the status stores it. osdpl uses this field only
-    /// with [`Approval::Always`].
+    /// The target hash that a person approved in an earlier pass, as the status of the OpenStackDeployment stores it.
+    /// osdpl uses this field only with [`Approval::Always`].
     pub approved_target: Option<String>,
-    /// The digest ([`Desired::object_digest`]) of the approved settings for objects outside of releases, as the status
-    /// stores it. osdpl uses this field only with [`Approval::Always`].
+    /// The digest ([`Desired::object_digest`]) of the settings for objects outside of releases that a person approved
+    /// last, as the status stores it. osdpl uses this field only with [`Approval::Always`].
     pub approved_objects: Option<String>,
-    /// The names of existing releases that osdpl may adopt; `all` stands for every release.
+    /// The names of existing releases that osdpl may adopt, from an annotation; `all` stands for every release.
     pub adopt: BTreeSet<String>,
     /// The names of releases whose repair a person requested; `all` stands for every release that needs a repair. A
     /// repair is a helm upgrade that overwrites what other tools changed: a newer revision, or objects of the release.
     pub repair: BTreeSet<String>,
-    /// The names of releases whose uninstall runs no hooks; `all` stands for every release.
+    /// The names of releases that osdpl uninstalls without hooks, because a person requested that; `all` stands for
+    /// every release.
     pub skip_hooks: BTreeSet<String>,
-    /// When an upgrade runs the hooks of a release.
+    /// Whether an upgrade always runs the hooks of a release, or only if an input of the hooks changed.
     pub hooks: HookPolicy,
     /// Whether the whole cloud is paused.
     pub paused: bool,
@@ -58,15 +59,14 @@ pub struct Policy {
     pub paused_releases: BTreeSet<String>,
     /// Whether the OpenStackDeployment is being deleted. If so, uninstalls of the cloud's releases need no approval.
     pub deleting: bool,
-    /// The names of the additions to the catalogue whose content changed after the spec or a person had approved the
-    /// previous content. Until the new content is approved, osdpl installs no release, and upgrades no release whose
-    /// inputs changed.
+    /// The names of the additions to the catalogue whose content changed since a person or the spec approved them.
+    /// Until the new content is approved, osdpl installs no release, and upgrades no release whose inputs changed.
     pub changed_additions: BTreeSet<String>,
 }
 
 impl Policy {
-    /// Whether a change that needs approval by default may start: the spec sets `approval: Automatic`, or a person
-    /// approved the target hash `hash`.
+    /// Whether osdpl may start a change that needs approval even without `approval: Always`: a person approved the
+    /// target hash `hash`, or the spec sets `approval: Automatic`.
     pub fn approves(&self, hash: &str) -> bool {
         self.approval == Approval::Automatic || self.approved.as_deref() == Some(hash) || self.is_approved_earlier(hash)
     }
@@ -77,7 +77,7 @@ impl Policy {
         self.approval != Approval::Always || self.approves(hash)
     }
 
-    /// Whether osdpl may change objects outside of releases, such as labels of nodes, to their state in `desired`.
+    /// Whether osdpl may bring objects outside of releases, such as the labels of nodes, to their state in `desired`.
     /// `hash` is the target hash.
     ///
     /// If a person approved the settings for these objects earlier, osdpl applies the settings even while changes of
@@ -92,7 +92,7 @@ impl Policy {
         self.approval == Approval::Always && self.approved_target.as_deref() == Some(hash)
     }
 
-    /// Whether `set`, the names in an annotation, contains the name of the release or `all`.
+    /// Whether `set`, the list of release names in an annotation, contains the name `release` or the word `all`.
     pub fn selects(set: &BTreeSet<String>, release: &str) -> bool {
         set.contains(release) || set.contains("all")
     }
@@ -101,21 +101,22 @@ impl Policy {
 /// The next step of every release, and the target hash that a person must approve if a step waits for approval.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
-    /// The decision about each release. The key is the release's name in the catalogue, or helm's name if the catalogue
-    /// does not have the release. A release that is no longer desired has the key `namespace/name` if a desired release
-    /// has the same name.
+    /// The decision about each release. The key is the release's name in the catalogue, or its name in helm if the
+    /// catalogue does not have the release. A release that is no longer desired has the key `namespace/name` if a
+    /// desired release has the same name.
     pub decisions: BTreeMap<String, Decision>,
     /// The target hash, which identifies the desired inputs of all releases. An approval of this hash applies to every
     /// step until all releases have these inputs.
     pub hash: String,
-    /// Whether a person approved the target hash, in this pass or in an earlier one.
+    /// Whether a person approved this plan's target hash, in this pass or in an earlier one.
     pub approved: bool,
-    /// The time at which the operator must start the next pass; `None` if no release waits for a time.
+    /// The time at which the operator must start the next pass even without an event; `None` if no release waits for a
+    /// certain time.
     pub requeue_at: Option<Timestamp>,
 }
 
 impl Plan {
-    /// Returns the releases whose change waits for approval, each with the reason for the change.
+    /// Returns the releases that wait for approval of a change, each with the reason for the change.
     pub fn awaiting_approval(&self) -> impl Iterator<Item = (&str, &Reason)> {
         self.decisions.iter().filter_map(|(name, decision)| match &decision.step {
             Step::Wait(Wait::Approval(why)) => Some((name.as_str(), why)),
@@ -123,13 +124,13 @@ impl Plan {
         })
     }
 
-    /// Whether every release has the desired inputs, so that osdpl has no helm run to start. The workloads and Jobs of
-    /// the releases may not be ready yet.
+    /// Whether no release needs a helm run: every release has the desired inputs, or osdpl does not manage it. The
+    /// workloads and Jobs of the releases may not be ready yet.
     pub fn is_idle(&self) -> bool {
         self.decisions.values().all(|decision| matches!(decision.step, Step::Ready | Step::Settling(_)))
     }
 
-    /// Whether every release has the desired inputs and is ready.
+    /// Whether every release has the desired inputs and is ready, or is not managed by osdpl.
     pub fn is_ready(&self) -> bool {
         self.decisions.values().all(|decision| decision.step == Step::Ready)
     }
@@ -177,8 +178,8 @@ fn hash(desired: &Desired, observed: &Observed, catalog: &Catalog) -> String {
     let removed: BTreeSet<&ReleaseKey> = ours.chain(&observed.owned).filter(|key| !wanted.contains(*key)).collect_set();
     let inputs = desired.releases.values().map(|release| format!("{} {}", release.key, release.approved_inputs()));
     let losses = observed.label_losses.iter().map(|(node, labels)| format!("{node} loses {labels}"));
-    // Include the digests of the additions, because an addition affects more than the inputs of releases. For example,
-    // it affects the order of the releases.
+    // Include the digests of the additions, because an addition affects more than the inputs of releases: for example,
+    // the order in which osdpl upgrades them.
     let additions = catalog.additions.iter().map(|(name, digest)| format!("addition {name} {digest}"));
     let removed = removed.iter().map(|key| format!("{key} removed"));
     let objects = desired.object_settings.iter().cloned();
@@ -188,10 +189,10 @@ fn hash(desired: &Desired, observed: &Observed, catalog: &Catalog) -> String {
     hash
 }
 
-/// Returns the releases that the next status lists as releases of the cloud.
+/// Returns the releases that the next status of the OpenStackDeployment lists as releases of the cloud.
 ///
-/// The list contains the releases in the previous status, and the releases that osdpl now adopts or starts helm for. It
-/// contains no other desired release, even if the release has a record: somebody else wrote that record.
+/// The list contains the releases in the previous status, and the releases that osdpl adopts or starts helm for in this
+/// pass. It does not contain any other desired release that has a record, because somebody else wrote that record.
 ///
 /// An unmanaged release (`managed: false`) stays in the list until the release's records have lost osdpl's labels. All
 /// releases to remove stay in the list until the last of them is removed, so that the target hash stays the same.
@@ -234,13 +235,14 @@ impl Context<'_> {
         recorded.chain(running.map(|key| (key, key.name.clone())))
     }
 
-    /// Whether a change that the spec did not request may start: a person approved the target hash, or the spec
-    /// requires no approval.
+    /// Whether a change that the spec did not request may start: a person approved the target hash, or the spec sets
+    /// `approval: Automatic`.
     fn approved(&self) -> bool {
         self.policy.approves(self.hash)
     }
 
-    /// Whether a change that the spec requested may start.
+    /// Whether a change that the spec requested may start: the spec does not set `approval: Always`, or a person
+    /// approved the target hash.
     fn approved_by_spec(&self) -> bool {
         self.policy.approves_spec_change(self.hash)
     }
@@ -250,7 +252,7 @@ impl Context<'_> {
         self.policy.approved.as_deref() == Some(self.hash)
     }
 
-    /// Returns the components that the release needs, without those that are already available.
+    /// Returns the components that the release needs and that are not available yet.
     fn unmet_needs(&self, release: &crate::desired::DesiredRelease) -> Vec<Component> {
         let unmet = release.needs.iter().filter(|(component, provider)| match provider {
             Provider::External(service) => !self.observed.external_ready.contains(service),
@@ -262,7 +264,7 @@ impl Context<'_> {
         unmet.map(|(component, _)| component.clone()).collect()
     }
 
-    /// Returns the sorted names of the cloud's existing releases that depend on release `name`.
+    /// Returns the names of the cloud's existing releases that depend on the release `name`, sorted.
     fn dependents(&self, name: &str) -> Vec<String> {
         let provided: BTreeSet<&Component> =
             self.catalog.release(name).into_iter().flat_map(|(_, release)| release.components.keys()).collect_set();
@@ -283,9 +285,9 @@ impl Context<'_> {
     /// inputs, the function also checks every need that the catalogue lists for `other`, because that revision may
     /// still have these needs.
     ///
-    /// The function ignores a need that an external service will meet in place of `name`. osdpl publishes that service
-    /// only after it has uninstalled `name`, and the upgrade of `other` waits for the service. If the uninstall of
-    /// `name` waited for `other`, neither could start.
+    /// The function ignores a need of `other` if, in the desired state, an external service meets this need instead of
+    /// `name`. osdpl publishes that service only after it has uninstalled `name`, and the upgrade of `other` waits for
+    /// the service. If the uninstall of `name` waited for `other`, neither could start.
     fn depends_on(&self, key: &ReleaseKey, other: &str, name: &str, provided: &BTreeSet<&Component>) -> bool {
         let wanted = self.desired.releases.get(other).filter(|wanted| wanted.key == *key);
         let is_release = |provider: &Provider| *provider == Provider::Release(name.to_owned());

@@ -53,20 +53,20 @@ pub use source::{RevisionSource, chart_fingerprint, decode_source, dependency_na
 pub use status::{Status, UnknownStatus};
 pub use verb::Verb;
 
-/// Label on a record: the digest of all inputs of the revision (≤ 63 characters).
+/// Label on a record: the digest of all inputs (chart, values and flags) of the revision (≤ 63 characters).
 pub const INPUTS_LABEL: &str = "osdpl.dev/inputs";
 
 /// The value of [`INPUTS_LABEL`] and [`CATALOG_LABEL`] on the record of a revision that osdpl adopted although the
 /// revision does not match the desired state. The inputs of such a revision are unknown.
 pub const ADOPTED: &str = "adopted";
 
-/// Label on a record: the digest of those inputs that come from the catalogue and not from the spec.
+/// Label on a record: the digest of those inputs of the revision that come from the catalogue and not from the spec.
 pub const CATALOG_LABEL: &str = "osdpl.dev/catalog";
 
 /// Label on a record: the release's name in the catalogue, which can differ from helm's name.
 ///
-/// With this label osdpl identifies an installed release even if the spec renames it later. Records of older osdpl
-/// versions lack the label.
+/// With this label, osdpl identifies an installed release even if the spec later gives the release another name in
+/// helm. Records of older osdpl versions lack the label.
 pub const RELEASE_LABEL: &str = "osdpl.dev/release";
 
 /// Label on a record: the [`Attempt`] (one run of helm by osdpl) that made the revision.
@@ -79,8 +79,8 @@ pub const IMAGES_LABEL: &str = "osdpl.dev/images";
 /// value is `none` if the release has no such settings now. Records of a release that can never have such settings
 /// lack the label.
 ///
-/// osdpl must write `none` explicitly, because helm copies a label from the previous revision if an upgrade does not
-/// set it.
+/// osdpl must write `none` explicitly, because helm copies each label that an upgrade does not set from the record of
+/// the previous revision.
 pub const INSTANCES_LABEL: &str = "osdpl.dev/instances";
 
 /// The value of [`INSTANCES_LABEL`] if running OpenStack instances depend on no setting of the release.
@@ -100,14 +100,14 @@ pub const CHART_LABEL: &str = "osdpl.dev/chart";
 /// skip the hooks. Records of older osdpl versions lack the label.
 pub const HOOKS_LABEL: &str = "osdpl.dev/hooks";
 
-/// The value of [`SPLIT_LABEL`] if the chart splits no `DaemonSet`. osdpl also assumes this value for an old record
-/// that lacks the label.
+/// The value of [`SPLIT_LABEL`] if the chart splits no `DaemonSet`. osdpl also assumes this value for a record without
+/// the label.
 pub(crate) const NO_SPLIT: &str = "none";
 
 /// Label on the record of a failed revision: osdpl has removed the objects that the revision left behind.
 ///
-/// The label is valid only if its value is the number of the record's revision. Otherwise helm copied the label from
-/// another record.
+/// The label is valid only if its value is the number of the record's revision. With another number, helm copied the
+/// label from another record.
 pub const CLEANED_UP_LABEL: &str = "osdpl.dev/cleaned-up";
 
 /// The `type` of the Secrets in which helm stores records. osdpl lists records by this type.

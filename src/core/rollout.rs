@@ -1,8 +1,9 @@
-//! Decides about rollouts of the data plane: which outdated pods osdpl evicts now, or why a rollout waits.
+//! Decides about rollouts of the data plane: which outdated pods osdpl evicts in this pass, or why a rollout waits.
 //!
 //! Pure module (no I/O). The releases that `values/nodes.yaml` lists have DaemonSets with the update strategy
 //! `OnDelete`, so Kubernetes does not replace their outdated pods. osdpl evicts these pods, batch by batch. The status
-//! stores approvals, and the existing pods show the progress. So a restarted operator continues a rollout where it was.
+//! of the OpenStackDeployment stores the approvals, and the existing pods show the progress. So a restarted operator
+//! continues a rollout where it was.
 //!
 //! ```text
 //! batch in flight   the new pods that are not ready, and the nodes whose pod was deleted
@@ -36,16 +37,18 @@ pub use preview::preview_restarts;
 pub use state::State;
 pub use strategy::{Strategy, strategies_to_set};
 
-/// How long a person's approval of an upgrade stays valid after helm has created the newest record.
+/// How long a person's approval of an upgrade still applies to the rollout, counted from the time when helm created the
+/// record of the upgrade.
 ///
 /// Within this time, the watch on `DaemonSets` must report the pod template that the upgrade changed. The approval then
-/// applies to the rollout of this template. If the watch reports no changed template in time, the approval expires.
+/// applies to the rollout of this template. If the watch reports no changed template in time, the upgrade changed none,
+/// and the approval expires.
 const APPROVAL_GRACE: SignedDuration = SignedDuration::from_mins(5);
 
-/// The maximum number of nodes that the status of a rollout lists.
+/// The maximum number of node names in each list of a rollout's status.
 const NAMED: usize = 20;
 
-/// The status of each rollout, by component, such as `nova/compute`.
+/// The status of each rollout, by the name of the component that is rolled out, such as `nova/compute`.
 pub type Rollouts = BTreeMap<String, RolloutStatus>;
 
 /// The input of [`decide`]: the desired and observed state, the settings, the pods and the previous status.
@@ -54,7 +57,7 @@ pub struct Input<'a> {
     pub desired: &'a Desired,
     /// The observed state of the cloud.
     pub observed: &'a Observed,
-    /// The catalogue, which lists the releases to roll out, in their order.
+    /// The catalogue, which lists the releases of the data plane in the order in which osdpl rolls them out.
     pub catalog: &'a Catalog,
     /// The plan of this pass, with the step of each release.
     pub plan: &'a Plan,
@@ -62,13 +65,13 @@ pub struct Input<'a> {
     pub policy: &'a Policy,
     /// The settings of rollouts in the spec, such as the batch size.
     pub settings: &'a Rollout,
-    /// The pods of the data plane that the operator watches, by the component and namespace of their `DaemonSets`.
+    /// The pods of the data plane that the operator watches, by the group of `DaemonSets` to which they belong.
     pub rolling: &'a BTreeMap<DaemonSetGroup, RolloutPods>,
     /// The nodes of the cluster, by name; `None` if the operator cannot read them.
     pub nodes: Option<&'a BTreeMap<String, Node>>,
-    /// The rollouts in the previous status.
+    /// The rollouts in the previous status of the OpenStackDeployment.
     pub before: &'a Rollouts,
-    /// The uids of the pods that osdpl evicted recently. The watch may still report these pods as running.
+    /// The uids of the pods that osdpl evicted recently. The watch on pods may still report these pods as running.
     pub evicted: &'a BTreeSet<String>,
     /// The current time.
     pub now: Timestamp,
@@ -81,7 +84,8 @@ pub struct Eviction {
     pub namespace: String,
     /// The pod's name.
     pub name: String,
-    /// The pod's uid. It keeps osdpl from evicting another pod with the same name.
+    /// The pod's uid. The API server evicts the pod only if it has this uid, so osdpl cannot evict a new pod with the
+    /// same name.
     pub uid: String,
     /// The node that the pod runs on.
     pub node: String,
@@ -92,20 +96,20 @@ pub struct Eviction {
 pub struct NextRollouts {
     /// The next status of every rollout.
     pub rollouts: Rollouts,
-    /// The pods that osdpl evicts now. All of them belong to the same component.
+    /// The pods that osdpl evicts in this pass. All of them belong to the same component.
     pub evict: Vec<Eviction>,
-    /// The component whose pods osdpl evicts now, a key of [`NextRollouts::rollouts`].
+    /// The component whose pods osdpl evicts in this pass; a key of [`NextRollouts::rollouts`].
     pub component: Option<String>,
-    /// The `DaemonSets` whose pods the operator must watch for the next decision.
+    /// The groups of `DaemonSets` whose pods the operator must watch for the next decision.
     pub watch: BTreeSet<DaemonSetGroup>,
     /// The time at which the operator must start the next pass; `None` if no rollout waits for a time.
     pub requeue_at: Option<Timestamp>,
     /// Whether the decision is incomplete, because the operator has not read all pods of a rollout yet. If so, the
-    /// operator must keep the approval annotation, because the approval may apply to this rollout.
+    /// operator must not remove the approval annotation, because the approval may apply to this rollout.
     pub is_incomplete: bool,
 }
 
-/// Decides about the rollout of every component of the data plane: its status, and the pods to evict.
+/// Decides, for every component of the data plane, the status of its rollout and the pods to evict now.
 pub fn decide(input: &Input<'_>) -> NextRollouts {
     let parts = part::parts(input);
     let mut next = NextRollouts { rollouts: pending_approvals(input), ..NextRollouts::default() };
@@ -131,10 +135,11 @@ pub fn decide(input: &Input<'_>) -> NextRollouts {
     next
 }
 
-/// Returns the rollouts that are approved but can't start yet, because helm has not changed the pod templates yet.
+/// Returns the rollouts that a person has approved but that can't start yet, because helm has not changed the pod
+/// templates yet.
 ///
-/// Before helm has upgraded the release, osdpl does not know the new revision of a pod template. So the status stores
-/// the digest of the approved inputs in place of this revision.
+/// Before helm has upgraded the release, osdpl does not know the revision of the new pod template. So the status stores
+/// the digest of the approved inputs in place of that revision.
 fn pending_approvals(input: &Input<'_>) -> Rollouts {
     let agreed = input.policy.approved.as_deref() == Some(input.plan.hash.as_str());
     let changing = |name: &String, release: &DesiredRelease| {
@@ -159,16 +164,16 @@ fn pending_approvals(input: &Input<'_>) -> Rollouts {
     named.flat_map(approvals_of).collect_map()
 }
 
-/// Whether a stored approval has expired: helm finished so long ago that the watch on `DaemonSets` would have reported
-/// a changed pod template by now.
+/// Whether the approval in the status has expired: helm finished so long ago that the watch on `DaemonSets` would have
+/// reported a changed pod template by now.
 fn has_expired(input: &Input<'_>, name: &str, release: &DesiredRelease) -> bool {
     let since = input.observed.releases.get(&release.key).and_then(|record| record.created_at);
     let settled = input.plan.decisions.get(name).is_some_and(|own| own.step == Step::Ready);
     settled && since.is_some_and(|since| input.now.duration_since(since) > APPROVAL_GRACE)
 }
 
-/// Whether the status in the resource, `stored`, already contains all approvals in `now`. If an approval is missing,
-/// the operator must not remove the approval annotation yet.
+/// Whether the stored status of the rollouts, `stored`, already contains all approvals in `now`. If an approval is
+/// missing, the operator must not remove the approval annotation yet.
 pub fn are_approvals_stored(now: &Rollouts, stored: &Rollouts) -> bool {
     let approval =
         |status: &RolloutStatus| (status.approved.then(|| status.revision.clone()), status.approved_inputs.clone());
@@ -182,7 +187,7 @@ pub fn awaiting_approval(rollouts: &Rollouts) -> impl Iterator<Item = (&String, 
 }
 
 /// Returns the batch size of each rollout in the phase `Rolling`, by the rollout's group of `DaemonSets`. The batch
-/// size is the maximum number of nodes that may lack a ready pod.
+/// size is the maximum number of nodes without a ready pod.
 pub fn rolling_batches(rollouts: &Rollouts, desired: &Desired) -> BTreeMap<DaemonSetGroup, i32> {
     let rolling = rollouts.iter().filter(|(_, status)| status.phase == RolloutPhase::Rolling);
     let of = |(name, status): (&String, &RolloutStatus)| {
@@ -192,7 +197,7 @@ pub fn rolling_batches(rollouts: &Rollouts, desired: &Desired) -> BTreeMap<Daemo
     rolling.filter_map(of).collect_map()
 }
 
-/// Whether the spec approves all rollouts (`approval: Automatic`).
+/// Whether the spec approves all rollouts (`spec.nodes.rollout.approval: Automatic`).
 fn is_automatic(settings: &Rollout) -> bool {
     settings.approval == Some(Approval::Automatic)
 }

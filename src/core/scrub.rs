@@ -1,7 +1,7 @@
-//! Removes secrets from texts that other programs write, such as helm's stderr and the logs of failing Jobs.
+//! Removes secrets from texts that other programs write, such as helm's error output and the logs of failing Jobs.
 //!
-//! The scrubber finds secrets in two ways. First, it searches for the *values* of the secrets that osdpl knows: for
-//! each encoding in which scripts and API errors print a value, and for single lines of a value. Second, it finds
+//! The scrubber finds secrets in two ways. First, it searches for the *values* of the secrets that osdpl knows: for a
+//! value in each encoding in which scripts and API errors print it, and for single lines of the value. Second, it finds
 //! unknown secrets by their *shape*, or by the shape of the text around them, such as `scheme://user:password@host` or
 //! `password=…`.
 
@@ -31,29 +31,29 @@ pub const REDACTED: &str = "[redacted]";
 /// ordinary words.
 pub(crate) const MIN_SECRET_LENGTH: usize = 4;
 
-/// The minimum length in bytes of secrets to search for inside larger base64 texts.
+/// The minimum length in bytes of secrets that the scrubber also searches for inside larger base64 texts.
 ///
-/// In the base64 of a larger text, the first and last characters of a secret depend on the text around it, so the
-/// scrubber searches only for the characters between them. A shorter secret would leave so few characters that they
-/// also occur in ordinary texts.
+/// In the base64 of a larger text, the first and last characters of the secret also depend on the text around it, so
+/// the scrubber searches only for the characters between them. With a shorter secret, these would be so few characters
+/// that they also occur in ordinary texts.
 const SHORTEST_INSIDE_BASE64: usize = 8;
 
-/// The minimum length in bytes of a match in two searches: for single lines of a secret, and for a secret that is
-/// printed with line breaks in it. A shorter match may be an ordinary word.
+/// The minimum length in bytes of what two searches may find: the search for single lines of a secret, and the search
+/// for a secret that is printed with line breaks in it. A shorter text may be an ordinary word.
 const SHORTEST_LINE: usize = 20;
 
 /// Removes secrets from texts: the secrets that it knows, and texts that have the shape of a secret.
 #[derive(Clone, Default)]
 pub struct Scrubber {
-    /// The texts to search for: every encoding of every secret, longest first.
+    /// The texts to search for: every secret in every encoding, the longest text first.
     forms: Vec<String>,
-    /// The texts in `forms` without their line breaks. Texts that then have fewer than `SHORTEST_LINE` bytes are left
-    /// out. With `joined`, the scrubber finds secrets that a program printed in several lines: base64 often has lines
-    /// of 64 or 76 characters, and the lines of a key may be indented.
+    /// The texts in `forms` without their line breaks, except for texts with fewer than `SHORTEST_LINE` bytes. By these
+    /// texts, the scrubber finds secrets that a program printed in several lines: base64 often has lines of 64 or 76
+    /// characters, and the lines of a key may be indented.
     joined: Vec<String>,
 }
 
-/// Formats only the number of search texts for debug output, not the secrets or their lengths.
+/// Formats only the number of search texts for debug output, because the texts are secrets.
 impl fmt::Debug for Scrubber {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Scrubber").field("forms", &self.forms.len()).finish_non_exhaustive()
@@ -74,8 +74,8 @@ impl Scrubber {
         Self::from_forms(all)
     }
 
-    /// Creates a scrubber that searches for the texts in `all`, the encodings of the secrets. Unlike [`Scrubber::new`],
-    /// this function is not generic, so the compiler generates its code only once.
+    /// Creates a scrubber that searches for the texts in `all`, which are the secrets in all encodings. Unlike
+    /// [`Scrubber::new`], this function is not generic, so the compiler generates its code only once.
     fn from_forms(all: BTreeSet<String>) -> Self {
         let mut forms: Vec<String> = all.into_iter().filter(|form| form.len() >= MIN_SECRET_LENGTH).collect();
         forms.sort_by(|left, right| right.len().cmp(&left.len()).then_with(|| left.cmp(right)));
@@ -95,7 +95,8 @@ impl Scrubber {
         replace(text, found)
     }
 
-    /// Finds the secrets that the text contains with line breaks in them.
+    /// Finds the secrets that a program printed with line breaks in them. Returns the byte ranges of the secrets in
+    /// `text`.
     fn across_lines(&self, text: &str) -> Vec<(usize, usize)> {
         if !text.contains(['\n', '\\']) {
             return Vec::new();
@@ -114,10 +115,11 @@ impl Scrubber {
         found
     }
 
-    /// Finds single lines of secrets: a log may print each line of a key with a prefix, or only some of the lines.
+    /// Finds single lines of secrets, because a log may print each line of a key with a prefix, or only some of the
+    /// lines. Returns the byte ranges of these lines in `text`.
     fn parts(&self, text: &str) -> impl Iterator<Item = (usize, usize)> {
-        // Only a text in `forms` that is longer than the line can contain the line. The longest texts come first, so
-        // the search ends at the first text that is not longer.
+        // Only a text in `forms` that is longer than the line can contain the line. `forms` begins with the longest
+        // texts, so the search ends at the first text that is not longer.
         let is_known = move |line: &str| {
             self.forms.iter().take_while(|form| form.len() > line.len()).any(|form| form.contains(line))
         };
@@ -141,7 +143,7 @@ impl Scrubber {
     pub fn scrub_end(&self, text: &str) -> String {
         let cut = self.forms.iter().filter_map(|form| overlap(form, text)).max().unwrap_or(0);
         let rest = &text[cut..];
-        // Remove the first word if it contains `@`: it may be the rest of a URL with a password.
+        // Remove the first word of the text if it contains `@`: it may be the rest of a URL with a password.
         let first_word = rest.find(ends_a_url).unwrap_or(rest.len());
         let kept = if rest[..first_word].contains('@') { &rest[first_word..] } else { rest };
         self.scrub(kept)
@@ -179,7 +181,7 @@ fn end_of_break(text: &str, at: usize) -> Option<usize> {
     is_break.then(|| at + rest.len() - escaped.len() + 1)
 }
 
-/// Returns the words of a text that may be a line of a key or of base64, each with its offset.
+/// Returns the words of a text that may be a line of a key or of base64, each with its offset in the text.
 fn key_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let ends = |letter: char| !letter.is_ascii_alphanumeric() && !"+/=_-".contains(letter);
     let has = |word: &str, is: fn(char) -> bool| word.contains(is);
@@ -187,8 +189,8 @@ fn key_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
         has(word, |letter| letter.is_ascii_uppercase()) && has(word, |letter| letter.is_ascii_lowercase())
     };
     let offset = move |word: &str| word.as_ptr().addr() - text.as_ptr().addr();
-    // The first letter of a word may be the `n` or `r` of an escaped line break. Such a letter does not belong to the
-    // word.
+    // The first letter of a word may be the `n` or `r` of an escaped line break (`\n`, `\r`). Such a letter does not
+    // belong to the word.
     let is_escaped = move |word: &str| text[..offset(word)].ends_with('\\') && word.starts_with(['n', 'r']);
     let words = text.split(ends).map(move |word| if is_escaped(word) { &word[1..] } else { word });
     let words = words.filter(move |word| word.len() >= SHORTEST_LINE && is_key(word));
@@ -206,7 +208,8 @@ fn overlap(left: &str, right: &str) -> Option<usize> {
     (1..=longest).rev().find(fits)
 }
 
-/// Returns every encoding in which a program may print a secret: plain, base64, percent-encoded, escaped.
+/// Returns the secret in every encoding in which a program may print it: plain, base64, percent-encoded, and escaped as
+/// in JSON.
 fn forms(secret: &str) -> Vec<String> {
     if secret.len() < MIN_SECRET_LENGTH {
         return Vec::new();
@@ -230,11 +233,11 @@ fn forms(secret: &str) -> Vec<String> {
     all
 }
 
-/// Returns the base64 characters by which the scrubber finds the secret in the base64 of a larger text.
+/// Returns the base64 characters by which the scrubber finds the secret inside the base64 of a larger text.
 ///
 /// Base64 encodes three bytes as four characters, so a secret has one of three encodings, depending on its position in
-/// the larger text. The result contains all three, without the characters that also depend on bytes before or after the
-/// secret.
+/// the larger text. The result contains all three encodings, without the characters that also depend on the bytes
+/// before or after the secret.
 fn inside_base64(secret: &str) -> Vec<String> {
     let mut all = Vec::new();
     for offset in 0..3_usize {
@@ -248,7 +251,7 @@ fn inside_base64(secret: &str) -> Vec<String> {
     all
 }
 
-/// Percent-encodes a secret: all its bytes except the unreserved characters of RFC 3986. The hexadecimal digits are in
+/// Percent-encodes all bytes of a secret except the unreserved characters of RFC 3986. The hexadecimal digits are in
 /// lower case if `lower` is true, else in upper case.
 fn percent_encoded(secret: &str, lower: bool) -> String {
     let encode = |byte: u8| match (byte.is_ascii_alphanumeric() || b"-._~".contains(&byte), lower) {
@@ -259,7 +262,7 @@ fn percent_encoded(secret: &str, lower: bool) -> String {
     secret.bytes().map(encode).collect()
 }
 
-/// Returns a secret as three kinds of programs write it in a JSON string, without the quotes:
+/// Returns the secret as three kinds of programs write it in a JSON string, without the quotes:
 ///
 /// * with only the escapes that JSON requires
 /// * with further escapes for HTML, as Go programs write it

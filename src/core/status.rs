@@ -34,7 +34,8 @@ use crate::observed::{Observed, ReleaseKey};
 use crate::plan::{Plan, Step};
 use crate::rollout;
 
-/// The input of [`report`]: the results of the pass, such as the desired state, the observed state and the plan.
+/// The input of [`report`]: the results of a reconcile pass, such as the desired state, the observed state and the
+/// plan.
 pub struct Report<'a> {
     /// The spec of the OpenStackDeployment.
     pub spec: &'a OpenStackDeploymentSpec,
@@ -46,32 +47,32 @@ pub struct Report<'a> {
     pub desired: &'a Desired,
     /// The observed state of the cloud.
     pub observed: &'a Observed,
-    /// The catalogue name of each release, including releases that are no longer desired.
+    /// The catalogue's name of each helm release, including releases that are no longer desired.
     pub names: &'a BTreeMap<ReleaseKey, String>,
     /// The plan of the pass, with the step of each release.
     pub plan: &'a Plan,
     /// The findings about the spec.
     pub findings: &'a [Finding],
-    /// The changes of values that wait for approval, by release; each text describes one change.
+    /// For each release: the changes of its values that wait for approval. Each text describes one change.
     pub changes: &'a BTreeMap<String, Vec<String>>,
-    /// Problems that belong to no release, for example a watch that the API server forbids.
+    /// Problems that concern no single release, for example a watch that the API server forbids.
     pub problems: &'a [String],
     /// The settings and status of the Ceph cluster that the spec declares, or why the operator can't read them; `None`
     /// if the cloud does not use Ceph.
     pub ceph: Option<&'a DeclaredCeph>,
     /// The status of each node role, by role name: its labels and nodes.
     pub roles: &'a BTreeMap<String, RoleStatus>,
-    /// The removal of labels from nodes; `None` if the pass did not decide about it. The status then keeps the previous
-    /// removal.
+    /// Which node labels osdpl is removing, and which removals wait for approval; `None` if the pass did not decide
+    /// about removals. The status then keeps the previous entry.
     pub label_removal: Option<&'a LabelRemoval>,
-    /// Descriptions of the actions that wait for approval. Each action changes objects outside of releases.
+    /// Descriptions of the actions that wait for approval and change objects that belong to no release.
     pub awaiting_objects: &'a [String],
     /// The status of each rollout of the data plane, by component.
     pub rollouts: &'a rollout::Rollouts,
     /// The releases that belong to the cloud; `None` if the pass did not determine them. The status then keeps the
     /// previous list.
     pub owned: Option<&'a BTreeSet<ReleaseKey>>,
-    /// The digest of the approved content of each addition to the catalogue; `None` if the pass did not determine the
+    /// For each addition to the catalogue: the digest of its approved content. `None` if the pass did not determine the
     /// digests. The status then keeps the previous digests.
     pub additions: Option<&'a BTreeMap<String, String>>,
     /// The digests of the charts from repositories, by `chart@version`; `None` if the pass did not determine them. The
@@ -137,7 +138,8 @@ impl<'a> Report<'a> {
     }
 }
 
-/// Returns the value that the next status stores for an approval; `None` if the spec does not set `approval: Always`.
+/// Returns the new value of one of the status fields that store what a person approved (`approvedTarget`,
+/// `approvedObjects`); `None` if the spec does not set `approval: Always`.
 ///
 /// The value is `now` if a person approved the target hash of this pass; else it is `before`, the value in the previous
 /// status.
@@ -200,7 +202,7 @@ pub fn report(
     (status, events)
 }
 
-/// Shortens the message for a column of `kubectl get`, and splits no word. The conditions contain the full message.
+/// Shortens the message for a column of `kubectl get`, at the end of a word. The conditions contain the full message.
 fn shortened(message: &str) -> String {
     const LIMIT: usize = 200;
     let Some((limit, _)) = message.char_indices().nth(LIMIT) else { return message.to_owned() };
@@ -208,7 +210,8 @@ fn shortened(message: &str) -> String {
     format!("{}…", message[..end].trim_end_matches([' ', ',', ';', ':']))
 }
 
-/// Returns the OpenStack release that the spec requests, and the release that is deployed.
+/// Returns the OpenStack release that the spec requests (`target`), and the OpenStack release that is deployed
+/// (`deployed`).
 ///
 /// The deployed OpenStack release is unknown until one helm release has the desired inputs. After that, it changes only
 /// when all helm releases have the desired inputs.

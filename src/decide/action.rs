@@ -23,7 +23,7 @@ use osdpl_core::release::{Cleanup, Status};
 use osdpl_core::rollout::{Eviction, Strategy};
 use osdpl_core::status::Event;
 
-/// The kind of a CRD in Kubernetes.
+/// The kind of a CRD in Kubernetes' API.
 const CRD: &str = "CustomResourceDefinition";
 
 /// An action of a plan, with the reason for it and the events to record.
@@ -72,7 +72,7 @@ pub enum Action {
         /// The addresses of the external host.
         addresses: Vec<IpAddr>,
     },
-    /// Write a `ConfigMap` or a Secret that charts mount.
+    /// Write a `ConfigMap` or a Secret that pods of the releases mount.
     WriteObject(Object),
     /// Apply an object of Rook, such as a pool or a user. Rook's operator then changes Ceph.
     ApplyRook {
@@ -204,13 +204,13 @@ impl Kind {
 /// Its `Debug` output contains no values.
 #[derive(Clone)]
 pub struct SecretWrite {
-    /// The service that the credentials belong to.
+    /// The service of the catalogue that the credentials belong to.
     pub service: String,
     /// The Secret to store, without the values that the operator generates when it stores the Secret.
     pub secret: Secret,
     /// Whether the Secret exists. The operator replaces an existing Secret only if its resourceVersion has not changed.
     pub exists: bool,
-    /// The keys whose values the operator generates, each with the format and length of the value.
+    /// The keys of the Secret whose values the operator generates, each with the format and length of its value.
     pub generated: BTreeMap<String, file::Credential>,
 }
 
@@ -247,8 +247,8 @@ impl Planned {
 }
 
 impl Action {
-    /// Returns the key of the action in [`Kept::refused`](super::Kept::refused), where osdpl stores the API server's
-    /// refusals.
+    /// Returns the text by which [`Kept::refused`](super::Kept::refused) identifies the action. There osdpl stores
+    /// which actions the API server refused.
     pub fn id(&self) -> String {
         match self {
             Self::Evict(pod) => format!("{self} {}", pod.uid),
@@ -263,8 +263,8 @@ impl Action {
 
     /// Returns the kind, namespace and name of every object that osdpl itself changes in this action.
     ///
-    /// The result does not contain objects that helm changes. For a cleanup, the result contains only the release
-    /// records, because the plan does not name the objects that the operator will remove.
+    /// The result does not contain objects that helm changes. For a cleanup, the result contains only release records,
+    /// because the plan does not name the other objects that the operator will remove.
     pub fn objects(&self, observed: &Observed) -> Vec<(&'static str, String, String)> {
         let record = |key: &ReleaseKey, revision: i64| {
             ("Secret", key.namespace.clone(), format!("sh.helm.release.v1.{}.v{revision}", key.name))

@@ -1,9 +1,10 @@
 //! Decides which additions to the catalogue are approved.
 //!
-//! The spec names the `ConfigMap`s with additions, but other people may edit these `ConfigMap`s. So osdpl uses new
-//! content without a person's approval in only two cases: the spec names the digest of the content, or the status has
-//! no digest of this addition yet. Any other new content waits until a person approves the target hash. osdpl stores
-//! the digests of the approved contents in the status, because only the operator writes the status.
+//! The spec names the `ConfigMap`s with additions, but people without the right to edit the spec may be able to edit
+//! these `ConfigMap`s. So osdpl uses new content without a person's approval in only two cases: the spec names the
+//! digest of the content, or the status has no digest of this addition yet. Any other new content waits until a person
+//! approves the target hash. osdpl stores the digests of the approved contents in the status, because only the operator
+//! writes the status.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +13,8 @@ use osdpl_core::catalog::Catalog;
 use osdpl_core::plan::Policy;
 use osdpl_values::CollectSorted;
 
-/// Returns the additions whose content has changed since the spec or a person approved it.
+/// Returns the names of the additions whose content differs from the approved content. An addition whose digest the
+/// spec names is not among them, because the spec approves exactly this content.
 pub(crate) fn changed(deployment: &OpenStackDeployment, catalog: &Catalog) -> BTreeSet<String> {
     let approved = |name: &String| deployment.status.as_ref()?.catalog.get(name);
     let unpinned = deployment.spec.catalog.iter().filter(|reference| reference.digest.is_none());
@@ -21,8 +23,8 @@ pub(crate) fn changed(deployment: &OpenStackDeployment, catalog: &Catalog) -> BT
     names.filter(is_changed).cloned().collect_set()
 }
 
-/// Returns the digests to store in the status at the end of this pass: for each addition, the digest of its approved
-/// content.
+/// Returns the digests to store in the status at the end of this pass, by addition: the digest of its present content
+/// if that content is approved, and otherwise the digest in the previous status.
 pub(crate) fn approved(
     deployment: &OpenStackDeployment,
     catalog: &Catalog,
@@ -53,8 +55,8 @@ mod tests {
         .unwrap()
     }
 
-    /// Returns the changed additions, and the digests that are approved after a pass with `policy`. In the cluster, the
-    /// content of each addition has the digest `new`.
+    /// Returns the changed additions, and the digests that the status contains after a pass with `policy`. Each
+    /// addition in the cluster has content with the digest `new`.
     fn decided(catalog: &Value, status: &Value, policy: Policy) -> (Vec<String>, Value) {
         let names = catalog.as_array().unwrap().iter().map(|entry| entry["name"].as_str().unwrap().to_owned());
         let additions = names.map(|name| (name, "new".to_owned())).collect();

@@ -24,16 +24,16 @@ const ALL: &str = "all";
 
 /// Returns the policy without the repairs that osdpl has already started.
 ///
-/// The annotation may name a release for several passes, but osdpl repairs the release only once for each request.
+/// A release's name may stay in the annotation for several passes, but osdpl must start the repair only once.
 pub(crate) fn without_started_repairs(kept: &mut Kept, mut policy: Policy) -> Policy {
     kept.repairing.retain(|name| policy.repair.contains(name));
     policy.repair.retain(|name| !kept.repairing.contains(name));
     policy
 }
 
-/// Plans to remove the annotations whose requests osdpl has executed.
+/// Plans to remove each annotation of the `OpenStackDeployment` whose action osdpl has completed.
 ///
-/// If the API server refuses the removal, the function adds a warning.
+/// If the API server has refused such a removal, the function adds a warning.
 pub(crate) fn consume(
     draft: &mut Draft<'_>,
     desired: &Desired,
@@ -43,8 +43,8 @@ pub(crate) fn consume(
     (rollouts, removal): (&NextRollouts, &LabelRemoval),
 ) {
     let deployment = &draft.snapshot.deployment;
-    // The approval of a rollout, of a removal of labels and of additions must outlive the annotation. So the status
-    // must contain these approvals before osdpl removes the annotation.
+    // An approval of a rollout, of a removal of labels and of additions still applies after the annotation is removed.
+    // So the status must contain the approval before osdpl removes the annotation.
     let is_stored = !rollouts.is_incomplete
         && (policy.changed_additions.is_empty() || !policy.approves(&plan.hash))
         && deployment.status.as_ref().is_some_and(|stored| {
@@ -79,8 +79,9 @@ pub(crate) fn consume(
 
 /// Returns the names that stay in the repair annotation, because osdpl may still have to repair their releases.
 ///
-/// The name `all` stays while osdpl can upgrade at least one release without a decision of the user. When all remaining
-/// releases wait for the user, osdpl removes `all`, because the user may decide only months later.
+/// The name `all` stays while osdpl can upgrade at least one release without a decision of the user. If each remaining
+/// release waits for a decision of the user, osdpl removes `all`: the decision may come months later, when the user no
+/// longer expects a repair.
 fn remaining_repairs(requested: &BTreeSet<String>, plan: &Plan) -> BTreeSet<String> {
     let is_done = |name: &String| name == ALL && !plan.decisions.values().any(|decision| is_open(&decision.step));
     requested.iter().filter(|name| !is_done(name)).cloned().collect_set()
@@ -99,8 +100,8 @@ fn is_open(step: &Step) -> bool {
             | Wait::ReleaseRecord
             | Wait::Dependents(_)
             | Wait::Terminating(_) => true,
-            // The operator itself retries to fetch a chart. A release that is blocked for another reason waits until
-            // the user changes the spec or an object that the spec names.
+            // The operator itself tries again to fetch a chart. A release that is blocked for another reason waits
+            // until the user changes the spec or an object that the spec names.
             Wait::Blocked { reason, .. } => matches!(reason.as_str(), reason::CHART | reason::CHART_PENDING),
             Wait::Approval(_)
             | Wait::Paused
@@ -154,7 +155,7 @@ pub(crate) fn unknown_names(
     unknown.map(warning).collect()
 }
 
-/// Returns the warning that osdpl did what an annotation requests, but could not remove the annotation.
+/// Returns the warning that osdpl has completed the action of an annotation, but could not remove the annotation.
 fn not_consumed_warning(annotation: &str, problem: &str) -> Finding {
     let message = format!(
         "osdpl did what the annotation requests, but could not remove it: {problem}; allow the operator to change \

@@ -1,5 +1,5 @@
-//! Adjusts the desired state for `osdpl plan`, which does not have all data of the operator: a release for which data
-//! is missing counts as unchanged.
+//! Adjusts the desired state for `osdpl plan`, which cannot get all data that the operator has. `osdpl plan` assumes
+//! that a release for which data is missing does not change.
 
 use super::draft::Draft;
 use super::plan::RecordedValues;
@@ -47,9 +47,9 @@ fn assume_inputs(assumed: &Assumed, desired: &mut Desired, observed: &Observed, 
         let Some(release) = desired.releases.get_mut(name) else { continue };
         let (Some(existing), Some(Ok(values))) = (ours(release, observed), recorded.get(name)) else { continue };
         keep_tags(&mut release.values, values);
-        // If someone else made the newest revision, osdpl keeps that revision until the spec changes. `osdpl plan`
-        // lacks the data to notice such a change, so assume that there is none: take the inputs of the newest revision
-        // that osdpl itself made.
+        // If someone else made the newest revision, the operator keeps that revision until the spec changes.
+        // `osdpl plan` lacks the data to decide whether the spec has changed, so assume that it has not: take the
+        // inputs of the newest revision that osdpl itself made.
         if existing.attempt.as_ref().is_some_and(|attempt| attempt.revision != existing.revision) {
             release.inputs = existing.own_inputs.clone().unwrap_or_default();
         } else if release.values == **values
@@ -78,7 +78,8 @@ fn assume_images(desired: &mut Desired, observed: &Observed, recorded: &Recorded
     }
 }
 
-/// Copies images from the recorded values to the desired values, if the desired values do not contain them.
+/// Adds the images in the recorded values to the desired values, except for images that the desired values already
+/// name.
 ///
 /// If the spec uses a mirror, the operator reads the names of images from the chart, rewrites them to the mirror, and
 /// adds them to the values. `osdpl plan` may not have the chart, so it takes these images from the recorded values.

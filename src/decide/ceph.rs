@@ -80,7 +80,7 @@ pub(crate) fn declared(
     Some(ceph::read_declared_ceph(&object, data, releases, selection.object_store().as_ref()))
 }
 
-/// Returns the objects that the charts of all selected releases mount to use Ceph.
+/// Returns the `ConfigMap`s and Secrets that the pods of all selected releases mount to use Ceph.
 fn objects(ceph: &Ceph, selection: &Selection) -> Vec<Object> {
     ceph::desired_objects(ceph, &selection.namespace, &namespaces(selection))
 }
@@ -90,7 +90,8 @@ fn namespaces(selection: &Selection) -> BTreeMap<&str, &str> {
     selection.releases.iter().map(|(name, key)| (name.as_str(), key.namespace.as_str())).collect_map()
 }
 
-/// Plans the objects that osdpl requests from Rook, the objects that charts mount to use Ceph, and the object store.
+/// Plans the pools and users that osdpl requests from Rook, the objects that pods mount to use Ceph, and the object
+/// store.
 ///
 /// If an object belongs to somebody else or does not exist yet, the function stores in `declared` why Ceph is not
 /// ready.
@@ -124,8 +125,8 @@ pub(crate) fn plan_ceph_objects(
 
 /// Plans the objects that osdpl requests from Rook: pools and users.
 ///
-/// Before the first installation, a pool or user that is not ready blocks the releases that use Ceph. Later, it only
-/// causes a warning.
+/// Before the first installation, the releases that use Ceph wait until every pool and user is ready. Later, a pool or
+/// user that is not ready only causes a warning.
 fn request_from_rook(draft: &mut Draft<'_>, rook: &RookSettings, declared: &mut DeclaredCeph, selection: &Selection) {
     let mut pending = None;
     for manifest in rook.manifests(&consumers(selection)) {
@@ -138,8 +139,8 @@ fn request_from_rook(draft: &mut Draft<'_>, rook: &RookSettings, declared: &mut 
             }
         }
     }
-    // Without a CephCluster, Rook creates nothing. osdpl already reports the missing CephCluster, and need not also
-    // report the pending objects.
+    // Without a CephCluster, Rook creates nothing. osdpl already reports that the CephCluster is missing, so it does
+    // not report the pools and users that wait for Rook.
     let Some(problem) = pending.filter(|_| declared.cluster.is_some()) else { return };
     let is_written = |object: &Object| {
         draft.snapshot.objects.secrets.contains_key(&ReleaseKey::new(&object.namespace, &object.name))
@@ -153,8 +154,8 @@ fn request_from_rook(draft: &mut Draft<'_>, rook: &RookSettings, declared: &mut 
     }
 }
 
-/// Plans to delete the objects for Ceph that no release mounts any more, once every release runs with the desired
-/// inputs.
+/// Plans to delete the objects that osdpl wrote for Ceph and that no release mounts any more. The deletion waits until
+/// every release runs with the desired inputs.
 ///
 /// Until then, pods of an old revision may still mount the objects. If osdpl can't read Ceph's settings, it deletes
 /// nothing. It never deletes the objects in `needed`.

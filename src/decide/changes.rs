@@ -1,6 +1,6 @@
-//! Finds, for each upgrade that waits for approval, the value paths that the upgrade would change.
+//! Finds, for each upgrade that waits for approval, the paths of the values that the upgrade would change.
 //!
-//! For each such upgrade, osdpl reads the newest record of the release once, and keeps the paths for later passes.
+//! For each such upgrade, osdpl reads the release's newest record once, and keeps the paths in memory for later passes.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use osdpl_values::{Values, changed_paths};
 /// The maximum number of value paths in the status of a release.
 const MAX_PATHS: usize = 20;
 
-/// How long osdpl waits before it retries to read a record. Meanwhile helm may replace a record that can't be read.
+/// How long osdpl waits before it reads a record again after a failure. By then, helm may have written a new record.
 const RETRY_INTERVAL: SignedDuration = SignedDuration::from_secs(30);
 
 /// Returns, for each release whose upgrade waits for approval, the value paths that the upgrade would change.
@@ -41,8 +41,8 @@ pub(crate) fn pending_changes(
         all.insert(name.to_owned(), changes.shown());
         kept.insert(release.key.clone(), changes);
     }
-    // While the cloud waits for approval, no watch triggers a pass. So the plan requests the pass that retries to read
-    // a record.
+    // While an upgrade waits for approval, perhaps no watch triggers a pass. So the plan itself requests the pass that
+    // tries again to read the record.
     draft.requeue(next_retry(&kept));
     draft.kept.changes = kept;
     all
@@ -52,8 +52,9 @@ pub(crate) fn pending_changes(
 /// `revision`.
 fn read(draft: &mut Draft<'_>, release: &DesiredRelease, revision: i64, observed: &Observed) -> Option<Changes> {
     let result = observed.comparisons.get(&release.key).map(|known| &known.result);
-    // If osdpl did not make the revision, use the comparison of the effective values (the chart's defaults with the
-    // revision's values). Other tools may write other values that have the same effect.
+    // If osdpl did not make the revision, use the paths from the module `comparison`, which compares the effective
+    // values (the chart's defaults with the values on top). Other tools may write different values with the same
+    // effect.
     let paths: Result<Vec<String>, String> = if let Some(ComparisonResult::Differs { chart, paths }) = result {
         Ok(chart.iter().chain(paths).cloned().collect())
     } else {
@@ -86,7 +87,8 @@ impl Changes {
     }
 }
 
-/// If no value changes (`paths` is empty), adds a text about the other inputs, of which at least one changes.
+/// If no value changes (`paths` is empty), adds a text that names the other inputs of the release: at least one of them
+/// changes.
 fn or_no_value(mut paths: Vec<String>) -> Vec<String> {
     if paths.is_empty() {
         paths.push("(no value changes, but the chart, helm's version or helm's flags do)".to_owned());

@@ -25,17 +25,17 @@ use osdpl_core::catalog::Catalog;
 use osdpl_core::desired::{Blocked, ChartInfo, Desired, Selection};
 use osdpl_core::plan::{Action, Plan, Step, Wait};
 
-/// How long osdpl waits before it tries again to fetch a chart.
+/// How long the operator waits after a failure before it tries again to fetch a chart.
 const RETRY_INTERVAL: SignedDuration = SignedDuration::from_secs(30);
 
-/// The maximum number of chart digests in the status. A cloud has at most about 60 charts, so the status has room for
-/// the digests of earlier versions.
+/// The maximum number of chart digests in the status. A cloud has at most about 60 charts, so the status also has room
+/// for the digests of charts that the cloud used earlier.
 const MAX_RECORDS: usize = 256;
 
-/// The releases whose charts are only placeholders. Each value says why the upgrade of the release waits.
+/// The releases for whose charts osdpl uses placeholders. Each value says why the upgrade of the release waits.
 pub(crate) type Placeholders = BTreeMap<String, Blocked>;
 
-/// Returns the chart to request for a release; `None` if the catalogue does not have the release.
+/// Returns the request for the chart of a release; `None` if the catalogue does not have the release.
 ///
 /// `recorded` contains the chart digests in the status, by `chart@version`.
 pub fn chart_request(
@@ -75,9 +75,9 @@ fn record_key(chart: &str, version: &str) -> String {
 
 /// Returns the chart digests to store in the status.
 ///
-/// The result contains the digests of the requested charts from repositories, and as many digests of earlier chart
-/// versions as [`MAX_RECORDS`] permits. If the spec returns to an earlier version, osdpl compares the chart with the
-/// earlier digest, and so notices changed content.
+/// The result contains the digests of the requested charts from repositories, and digests of earlier chart versions up
+/// to [`MAX_RECORDS`]. If the spec returns to an earlier version, osdpl compares the fetched chart with that version's
+/// digest, and so notices if the repository has changed the chart.
 pub(crate) fn record_digests(
     deployment: &OpenStackDeployment,
     charts: &Charts,
@@ -160,7 +160,7 @@ pub fn retry_chart_at(at: Timestamp) -> Timestamp {
     at.checked_add(RETRY_INTERVAL).unwrap_or(Timestamp::MAX)
 }
 
-/// Replaces each chart that the operator is still fetching by a placeholder with the version and digest in the status.
+/// If the operator is still fetching a chart, uses a placeholder with the version and digest in the status instead.
 ///
 /// Returns the releases whose charts are placeholders.
 pub(crate) fn fill_placeholders(
@@ -191,7 +191,7 @@ pub(crate) fn fill_placeholders(
     placeholders
 }
 
-/// Makes the upgrade of a release wait while its chart is only a placeholder.
+/// Makes the upgrade of each release in `placeholders` wait until the operator has fetched the chart.
 pub(crate) fn wait_for_charts(plan: &mut Plan, placeholders: &Placeholders) {
     for (name, blocked) in placeholders {
         let Some(decision) = plan.decisions.get_mut(name) else { continue };

@@ -84,11 +84,11 @@ pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
     finish(draft, cloud, Plan { roles: inventory.roles, recorded, ..plan })
 }
 
-/// The decisions about the cloud that a pass makes before it decides about releases.
+/// The decisions of a pass that do not depend on the steps of releases. The pass makes them first.
 struct Cloud {
     selection: Arc<Selection>,
     resolved: Arc<Resolved>,
-    /// The catalogue's name of each release, by the namespace and name of the helm release. The map also contains
+    /// The catalogue's name of each helm release, by the helm release's namespace and name. The map also contains
     /// releases that the spec does not select.
     names: BTreeMap<ReleaseKey, String>,
     /// The objects that osdpl must keep, because pods of releases that osdpl does not manage may need them (for
@@ -106,15 +106,15 @@ fn is_refused(draft: &Draft<'_>, selection: &Selection, desired: &Desired) -> bo
     selection.is_refused() || findings.into_iter().any(|finding| finding.level == Level::Error)
 }
 
-/// Returns a plan that only stores credentials. The next pass makes the other decisions, because they depend on the
-/// credentials that the operator generates.
+/// Returns a plan that only stores credentials. Values contain the credentials that the operator generates, so only the
+/// next pass can make the other decisions.
 fn store_credentials(mut draft: Draft<'_>, resolved: &Resolved, selection: Arc<Selection>) -> Plan {
     draft.actions.retain(|planned| matches!(planned.action, Action::StoreCredentials(_)));
     let (facts, spec) = (resolved.facts.clone(), Some(resolved.spec.clone()));
     Plan { facts, spec, selection: Some(selection), ..draft.hold(Hold::Actions) }
 }
 
-/// Returns the complete plan of a pass: `plan` with the results in `draft` and `cloud`.
+/// Completes the plan of a pass: returns `plan` with the results in `draft` and `cloud`.
 ///
 /// `plan` contains the decisions about releases. The function adds the requests, actions and problems in `draft`, the
 /// data to keep for the next decision, and the decisions in `cloud`.
@@ -144,7 +144,7 @@ fn finish(mut draft: Draft<'_>, cloud: Cloud, plan: Plan) -> Plan {
     }
 }
 
-/// Returns whether a watch that the plan needs has not listed its objects yet.
+/// Returns whether the plan needs a watch that has not listed its objects yet.
 fn is_reading(draft: &Draft<'_>) -> bool {
     let objects = &draft.snapshot.objects;
     let is_unread = |reference| matches!(objects.named.get(reference), None | Some(ObjectState::Unread));
@@ -154,7 +154,7 @@ fn is_reading(draft: &Draft<'_>) -> bool {
         || kinds.into_iter().any(|kind| !objects.rook.contains_key(kind))
 }
 
-/// Stores the facts that values depend on in `facts`, and plans the objects that releases need.
+/// Plans the objects that releases need, and stores the facts that the releases' values contain in `facts`.
 ///
 /// Returns the releases whose charts are placeholders while the operator fetches the charts.
 fn collect_facts(
@@ -185,7 +185,7 @@ fn collect_facts(
     placeholders
 }
 
-/// Returns the desired state and, for `osdpl plan`, the values in the release records.
+/// Returns the desired state and, only for `osdpl plan`, the values in the release records.
 ///
 /// The function reuses the desired state of the last pass if the spec, the catalogue and the facts have not changed.
 fn resolve(
@@ -261,8 +261,8 @@ fn decide_releases(draft: &mut Draft<'_>, cloud: &Cloud, mut observed: Observed)
 /// Plans the steps of releases and rollouts, the removal of labels from nodes, and the removal of annotations from the
 /// `OpenStackDeployment`. osdpl removes an annotation after it has done what the annotation asks for.
 ///
-/// Adds actions and requests for data to `draft`. The returned plan contains only data for the status, such as the steps of
-/// releases, the status of rollouts and the pending changes.
+/// Adds actions and requests for data to `draft`. The returned plan contains only data for the status, such as the
+/// steps of releases, the status of rollouts and the changes that wait for approval.
 fn take_steps(
     draft: &mut Draft<'_>,
     desired: &Desired,
@@ -280,9 +280,9 @@ fn take_steps(
     rollouts::plan_strategies(draft, desired, observed, &releases);
     releases::plan_steps(draft, &mut releases, desired, observed, policy);
     let mut owned = plan::owned(desired, observed, &releases);
-    // The status must name no new release in a namespace in which the operator has no rights, because osdpl does not
-    // install it. But the status must still name the releases that osdpl installed there before the operator lost the
-    // rights.
+    // The status lists the releases that belong to the cloud. In a namespace in which the operator has no rights, osdpl
+    // installs no new release, so the status must not list one. But it must still list the releases that osdpl
+    // installed there before the operator lost the rights.
     owned.retain(|key| draft.snapshot.is_permitted(&key.namespace));
     owned.extend(namespaces::owned_outside(draft.snapshot, observed).cloned());
     let owned = Some(owned);

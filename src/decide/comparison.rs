@@ -1,4 +1,4 @@
-//! Compares releases with the desired state if osdpl did not make their newest revision. Later passes reuse a
+//! Compares a release with the desired state if someone else made the release's newest revision. Later passes reuse a
 //! comparison while it is valid.
 
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use osdpl_core::observed::{ComparisonResult, ManifestComparison, Observed, Obser
 use osdpl_core::plan::Policy;
 use osdpl_core::release::{ADOPTED, Status};
 
-/// Compares each desired release with its newest revision, if osdpl did not make this revision.
+/// Compares the desired state of each release with its newest revision, if osdpl did not make this revision.
 ///
 /// Returns the comparisons that this pass made.
 ///
@@ -64,7 +64,7 @@ pub(crate) fn compare_releases(
             ManifestComparison { revision: existing.revision, inputs: release.inputs.clone(), result, until };
         all.insert(release.key.clone(), comparison);
     }
-    // Some results can change although no watch reports an event, for example if another tool stops managing a release.
+    // Some results can change although no watch reports a change, for example if another tool stops managing a release.
     // So a later pass must repeat these comparisons.
     draft.requeue(next_expiry(&all));
     draft.kept.comparisons = all;

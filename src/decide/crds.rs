@@ -6,8 +6,8 @@
 //! new release. osdpl changes no CRD that another installed release or another field manager owns, and no CRD that is
 //! newer than the CRD in the chart.
 //!
-//! helm itself installs and upgrades the CRDs in the *templates* of a chart, and forces them over the fields of other
-//! field managers. So before osdpl runs helm for such a chart, it renders the chart and applies the same rules to the
+//! helm itself installs and upgrades the CRDs in the *templates* of a chart, and overwrites fields that other field
+//! managers own. So before osdpl runs helm for such a chart, it renders the chart and applies the same rules to the
 //! rendered CRDs. helm can't leave out a single object: if it must not change one CRD, the whole release waits.
 
 use std::collections::BTreeSet;
@@ -31,7 +31,7 @@ use osdpl_core::observed::{Observed, ReleaseKey};
 use osdpl_core::plan::Wait;
 use osdpl_core::release::helm_owner;
 
-/// The actions on CRDs that must precede the install or upgrade of a release.
+/// The actions on CRDs that the operator must execute before it installs or upgrades a release.
 #[derive(Default)]
 pub(crate) struct Definitions {
     /// The actions, in the order in which the operator must execute them.
@@ -41,7 +41,7 @@ pub(crate) struct Definitions {
     pub(crate) changed: Vec<String>,
 }
 
-/// The part of a chart that contains a CRD.
+/// Where a chart contains a CRD; this decides who applies the CRD.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Origin {
     /// The folder `crds/`: osdpl applies the CRD.
@@ -89,7 +89,7 @@ fn left_behind<'a>(draft: &mut Draft<'a>, key: &ReleaseKey) -> Result<&'a [Aband
     }
 }
 
-/// Returns the actions that transfer CRDs to the new release `key` from a release that was uninstalled.
+/// Returns the actions that transfer CRDs to the new release `key`. The CRDs belong to a release that was uninstalled.
 ///
 /// The uninstalled release had the same name in another namespace. osdpl regards it as uninstalled because helm has no
 /// record of it in that namespace. But helm can store records elsewhere, for example in `ConfigMap`s, so the release
@@ -145,10 +145,10 @@ fn mentions_crd(value: &Value) -> bool {
     }
 }
 
-/// Adds the CRDs of a chart that the cluster lacks, or that differ from the CRDs in the cluster.
+/// Adds the actions for each CRD of a chart that the cluster lacks, or that differs from the CRD in the cluster.
 ///
-/// If the CRD in the cluster is newer ([`is_older`]), objects would lose fields with the older CRD of the chart. So
-/// osdpl does not apply the older CRD. If helm would apply it, the release waits.
+/// A newer CRD ([`is_older`]) may have fields that the chart's CRD lacks, and objects would lose these fields. So osdpl
+/// does not replace a newer CRD in the cluster. If helm would replace it, the release waits.
 fn add_changes(
     draft: &mut Draft<'_>,
     (name, key): (&str, &ReleaseKey),
@@ -177,7 +177,7 @@ fn add_changes(
             Some(stored) => {
                 let is_transferred = definitions.changed.contains(&crd);
                 if let Some(owner) = other_owner(stored, key, origin).filter(|_| !is_transferred) {
-                    // A later pass must read the CRD again: the owner may update the CRD, and no watch reports the
+                    // A later pass must read the CRD again, because the owner may update it, and no watch reports the
                     // update.
                     draft.requeue(received.until());
                     return Err(foreign(name, &crd, &owner, origin));
@@ -197,7 +197,7 @@ fn add_changes(
     Ok(())
 }
 
-/// Whether the CRD in the cluster has the spec of a chart's CRD.
+/// Whether the spec of a CRD in the cluster equals the spec of the chart's CRD.
 ///
 /// The comparison ignores the fields of `spec.conversion` that the chart does not set, because controllers write their
 /// certificates there, and the API server adds defaults.
@@ -223,8 +223,8 @@ fn is_older(one: &CustomResourceDefinitionSpec, other: &CustomResourceDefinition
     one.len() < other.len() && one.is_subset(&other)
 }
 
-/// Returns the priority of the highest version that a CRD serves, and the priority of the version in which the CRD
-/// stores objects.
+/// Returns two priorities: of the highest version that the API server serves for a CRD, and of the version in which it
+/// stores the CRD's objects.
 fn highest_versions(spec: &CustomResourceDefinitionSpec) -> [Option<VersionPriority>; 2] {
     let highest = |is_relevant: fn(&CustomResourceDefinitionVersion) -> bool| {
         spec.versions.iter().filter(|version| is_relevant(version)).filter_map(|version| priority(&version.name)).max()
@@ -232,7 +232,7 @@ fn highest_versions(spec: &CustomResourceDefinitionSpec) -> [Option<VersionPrior
     [highest(|version| version.served), highest(|version| version.storage)]
 }
 
-/// The remedy if helm must not change a CRD in the templates of a chart.
+/// The remedy if a chart's templates contain a CRD that helm must not change in the cluster.
 const APPLY_TEMPLATE: &str =
     "make the CRD equal to the chart's: render the chart (osdpl render, helm template), and apply the CRD yourself";
 
@@ -255,7 +255,7 @@ fn priority(name: &str) -> Option<VersionPriority> {
     Some((stability, major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// Returns the versions of a CRD, and the path of each field in the schema of each version.
+/// Returns the names of a CRD's versions, and the path of each field in each version's schema.
 fn fields(spec: &CustomResourceDefinitionSpec) -> BTreeSet<String> {
     let mut all = BTreeSet::new();
     for version in &spec.versions {
@@ -267,8 +267,7 @@ fn fields(spec: &CustomResourceDefinitionSpec) -> BTreeSet<String> {
     all
 }
 
-/// Adds the paths of the fields that the schema of a version defines, including the fields of list items and map
-/// values.
+/// Adds the paths of all fields in the schema of a version, including the fields of list items and map values.
 fn add_fields(schema: &Value, path: &str, all: &mut BTreeSet<String>) {
     for (key, inner) in schema.as_object().into_iter().flatten() {
         match (key.as_str(), inner) {
@@ -287,8 +286,8 @@ fn add_fields(schema: &Value, path: &str, all: &mut BTreeSet<String>) {
 
 /// Returns the owner of a CRD, unless the owner is osdpl or the release `key`.
 ///
-/// The owner is another helm release, or another field manager that set the versions of the CRD. helm is the field
-/// manager of the CRDs in templates.
+/// The owner is another helm release, or another field manager that set the CRD's list of versions. If the chart's
+/// templates contain the CRD, the field manager helm is no other owner.
 fn other_owner(stored: &CustomResourceDefinition, key: &ReleaseKey, origin: Origin) -> Option<String> {
     if let Some(release) = helm_owner(&stored.metadata).filter(|owner| owner != key) {
         return Some(format!("helm release {release}"));
@@ -326,8 +325,8 @@ fn newer(name: &str, crd: &str) -> Wait {
     Wait::Blocked { reason: reason::FOREIGN.into(), message }
 }
 
-/// Returns a warning about the CRDs that an upgrade changes although no action of the plan shows the change, because
-/// helm makes it; `None` if there are no such CRDs.
+/// Returns a warning about the CRDs that an upgrade changes through helm, so that no action of the plan shows the
+/// change; `None` if there are no such CRDs.
 pub(crate) fn changes_by_helm(name: &str, definitions: &Definitions) -> Option<Finding> {
     let is_shown = |crd: &&String| {
         definitions.actions.iter().any(|planned| match &planned.action {
@@ -349,8 +348,8 @@ fn newer_crd_warning(name: &str, crd: &str) -> Finding {
     Finding::new(Level::Warning, format!("releases.{name}"), message)
 }
 
-/// Returns the spec of a chart's CRD with the defaults of the API server, so that osdpl can compare it with the CRD in
-/// the cluster.
+/// Adds the API server's defaults to the spec of a chart's CRD. osdpl can then compare the spec with the CRD in the
+/// cluster, which has these defaults.
 ///
 /// Kubernetes: `apiextensions-apiserver/pkg/apis/apiextensions/v1/defaults.go`.
 fn with_defaults(mut spec: CustomResourceDefinitionSpec) -> CustomResourceDefinitionSpec {
@@ -363,7 +362,7 @@ fn with_defaults(mut spec: CustomResourceDefinitionSpec) -> CustomResourceDefini
 
 /// Returns the [`Wait`] of a release whose CRDs osdpl could not read from the API server.
 ///
-/// A later pass reads the CRDs again, when the failed response `received` has expired.
+/// When the failed response `received` has expired, a later pass reads the CRDs again.
 fn blocked(draft: &mut Draft<'_>, received: &Received, why: &str) -> Wait {
     draft.requeue(received.until());
     Wait::Blocked { reason: reason::FAILED.into(), message: why.to_owned() }

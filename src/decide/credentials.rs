@@ -19,7 +19,7 @@ use osdpl_core::observed::{Observed, ObservedRelease, ReleaseKey};
 use osdpl_core::status;
 use osdpl_values::{CollectSorted, Values};
 
-/// The annotation that lists, separated by commas, the keys with outdated values in a Secret of osdpl.
+/// The annotation of a Secret of osdpl that lists the keys with outdated values, separated by commas.
 ///
 /// A value is outdated if the spec names a Secret of the user with another value. The key stays in the list until the
 /// spec no longer names the user's Secret and osdpl has compared the outdated value with the release records. The
@@ -73,7 +73,7 @@ pub(crate) fn collect(
 
 /// Whether the operator generates credentials when it applies the actions of the draft.
 ///
-/// If so, the pass only stores the credentials, because the rest of the decision depends on their values.
+/// If so, the pass does nothing else, because the values of releases contain the generated credentials.
 pub(crate) fn are_generated(draft: &Draft<'_>) -> bool {
     draft
         .actions
@@ -81,7 +81,7 @@ pub(crate) fn are_generated(draft: &Draft<'_>) -> bool {
         .any(|planned| matches!(&planned.action, Action::StoreCredentials(write) if !write.generated.is_empty()))
 }
 
-/// Returns a credential from a Secret of the user: one line of text, without the newline that `echo` adds.
+/// Returns a credential from a Secret of the user: one line of text, without the newline that `echo` adds at the end.
 fn one_line(bytes: Vec<u8>, reference: &Reference, key: &str) -> Result<String, String> {
     let location = || format!("{reference}, key {key:?}");
     let text = String::from_utf8(bytes)
@@ -134,9 +134,9 @@ impl Search<'_, '_> {
     /// A value comes from the first of these sources that contains it: osdpl's Secret, a release record, the values of
     /// the last pass. If no source contains the value, the operator generates it.
     ///
-    /// In two cases, osdpl prefers the value in a release record to the value in its Secret: someone else edited the
-    /// Secret, or a Secret of the user replaced the value for a while. So osdpl reverts an edit of its Secret. To
-    /// rotate a password, a user must name a Secret of their own in the spec.
+    /// In two cases, osdpl trusts the value in a release record more than the value in its Secret: someone else edited
+    /// the Secret, or a Secret of the user replaced the value for a while. So if someone edits osdpl's Secret, osdpl
+    /// restores the old value. To rotate a password, a user must name a Secret of their own in the spec.
     fn service(&mut self, service: &str, credentials: &ServiceCredentials<'_>) {
         let Selection { name: deployment, namespace, .. } = self.selection;
         let name = credentials::secret_name(deployment, service);
@@ -166,8 +166,8 @@ impl Search<'_, '_> {
             self.store(service, name, update);
         } else if exists && is_needed {
             self.draft.kept.verified.retain(|(verified, _)| *verified != name);
-            // If osdpl does not know all values yet, this version of the Secret does not count as verified. Then the
-            // next pass compares the Secret with the release records again.
+            // If a value is still unknown, this version of the Secret does not count as verified, so the next pass
+            // compares the Secret with the release records again.
             self.draft.kept.verified.extend(update.is_complete.then_some(version));
         }
     }
@@ -246,7 +246,8 @@ impl Search<'_, '_> {
         self.draft.add(Planned::new(action, reasons.join(", ")).with_events(event));
     }
 
-    /// Returns whether all selected releases of a service are paused. If so, the Secret of the service stays as it is.
+    /// Returns whether all selected releases of a service are paused. If so, osdpl does not change the Secret of the
+    /// service.
     fn is_paused(&self, service: &str) -> bool {
         let catalog = self.draft.catalog();
         let of_service = |name: &&String| catalog.release(name).is_some_and(|(owner, _)| owner == service);
@@ -286,8 +287,8 @@ impl Search<'_, '_> {
     /// Returns a release that needs this credential and that helm is installing for the first time; `None` if there is
     /// none.
     ///
-    /// The release has no record yet, and only the record will show the credential's value. A newly generated value
-    /// would differ from the value with which helm installs the release.
+    /// Only the record will show the value with which helm installs the release, and helm has not written it yet. A
+    /// value that osdpl generates now would differ.
     fn installing(&self, name: &Name) -> Option<&str> {
         let found = self.selection.releases.iter().find(|(release, key)| {
             let is_first = self.observed.running.contains_key(*key) && !self.observed.releases.contains_key(*key);
@@ -350,7 +351,7 @@ impl Search<'_, '_> {
     }
 }
 
-/// The changes to one Secret of osdpl.
+/// The changes to one Secret in which osdpl stores credentials.
 #[derive(Default)]
 struct Update {
     secret: Secret,
@@ -407,7 +408,7 @@ fn has_only_unknown_keys(secret: &Secret, credentials: &ServiceCredentials<'_>) 
 
 /// Returns what is wrong with the stored value of a credential; `None` if nothing is wrong.
 ///
-/// A missing value is wrong only if `is_foreign`: the Secret has keys, but none of them is the name of a credential.
+/// A missing value counts as damage only if `is_foreign`: the Secret has keys, but none is the name of a credential.
 /// Otherwise osdpl may simply not have stored the value yet.
 fn damage(stored: Option<&ByteString>, is_foreign: bool) -> Option<&'static str> {
     match stored {
@@ -434,8 +435,8 @@ fn own_revision(existing: &ObservedRelease) -> Result<Option<i64>, String> {
     }
 }
 
-/// Returns whether a Secret has osdpl's label. osdpl adds a missing label, because its watch lists only Secrets with
-/// the label.
+/// Returns whether a Secret has osdpl's label. The watch of Secrets lists only Secrets with the label, so osdpl adds a
+/// missing label.
 fn is_labelled(secret: &Secret, owner: &str) -> bool {
     secret.labels().get(DEPLOYMENT_LABEL).is_some_and(|label| label == owner)
 }
@@ -514,8 +515,8 @@ mod tests {
         assert!(!outdate(&mut secret, &given("a")), "a key with the same value is not marked");
         assert!(outdate(&mut secret, &given("other")));
         assert!(!outdate(&mut secret, &given("other")), "the mark is set once");
-        // The key stays in the annotation even if the user's Secret gets its old value back: releases may still run
-        // with the value that the Secret had in between.
+        // The key stays in the annotation even if the user's Secret gets its first value back, because releases may
+        // still run with the value that the Secret had meanwhile.
         assert!(!outdate(&mut secret, &given("a")));
         let marked = |secret: &Secret| ["root", "audit", "sst"].map(|key| outdated_keys(secret).contains(key));
         assert_eq!(marked(&secret), [true, false, false]);

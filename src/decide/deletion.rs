@@ -53,8 +53,8 @@ pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
     let snapshot = draft.snapshot;
     let deployment = &snapshot.deployment;
     let (name, namespace) = (deployment.name_any(), deployment.namespace().unwrap_or_default());
-    // With `Purge`, osdpl deletes the credentials. So it must also forget the credentials in memory: a new cloud of the
-    // same name must not get them.
+    // With `Purge`, osdpl deletes the Secrets with credentials. So it must also forget the credentials in memory, or a
+    // new cloud of the same name would get the old passwords.
     draft.kept = Kept { refused: draft.kept.refused, ..Kept::default() };
     draft.requests.watches = Some(Watches { endpoints: None, ..Watches::default() });
     let selection = Arc::new(select(&name, &namespace, &deployment.spec, &snapshot.catalog));
@@ -95,8 +95,8 @@ pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
     if draft.is_incomplete() {
         return draft.hold(Hold::Reads);
     }
-    // If osdpl recognized the releases only by their labels, a person must approve their uninstall. Until then, the
-    // status must not name them, because osdpl needs no approval to uninstall a release that the status names.
+    // osdpl needs no approval to uninstall a release that the status names. If osdpl recognized the releases only by
+    // their labels, a person must approve their uninstall first. So until then, the status must not name them.
     let is_known = observed.recognized.is_empty() || rules.releases.approved.as_ref() == Some(&steps.hash);
     let started = plan::owned(&desired, &observed, &steps);
     let owned = is_known.then(|| observed.owned.iter().cloned().chain(started).collect_set());
@@ -189,7 +189,7 @@ fn clean_up(
     let snapshot = draft.snapshot;
     let left = leftovers(selection, observed, &snapshot.catalog);
     let needed = &left.needed;
-    // If a release was uninstalled while no operator was running, its hook Jobs still exist and must be deleted now.
+    // osdpl deletes the Jobs of hooks after an uninstall. If no operator was running then, these Jobs still exist.
     releases::delete_jobs(draft, &left.releases);
     let mut services = Vec::new();
     for (key, uid) in draft.list(Read::OwnServices).into_iter().flatten() {
@@ -231,7 +231,7 @@ fn clean_up(
 /// Returns `None` in two cases:
 ///
 /// * `plan` itself removes the labels.
-/// * The labels stay, because the releases stay, or because a release that osdpl does not manage selects nodes by them.
+/// * The labels stay: osdpl keeps the releases, or a release that osdpl does not manage selects nodes by the labels.
 pub fn labels_after_deletion(snapshot: &Snapshot, plan: &Plan) -> Option<BTreeMap<String, LabelChange>> {
     let selection = plan.selection.as_ref().filter(|_| plan.deleting.is_some())?;
     let is_needed = || leftovers(selection, &plan.observed, &snapshot.catalog).needed.labels;
@@ -284,8 +284,8 @@ fn purge(draft: &mut Draft<'_>, selection: &Selection, left: &Leftovers) {
 
 /// Makes the uninstalls wait, because an addition to the catalogue is invalid, or because Nova may have instances.
 ///
-/// An addition may determine the order of uninstalls, and the data that `Purge` deletes. osdpl can't use an invalid
-/// addition, so it does not know this order and this data.
+/// An addition may determine the order of uninstalls, and the data that `Purge` deletes. osdpl can't read these from an
+/// invalid addition, so it must not uninstall anything.
 fn block(plan: &mut plan::Plan, reason: &str, why: &str) {
     for decision in plan.decisions.values_mut() {
         if matches!(decision.step, Step::Do(..)) {

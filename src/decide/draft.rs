@@ -17,9 +17,9 @@ use osdpl_core::nodes::format_names;
 use osdpl_core::observed::ReleaseKey;
 use osdpl_core::plan;
 
-/// How long osdpl waits before it retries a write that the API server refused.
+/// How long osdpl waits after the API server refused a write before it tries the write again.
 ///
-/// osdpl retries after a fixed time, because no watch reports that the API server would accept the write now.
+/// The interval is fixed, because no watch can report that the API server would now accept the write.
 pub const RETRY_INTERVAL: SignedDuration = SignedDuration::from_secs(10);
 
 /// A plan under construction: the decisions that a pass has made so far.
@@ -27,10 +27,10 @@ pub(crate) struct Draft<'a> {
     pub(crate) snapshot: &'a Snapshot,
     pub(crate) requests: Requests,
     pub(crate) actions: Vec<Planned>,
-    /// The actions that the spec requests, except for the steps of releases.
+    /// The actions that implement the spec, except for the steps of releases.
     ///
-    /// With `approval: Always`, these actions wait until a person approves the target. [`Draft::add_spec_changes`]
-    /// moves them to the field `actions` when the target hash is known.
+    /// With `approval: Always`, these actions wait until a person approves the target hash. [`Draft::add_spec_changes`]
+    /// moves them to the field `actions` when this pass has computed the target hash.
     spec_changes: Vec<Planned>,
     pub(crate) findings: Vec<Finding>,
     pub(crate) problems: Vec<String>,
@@ -55,7 +55,7 @@ impl<'a> Draft<'a> {
             problems: snapshot.problems.clone(),
             requeue_at: None,
             kept: snapshot.kept.clone(),
-            // A deletion ignores `paused`, because the user decided to delete the resource after pausing it.
+            // A deletion ignores `paused`: the user paused the cloud first, and decided to delete it later.
             paused: snapshot.deployment.spec.paused && !is_deleting,
             is_incomplete: false,
         }
@@ -123,7 +123,8 @@ impl<'a> Draft<'a> {
 
     /// Adds an action that the API server may refuse.
     ///
-    /// If the API server refused the action in an earlier pass, the function adds the action only after the retry time.
+    /// If the API server refused the action in an earlier pass, the function adds the action only after the time
+    /// `until` of this refusal.
     ///
     /// Returns the last refusal; `None` if the API server has not refused the action.
     pub(crate) fn attempt(&mut self, planned: Planned) -> Option<&'a Refusal> {
@@ -134,7 +135,7 @@ impl<'a> Draft<'a> {
         refusal
     }
 
-    /// Adds an action that the spec requests and that the API server may refuse; see [`Draft::attempt`] and
+    /// Adds an action that implements the spec and that the API server may refuse; see [`Draft::attempt`] and
     /// [`Draft::change_for_spec`].
     pub(crate) fn attempt_for_spec(&mut self, planned: Planned) -> Option<&'a Refusal> {
         let refusal = self.refusal(&planned.action);
@@ -144,12 +145,13 @@ impl<'a> Draft<'a> {
         refusal
     }
 
-    /// Adds an action that the spec requests. With `approval: Always`, the action waits for approval of the target.
+    /// Adds an action that implements the spec. With `approval: Always`, the action waits for approval of the target
+    /// hash.
     pub(crate) fn change_for_spec(&mut self, planned: Planned) {
         self.spec_changes.push(planned);
     }
 
-    /// Moves the actions that the spec requests to the field `actions`.
+    /// Moves the actions that implement the spec to the field `actions`.
     ///
     /// If a person must still approve the actions, the plan only shows them, and the function returns their
     /// descriptions.
@@ -190,8 +192,8 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// Describes actions that wait for approval. All changes of node labels share one text, because a spec may change the
-/// labels of hundreds of nodes.
+/// Describes actions that wait for approval, one text for each. Only the changes of node labels share one text, because
+/// a spec may change the labels of hundreds of nodes.
 fn describe(actions: &[Planned]) -> Vec<String> {
     let mut labels = BTreeSet::new();
     let mut nodes = Vec::new();

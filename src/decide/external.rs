@@ -1,4 +1,4 @@
-//! Publishes each external service as a headless Service with Endpoints.
+//! Publishes each external service to pods as a headless Kubernetes Service with Endpoints.
 //!
 //! An `ExternalName` Service would not be enough: it has no addresses, and OpenStack-Helm's pods wait until a Service
 //! has ready addresses. A headless Service also makes every port of the host reachable, such as the broker's management
@@ -31,8 +31,8 @@ use osdpl_core::release;
 /// shows whether these addresses belong to the host that the spec names now.
 pub const HOST_ANNOTATION: &str = "osdpl.dev/host";
 
-/// Plans to publish the external services of the spec, and to delete the Services of external services that the spec no
-/// longer names. The Services in `needed` stay.
+/// Plans to publish the external services of the spec, and to delete the Kubernetes Services that osdpl published for
+/// services that are no longer external. The Services in `needed` stay.
 ///
 /// Returns the names of the external services whose Service and Endpoints are in the cluster, so that pods can reach
 /// the host.
@@ -62,7 +62,7 @@ pub(crate) fn publish_all(
     ready
 }
 
-/// Returns the services that osdpl installed in the cluster and has not uninstalled yet.
+/// Returns the services of the catalogue that osdpl installed in the cluster and has not uninstalled yet.
 ///
 /// If the spec makes such a service external, osdpl first uninstalls its releases, and the uninstall may wait for
 /// approval. Until then, osdpl must not publish the external service, because its Endpoints would replace the Endpoints
@@ -77,9 +77,9 @@ fn installed_services<'a>(catalog: &'a Catalog, observed: &Observed) -> BTreeSet
     installed.chain(running).filter_map(|release| Some(catalog.release(release)?.0)).collect_set()
 }
 
-/// Plans to delete the Services that osdpl published, except for `keep`.
+/// Plans to delete the Kubernetes Services that osdpl published for external services, except for `keep`.
 ///
-/// osdpl lists its Services only after a start of the operator, and when `keep` has changed.
+/// To find them, osdpl lists its Services, but only after a start of the operator and when `keep` has changed.
 fn withdraw(draft: &mut Draft<'_>, keep: BTreeSet<ReleaseKey>) {
     if draft.paused || draft.kept.services.as_ref() == Some(&keep) {
         return;
@@ -141,15 +141,15 @@ fn publish(draft: &mut Draft<'_>, name: &str, external: &ExternalService) -> Pub
     {
         draft.findings.push(Finding::new(Level::Warning, format!("{field}.host"), message));
     }
-    // A later pass must look up the host and read the Service again. No watch reports that a host name has a new
-    // address. Another owner's Service may prevent the publication, and no watch reports its deletion either.
+    // A later pass must look up the host and read the Service again, because no watch reports two changes: a host name
+    // gets a new address, or someone deletes another owner's Service that prevents the publication.
     let may_change = has_failed || !addresses.fresh || external.host.parse::<IpAddr>().is_err();
     draft.requeue(until.filter(|_| may_change));
     draft.kept.lookups.insert(name.to_owned(), lookup);
     result
 }
 
-/// Returns the lookup results of an external host after one more lookup, which returned `found`.
+/// Returns the results of the DNS lookups of an external host, after one more lookup that returned `found`.
 fn next_lookup(
     before: Option<Lookup>,
     external: &ExternalService,
@@ -234,7 +234,7 @@ fn conflict(published: &Published, external: &ExternalService, owner: &str) -> O
     (!is_ours).then(foreign)
 }
 
-/// Returns whether a Service has the port of the external service.
+/// Returns whether a Kubernetes Service has the port of the external service.
 ///
 /// Other ports of the Service do not matter, because another field manager may have added them.
 fn has_port(service: &Service, port: u16, name: &str) -> bool {

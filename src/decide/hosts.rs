@@ -1,5 +1,5 @@
-//! Plans to map new Nova hosts to a cell, and to delete the Nova hosts of removed nodes. The user names the removed
-//! nodes in an annotation.
+//! Plans to map new compute hosts of Nova to a cell, and to delete the hosts of removed nodes from Nova. The user names
+//! the removed nodes in an annotation.
 
 use std::collections::BTreeSet;
 
@@ -43,8 +43,8 @@ pub(crate) fn decide(draft: &mut Draft<'_>, desired: &Desired, observed: &Observ
     };
     let Some(last) = draft.snapshot.hosts.clone() else { return plan_forget(draft, &query) };
     draft.findings.extend(findings(&last));
-    // If the last response answers an older query, Nova may have sent it before osdpl's last action. Then osdpl only
-    // reports the problems in the response. It plans only actions that do not depend on the response.
+    // If the last response answers an older query, Nova may have sent it before osdpl executed its last action. So
+    // osdpl only reports the problems in the response, and plans only actions that do not depend on the response.
     if last.query != query {
         return plan_forget(draft, &query);
     }
@@ -56,7 +56,7 @@ pub(crate) fn decide(draft: &mut Draft<'_>, desired: &Desired, observed: &Observ
 
 /// Plans to delete the hosts of the removed nodes from Nova and Neutron.
 ///
-/// Each pass plans the deletion again, until Nova's response contains the result of the deletion.
+/// Each pass plans the deletion again, until a later response of Nova shows that the hosts are deleted.
 fn plan_forget(draft: &mut Draft<'_>, query: &HostQuery) {
     if !query.removed_nodes.is_empty() {
         let nodes = query.removed_nodes.iter().cloned().collect();
@@ -185,9 +185,9 @@ fn hosting<'a>(
 }
 
 impl Hosting<'_> {
-    /// Returns the generation and the number of ready pods of each workload whose pods register hosts in Nova.
+    /// Returns the generation and the number of ready pods of each workload whose pods register compute hosts in Nova.
     ///
-    /// When the generation or the number of ready pods changes, osdpl queries Nova again.
+    /// If one of these numbers changes, there may be new hosts, so osdpl queries Nova again.
     fn state(self, observed: &Observed) -> Vec<(i64, i32)> {
         let own = observed.workloads.iter().filter(|workload| {
             workload.namespace == self.release.key.namespace

@@ -13,7 +13,7 @@ use osdpl_core::openstack::{Access, describe_instance, is_compute, recorded_acce
 use osdpl_core::release::{Status, Verb};
 use osdpl_values::Values;
 
-/// The message if the release records lack values that osdpl needs to query Nova.
+/// The message if osdpl can't query Nova, because the release records lack the values for the login.
 pub const NO_PASSWORD: &str = "the release records don't contain the password of Keystone's administrator";
 
 /// Returns why osdpl must not uninstall the cloud's releases yet; `None` if it knows no reason.
@@ -42,8 +42,8 @@ pub(crate) fn obstacle(draft: &mut Draft<'_>, observed: &Observed) -> Option<Str
     Some(advise(&problem, deployment))
 }
 
-/// Returns the releases of Keystone and Nova, each with its name in the catalogue. Their recorded values contain the
-/// URLs and the credentials to query Nova.
+/// Returns the releases of Keystone and Nova, each with its name in the catalogue. The values in their records contain
+/// the URLs and the credentials with which osdpl queries Nova.
 pub fn access_releases<'a>(
     catalog: &Catalog,
     observed: &'a Observed,
@@ -55,7 +55,7 @@ pub fn access_releases<'a>(
     releases.collect()
 }
 
-/// Returns why the deletion must wait for Nova; `None` if Nova has no instances.
+/// Returns why the deletion must wait for Nova; `None` if Nova responded that it has no instances.
 fn problem(draft: &Draft<'_>, access: Option<&Access>) -> Option<String> {
     let Some(access) = access else {
         return Some(format!("osdpl can't query Nova for instances: {NO_PASSWORD}"));
@@ -67,7 +67,7 @@ fn problem(draft: &Draft<'_>, access: Option<&Access>) -> Option<String> {
     }
 }
 
-/// Returns a message about the problem, with the ways to continue.
+/// Returns the message that the deletion waits because of `problem`. The message names the ways to continue.
 pub fn advise(problem: &str, deployment: &OpenStackDeployment) -> String {
     let (name, namespace) = (deployment.name_any(), deployment.namespace().unwrap_or_default());
     format!(

@@ -1,5 +1,5 @@
-//! Defines the data that the operator keeps in memory for the next decision, because it is expensive to compute or
-//! stored nowhere else.
+//! Defines the data that one decision leaves in the operator's memory for the next decision, because the data is
+//! expensive to compute or stored nowhere else.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -17,10 +17,10 @@ use osdpl_core::observed::{ManifestComparison, ReleaseKey};
 use osdpl_core::openstack::Mapping;
 use osdpl_core::rollout::{Rollouts, Strategy};
 
-/// How long osdpl reports the same message about a write, while the API server refuses the write again and again.
+/// How long osdpl reports the same message about a refused write, while the API server refuses each retry.
 ///
-/// Each refusal may have another message, for example with the number of the request. Each new message that osdpl
-/// reports causes an event and a write of the status.
+/// The message of each refusal may differ, for example in the number of the request. Whenever osdpl reports another
+/// message, it creates an event and writes the status.
 const MESSAGE_LIFETIME: SignedDuration = SignedDuration::from_mins(1);
 
 /// The data of a decision that the operator keeps in memory for the next decision.
@@ -48,31 +48,31 @@ pub struct Kept {
     ///
     /// Kept because each comparison reads a release record. After a restart, osdpl reads the records again.
     pub(crate) comparisons: BTreeMap<ReleaseKey, ManifestComparison>,
-    /// The value paths that would change, for each upgrade that waits for approval.
+    /// For each upgrade that waits for approval: the paths of the values that the upgrade would change.
     ///
     /// Kept because osdpl must read release records to find the paths. After a restart, osdpl reads the records again.
     pub changes: BTreeMap<ReleaseKey, Changes>,
     /// The last removal of labels from nodes, if it is not finished.
     ///
-    /// Kept because the pause between two batches begins when the operator removes labels, but the operator writes the
-    /// removal to the status only later. After a restart, osdpl reads the removal from the status.
+    /// Kept because the pause between two batches begins when the operator removes labels, and the operator writes the
+    /// new state of the removal to the status only later. After a restart, osdpl reads the state from the status.
     pub(crate) label_removal: Option<LabelRemovalStatus>,
     /// The names and resource versions of osdpl's Secrets that contain the same credentials as the release records.
     ///
     /// Kept because osdpl must read release records for the comparison. After a restart, osdpl compares the Secrets
     /// again.
     pub(crate) verified: BTreeSet<(String, String)>,
-    /// The Services that had to stay at the last search for obsolete Services; `None` if that search found obsolete
-    /// Services, so that osdpl must search again.
+    /// The Kubernetes Services of external services that osdpl had to keep when it last searched for obsolete Services;
+    /// `None` if that search found obsolete Services, so that osdpl must search again.
     ///
-    /// Kept so that osdpl searches again only when other Services must stay. After a restart, osdpl searches once.
+    /// Kept so that osdpl searches again only when it must keep other Services. After a restart, osdpl searches once.
     pub(crate) services: Option<BTreeSet<ReleaseKey>>,
-    /// The names of the objects for Ceph that had to stay at the last search for obsolete objects; `None` if that
-    /// search found obsolete objects, so that osdpl must search again.
+    /// The names of the objects for Ceph that osdpl had to keep when it last searched for obsolete objects; `None` if
+    /// that search found obsolete objects, so that osdpl must search again.
     ///
-    /// Kept so that osdpl searches again only when other objects must stay. After a restart, osdpl searches once.
+    /// Kept so that osdpl searches again only when it must keep other objects. After a restart, osdpl searches once.
     pub(crate) ceph: Option<Vec<String>>,
-    /// The results of the lookups of external hosts, by service.
+    /// The results of the DNS lookups of external hosts, by service.
     ///
     /// Kept so that osdpl continues to publish the last known addresses while the name server fails, and so that
     /// warnings do not come and go with single failures. After a restart, osdpl takes the addresses from the Endpoints.
@@ -81,12 +81,12 @@ pub struct Kept {
     ///
     /// Kept so that osdpl starts one Job per attempt. After a restart, osdpl finds the Job by its name.
     pub mapping: Option<Mapping>,
-    /// The rollouts that osdpl last wrote to the status.
+    /// The status of the rollouts, as osdpl last wrote it.
     ///
     /// Kept because the watch may still report an older status. After a restart, osdpl reads the rollouts from the
     /// status.
     pub rollouts: Option<Rollouts>,
-    /// The uids of evicted pods that the watch still lists.
+    /// The uids of pods that osdpl has evicted, but that the watch still lists.
     ///
     /// Kept so that osdpl evicts each pod once. After a restart, osdpl may evict such a pod again, which has no effect.
     pub evicted: BTreeSet<String>,
@@ -130,7 +130,7 @@ pub struct Resolved {
     pub(crate) desired: Arc<Desired>,
 }
 
-/// The value paths that would change in an upgrade that waits for approval.
+/// The paths of the values that an upgrade would change; osdpl keeps them while the upgrade waits for approval.
 #[derive(Clone, Debug)]
 pub struct Changes {
     /// The revision that the upgrade would replace.
@@ -142,7 +142,7 @@ pub struct Changes {
     pub(crate) paths: Result<Vec<String>, (String, Timestamp)>,
 }
 
-/// The results of osdpl's lookups of an external host.
+/// The results of osdpl's DNS lookups of an external host.
 #[derive(Clone, Debug)]
 pub(crate) struct Lookup {
     /// The external service whose host osdpl looks up.

@@ -16,15 +16,15 @@ use osdpl_core::observed::{Observed, ObservedRelease, ReleaseKey};
 use osdpl_core::release::Status;
 use osdpl_values::CollectSorted;
 
-/// The objects that remain when all releases of a cloud are uninstalled.
+/// The objects that remain in the cluster after all releases of a cloud are uninstalled.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Leftovers {
     /// The releases of the cloud whose remaining objects osdpl deletes.
     pub(crate) releases: BTreeSet<ReleaseKey>,
-    /// The releases that osdpl does not manage, although they have the namespace and name of a release of the cloud.
+    /// Releases that osdpl does not manage, but that have the namespace and name of one of the cloud's releases.
     pub(crate) foreign: BTreeSet<ReleaseKey>,
-    /// The names of the Secrets with credentials that osdpl keeps. osdpl keeps the Secret of a service if at least one
-    /// release of the service is in `foreign`.
+    /// The names of the credential Secrets that osdpl keeps: the Secret of a service stays if at least one release of
+    /// the service is in `foreign`.
     pub(crate) credentials: BTreeSet<String>,
     /// The Secrets and ConfigMaps that an uninstall of the releases leaves behind.
     pub(crate) kept: BTreeSet<Reference>,
@@ -99,15 +99,15 @@ fn kept<'a>(release: &'a Release, key: &'a ReleaseKey) -> impl Iterator<Item = R
 ///
 /// * The catalogue gives the release a namespace of its own, as for cert-manager and Rook, which serve the whole
 ///   cluster.
-/// * The release has another chart than the cloud's release of the same name.
+/// * The release has a different chart from the chart that the catalogue gives to a release of this name.
 /// * The release is uninstalled and has no pods.
 fn may_use_cloud(release: &Release, existing: &ObservedRelease) -> bool {
     let is_another = existing.body.as_ref().is_some_and(|body| !body.chart.is_empty() && body.chart != release.chart);
     release.namespace.is_none() && existing.status != Status::Uninstalled && !is_another
 }
 
-/// Returns the objects that osdpl wrote and that pods of the releases in `foreign` may need. osdpl does not manage
-/// these releases. `names` contains the names of all releases in the catalogue.
+/// Returns the objects that osdpl wrote and that it must keep, because pods of the releases in `foreign` may need them.
+/// osdpl does not manage these releases. `names` contains the names of all releases in the catalogue.
 fn needed(
     selection: &Selection,
     foreign: &BTreeMap<String, ReleaseKey>,
@@ -121,8 +121,8 @@ fn needed(
     let services = needs.filter_map(|need| catalog.services.get(catalog.provider(&need.component)?.0));
     let external = services.filter_map(|service| {
         let release = service.releases.keys().next()?;
-        // Skip a service whose release osdpl installs: the chart of the release creates the Service, so osdpl publishes
-        // none.
+        // Skip a service whose release osdpl installs: the release's chart creates the Kubernetes Service, so osdpl has
+        // published none.
         if selection.releases.contains_key(release) {
             return None;
         }

@@ -82,7 +82,7 @@ use draft::Draft;
 use osdpl_core::api::{FINALIZER, OpenStackDeployment};
 use osdpl_core::status::Ignored;
 
-/// How long osdpl remembers a write that the API server refused, after the time at which osdpl may retry the write.
+/// How long osdpl remembers that the API server refused a write. The time begins when osdpl may retry the write.
 const REFUSAL_LIFETIME: k8s_openapi::jiff::SignedDuration = k8s_openapi::jiff::SignedDuration::from_mins(5);
 
 /// Returns the plan of a pass for a snapshot.

@@ -1,10 +1,10 @@
-//! Decides which addresses of external hosts osdpl publishes, and when it reports that lookups of a host fail.
+//! Decides which addresses of external hosts osdpl publishes, and when it reports that DNS lookups of a host fail.
 
 use std::net::IpAddr;
 
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
-/// Returns the addresses to publish.
+/// Returns the addresses of an external host to publish in its Endpoints.
 ///
 /// If the last lookup succeeded, the result is `found`: the addresses from this lookup. If it failed, the result is
 /// `known`: the addresses that osdpl already knew.
@@ -20,9 +20,9 @@ pub(crate) fn newest(found: Result<Vec<IpAddr>, String>, known: Vec<IpAddr>) -> 
 /// osdpl looks up a host every few seconds. Without the delay, each change of the result would cause an event.
 const DAMPING: SignedDuration = SignedDuration::from_mins(2);
 
-/// The lookup result that osdpl reports for a host.
+/// The lookup result that osdpl reports for a host. It does not follow each change of the result.
 ///
-/// osdpl replaces this result only after all lookups of the time [`DAMPING`] have had other results.
+/// osdpl replaces the reported result only when all lookups of the last [`DAMPING`] had other results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Damped<T> {
     /// The result that osdpl reports now.

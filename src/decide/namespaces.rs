@@ -1,7 +1,7 @@
 //! Plans the creation of missing namespaces. Finds releases and resources in namespaces in which the operator has no
 //! rights.
 //!
-//! osdpl does not let helm create namespaces, because then no plan would list them.
+//! osdpl creates namespaces itself, not through helm, because a plan lists osdpl's writes, but not helm's.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -50,7 +50,8 @@ pub(crate) fn missing_namespace(snapshot: &Snapshot, actions: &[Planned], planne
     Some(Planned::new(Action::CreateNamespace(namespace.clone()), reason))
 }
 
-/// Returns why osdpl ignores a resource in a namespace that is not in `permitted`; `None` for any other resource.
+/// Returns why osdpl ignores a resource whose namespace is not in `permitted`; `None` if the namespace is in
+/// `permitted`.
 pub fn find_outside(deployment: &OpenStackDeployment, permitted: Option<&BTreeSet<String>>) -> Option<Ignored> {
     let namespace = deployment.namespace().unwrap_or_default();
     let problem = no_rights(&namespace, permitted)?;

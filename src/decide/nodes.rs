@@ -21,10 +21,10 @@ use osdpl_lint::rule;
 /// The reason for the removal of labels from a node.
 const REMOVAL_REASON: &str = "the spec no longer assigns the roles of these labels to the node";
 
-/// The labels that nodes lose, and the nodes that lose their labels in this pass.
+/// The role labels that osdpl will remove from nodes, and the nodes whose labels it removes in this pass.
 #[derive(Default)]
 pub(crate) struct LabelRemovals {
-    /// The label changes of the nodes that lose labels, by node.
+    /// The changes of each node that loses labels, by the name of the node.
     changes: BTreeMap<String, LabelChange>,
     pending: LabelLosses,
     /// The unfinished removal of labels that the status contains; `None` if there is none.
@@ -35,7 +35,7 @@ pub(crate) struct LabelRemovals {
 /// Plans the changes of role labels on nodes. Adds labels at once, unless the spec sets `approval: Always`. Removes
 /// labels only from the nodes of the next approved batch.
 ///
-/// [`approve_removals`] later makes the remaining decisions about the removal, because they need the target hash.
+/// [`approve_removals`] later decides which removals are approved, because an approval names the target hash.
 pub(crate) fn plan_role_labels(draft: &mut Draft<'_>, changes: BTreeMap<String, LabelChange>) -> LabelRemovals {
     let pending = losses(&changes);
     let stored = stored_removal(draft, &pending, &changes);
@@ -66,9 +66,9 @@ pub(crate) fn label_losses(removals: &LabelRemovals) -> LabelLosses {
     removal_target(&removals.pending, removals.stored.as_ref())
 }
 
-/// Decides which removals of labels are approved, and plans the other removals as actions that wait for approval.
+/// Decides which removals of labels are approved. Plans each other removal as an action that waits for approval.
 ///
-/// `agreed` is the hash of the present target if a person approved this hash; otherwise `None`.
+/// `agreed` is the target hash of this pass if a person approved it; otherwise `None`.
 ///
 /// An approval takes effect in a later pass: osdpl removes the labels only after the status contains the approval.
 pub(crate) fn approve_removals(draft: &mut Draft<'_>, removals: &LabelRemovals, agreed: Option<&str>) -> LabelRemoval {
@@ -106,9 +106,9 @@ pub(crate) fn is_stored(removal: &LabelRemoval, stored: Option<&LabelRemovalStat
     removal.status.as_ref().is_none_or(|status| stored.is_some_and(|stored| is_same(stored, status)))
 }
 
-/// Returns the unfinished removal of labels that the status contains; `None` if there is none.
+/// Returns the removal of labels that the status contains, if it is not finished; otherwise `None`.
 ///
-/// If the operator has executed a batch that the status does not contain yet, the result contains that batch, too.
+/// If the operator has executed a batch that the status does not contain yet, the function adds that batch.
 fn stored_removal(
     draft: &Draft<'_>,
     pending: &LabelLosses,
@@ -144,8 +144,8 @@ fn attempt_labels<'a>(
     refusals.map(|refusal| refusal.message.clone()).collect()
 }
 
-/// Returns the properties of the cluster that validation rules use: the number of nodes with each label after
-/// `changes`, the storage classes, and the networks of pods and Services.
+/// Returns the properties of the cluster that validation rules use: for each label, the number of nodes that have it
+/// after `changes`; the storage classes; and the address ranges of pods and Services.
 pub fn cluster_info(
     spec: &OpenStackDeploymentSpec,
     catalog: &Catalog,
@@ -169,7 +169,7 @@ pub fn cluster_info(
 
 /// Returns the properties of the cluster in the snapshot that validation rules use; see [`cluster_info`].
 ///
-/// The networks of Services hardly ever change. osdpl reads these networks only if the spec names networks, and only
+/// The address ranges of Services hardly ever change. So osdpl reads them only if the spec names networks, and only
 /// once per generation of the spec.
 pub(crate) fn read_cluster_info(
     draft: &mut Draft<'_>,

@@ -13,7 +13,7 @@ use osdpl_core::observed::ReleaseKey;
 /// The data of a Secret or `ConfigMap`, by key.
 pub type Data = BTreeMap<String, Vec<u8>>;
 
-/// The operator's knowledge of an object that it watches.
+/// What the operator knows about an object that it watches.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum ObjectState {
     /// The watch has not reported the object yet.
@@ -32,7 +32,7 @@ pub enum ObjectState {
 pub struct Objects {
     /// The objects that the spec names, each with its state.
     pub named: BTreeMap<Reference, ObjectState>,
-    /// The objects that lack osdpl's label, but have the name of an object that osdpl would write.
+    /// The objects that have the name of an object that osdpl would write, but that lack osdpl's label.
     pub foreign: BTreeMap<Reference, ObjectState>,
     /// The Secrets with osdpl's label, by namespace and name.
     pub secrets: BTreeMap<ReleaseKey, Arc<Secret>>,

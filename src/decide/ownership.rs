@@ -32,8 +32,9 @@ fn listed(deployment: &OpenStackDeployment) -> Option<BTreeSet<ReleaseKey>> {
 /// Returns the list of releases for the status of a cloud whose spec osdpl refuses: an empty list if the cloud is new;
 /// `None` if osdpl must keep the list in the status.
 ///
-/// The cloud is new if the status has no list, and no release record has osdpl's labels. With labelled records, the
-/// status may be lost, and a refused spec may not name all releases. So only a later pass can recognize the releases.
+/// The cloud is new if the status has no list, and no release record has osdpl's labels. If records have the labels,
+/// the status may be lost. A refused spec may not name all releases, so only a later pass can find out which releases
+/// belong to the cloud.
 pub(crate) fn owned_with_refused_spec(snapshot: &Snapshot) -> Option<BTreeSet<ReleaseKey>> {
     let is_new =
         listed(&snapshot.deployment).is_none() && !snapshot.observed.releases.values().any(ObservedRelease::is_ours);
@@ -61,7 +62,7 @@ pub(crate) fn namespaces(deployment: &OpenStackDeployment, selection: &Selection
 ///   osdpl can't know whether it began this uninstall itself. If osdpl continued it, helm would run the hooks in the
 ///   record.
 ///
-/// The function removes ignored labels only from `observed`, not from the objects in the cluster.
+/// The function ignores labels by removing them from `observed`. It does not change the records in the cluster.
 ///
 /// If the status has no list, for example after a restore from a backup without the status, a release belongs to the
 /// cloud if the spec selects the release and its records have osdpl's labels.
@@ -100,10 +101,11 @@ pub(crate) fn claim(observed: &mut Observed, deployment: &OpenStackDeployment, s
 /// Returns the installed release that has osdpl's labels and is the release `name` of the catalogue; `None` if there is
 /// none.
 ///
-/// `selected` contains the namespace and name that the spec gives the release. But osdpl refuses to move or rename an
-/// installed release. So if the release `selected` lacks osdpl's labels, the function searches for a release with
-/// osdpl's labels and another namespace or name. It skips a release whose uninstall has begun: the spec may move such a
-/// release, so osdpl would regard the release with the old name as undesired and uninstall it.
+/// `selected` contains the namespace and name that the spec gives the release. But an installed release may have
+/// others, because osdpl refuses to move or rename it. So if the release `selected` lacks osdpl's labels, the function
+/// searches for a release with osdpl's labels and another namespace or name. It skips a release whose uninstall has
+/// begun: the spec may move such a release, so osdpl would regard the release with the old name as undesired and
+/// uninstall it.
 fn find_record<'a>(observed: &'a Observed, name: &String, selected: &'a ReleaseKey) -> Option<&'a ReleaseKey> {
     if observed.releases.get(selected).is_some_and(ObservedRelease::is_ours) {
         return Some(selected);

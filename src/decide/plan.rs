@@ -21,7 +21,7 @@ use osdpl_core::rollout::Rollouts;
 use osdpl_core::status::Ignored;
 use osdpl_values::Values;
 
-/// The values in the record of each release, or why osdpl can't read the record.
+/// For each release: the values in its record, or why osdpl can't read the record.
 pub(crate) type RecordedValues = BTreeMap<String, Result<Arc<Values>, String>>;
 
 /// The plan of a pass: the actions with their reasons, the data that the next pass needs, and the data for the status.
@@ -77,19 +77,19 @@ pub struct Plan {
     pub compared: BTreeMap<String, Comparison>,
     /// For `osdpl plan`: the recorded values of each release whose inputs change, or why osdpl can't read the record.
     pub recorded: RecordedValues,
-    /// The value paths that would change in the upgrades that wait for approval, by release.
+    /// For each release whose upgrade waits for approval: the paths of the values that the upgrade would change.
     pub changes: BTreeMap<String, Vec<String>>,
     /// Whether osdpl refuses the spec, because it has an error.
     pub refused: bool,
-    /// Whether the plan uses placeholders, with versions and digests from the status, for charts that the operator is
-    /// still fetching.
+    /// Whether the plan contains placeholders instead of charts that the operator is still fetching. The versions and
+    /// digests in the placeholders come from the status.
     pub assumed: bool,
     /// The work that is left before the cloud is deleted, as text for the status; `None` if nothing is left, or if the
     /// cloud is not being deleted.
     pub deleting: Option<String>,
     /// Why osdpl ignores this resource; `None` if osdpl does not ignore it.
     pub ignored: Option<Ignored>,
-    /// The repairs that a person requested and that osdpl has not started yet.
+    /// The names of releases that a person asked osdpl to repair, and whose repair osdpl has not started yet.
     pub repairs: BTreeSet<String>,
     /// Whether the operator can forget the secrets of the cloud. As long as the operator knows the secrets, it removes
     /// them from logs and messages, because text from the cluster may contain them.
@@ -112,7 +112,8 @@ pub enum Hold {
     /// The rest of the decision depends on the result of the actions. The next pass follows at once and decides the
     /// rest.
     Actions,
-    /// The operator is fetching charts, and the stored status contains more information than a new status would.
+    /// The operator is fetching charts, and a new status without these charts would contain less than the stored
+    /// status.
     Charts,
     /// The actions add or remove the finalizer of the resource. The watch of the resource then triggers the next pass,
     /// if the resource still exists.

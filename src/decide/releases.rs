@@ -1,5 +1,5 @@
-//! Plans the helm runs of releases. If helm slots are scarce, the release with the longest chain of dependents starts
-//! first.
+//! Plans the helm runs of releases. The number of helm processes is limited. If too few slots are free, the release
+//! with the longest chain of dependents starts first.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -24,7 +24,7 @@ pub const RENDER_LIMIT: Duration = Duration::from_secs(20);
 
 /// Plans the actions for the steps of all releases.
 ///
-/// If helm has no free slot for a step, the function replaces the step in `releases` by a wait.
+/// If no slot is free for the helm run of a release, the function replaces the release's step in `releases` by a wait.
 pub(crate) fn plan_steps(
     draft: &mut Draft<'_>,
     releases: &mut Plan,
@@ -84,7 +84,7 @@ pub(crate) fn plan_steps(
     draft.requeue(draft.snapshot.now.checked_add(RENDER_LIMIT).ok().filter(|_| is_queued));
 }
 
-/// Adds an action of a release, with the writes of CRDs that must precede it.
+/// Adds an action of a release, preceded by the writes of CRDs that it needs.
 ///
 /// # Errors
 /// Returns an error if the change of CRDs needs an approval that is missing. The added action then waits for the
@@ -106,7 +106,7 @@ fn add_action(
     Err(Wait::Approval(why))
 }
 
-/// Adds an action of a release that waits for approval, with the writes of CRDs that must precede it.
+/// Adds an action of a release, preceded by the writes of CRDs that it needs. All of them wait for approval.
 fn add_waiting(draft: &mut Draft<'_>, action: Action, why: &Reason, definitions: Vec<Planned>) {
     let waits = |planned| Planned { approval: Approval::Missing, ..planned };
     let planned = waits(Planned::new(action, why.to_string()));
@@ -140,13 +140,13 @@ impl Slots {
         Ok(())
     }
 
-    /// Gives back the slots that an upgrade has taken but does not use, because it waits for its CRDs.
+    /// Gives back the slots that an upgrade took: helm does not start, because the upgrade waits for its CRDs.
     fn give_back_upgrade(&mut self) {
         (self.processes, self.renders) = (self.processes + 1, self.renders + 1);
     }
 }
 
-/// Returns the steps for a refused spec, which change no release: a release is in sync, or waits for a valid spec.
+/// Returns the steps for a refused spec. No step changes a release: each release is in sync, or waits for a valid spec.
 pub(crate) fn steps_of_refused_spec(desired: &Desired, observed: &Observed) -> Plan {
     let decisions = desired.releases.iter().map(|(name, release)| {
         let step = match classify(Some(release), &release.key, observed, Timestamp::UNIX_EPOCH) {
@@ -158,7 +158,7 @@ pub(crate) fn steps_of_refused_spec(desired: &Desired, observed: &Observed) -> P
     Plan { decisions: decisions.collect_map(), ..Plan::default() }
 }
 
-/// Returns the newest revision and the deployed revisions of each release of osdpl other than `key`.
+/// Returns the newest and the deployed revisions of each release that osdpl made, except for the release `key`.
 ///
 /// A cleanup of `key` must keep every object that one of the returned revisions contains.
 fn others(key: &ReleaseKey, observed: &Observed) -> Vec<(ReleaseKey, u32)> {

@@ -22,7 +22,7 @@ use osdpl_core::openstack::{Access, HostQuery};
 use osdpl_core::release::RevisionSource;
 use osdpl_values::Values;
 
-/// How long a response is valid if no watch reports changes of its data.
+/// How long osdpl uses a response before it repeats the read, if no watch reports changes of the data.
 pub(crate) const FRESH: SignedDuration = SignedDuration::from_secs(15);
 
 /// How long osdpl waits after a failed read before it reads again.
@@ -58,7 +58,7 @@ impl std::fmt::Display for Reference {
     }
 }
 
-/// The chart that a release is installed from.
+/// Which chart osdpl installs a release from: the chart's name, version, repository and digest.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ChartRequest {
     /// The name of the chart.
@@ -98,8 +98,8 @@ impl ChartRequest {
         Self { name: name.into(), ..Self::default() }
     }
 
-    /// Whether this request has the same result as the earlier request `before`, so that the operator need not fetch
-    /// the chart again.
+    /// Whether the operator need not fetch the chart again, because the earlier request `before` asked for the same
+    /// chart.
     ///
     /// `ready` is the digest of the chart that the operator fetched for `before`; `None` if it has not fetched the
     /// chart.
@@ -125,7 +125,7 @@ pub struct Requests {
     pub rook: Option<(String, Vec<&'static str>)>,
     /// The one-off reads of data that no watch reports.
     pub reads: BTreeSet<Read>,
-    /// The chart of each release, by the release's name in the catalogue.
+    /// The requested chart of each release, by the release's name in the catalogue.
     pub charts: BTreeMap<String, ChartRequest>,
     /// The objects and APIs that the background tasks of the operator must watch and probe; `None` makes the tasks
     /// continue as before.
@@ -134,7 +134,8 @@ pub struct Requests {
     pub hosts: Option<HostQuery>,
     /// The URL and credentials with which the operator asks Nova for instances; `None` if the operator need not ask.
     pub instances: Option<Access>,
-    /// The desired state with the releases that [`Read::RenderedCrds`] names; `None` if the plan requests no such read.
+    /// The desired state that contains the releases of the requested [`Read::RenderedCrds`]; `None` if the plan
+    /// requests no such read.
     pub desired: Option<Arc<Desired>>,
     /// The settings of the cloud that the maintenance of nodes uses; `None` keeps the settings of the last plan.
     pub setting: Option<CloudSettings>,
@@ -286,7 +287,7 @@ pub struct Received {
     pub response: Response,
     /// When the operator executed the read.
     pub at: Timestamp,
-    /// Whether the operator executed the read for this snapshot, not for an earlier snapshot.
+    /// Whether the operator executed the read for this snapshot; if false, the response is from an earlier snapshot.
     pub fresh: bool,
 }
 
@@ -294,8 +295,8 @@ pub struct Received {
 pub type Responses = BTreeMap<Read, Received>;
 
 impl Received {
-    /// Returns the time until which the response is valid; `None` if the response stays valid as long as plans request
-    /// the read.
+    /// Returns the time at which the operator must repeat the read; `None` if the response stays valid as long as plans
+    /// request the read.
     pub fn until(&self) -> Option<Timestamp> {
         let lifetime = match &self.response {
             Response::Networks(Err(_))

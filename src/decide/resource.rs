@@ -26,15 +26,14 @@ pub fn selection(deployment: &OpenStackDeployment, spec: &OpenStackDeploymentSpe
     Input::of_resource(deployment, spec, catalog).select()
 }
 
-/// A selection, with the data from which osdpl made it.
+/// A selection of services and releases, with the data from which osdpl made it.
 pub(crate) struct Selected {
     annotations: BTreeMap<String, String>,
     spec: OpenStackDeploymentSpec,
     deployed: Option<String>,
     catalog: Arc<Catalog>,
     selection: Arc<Selection>,
-    /// The work that osdpl did to evaluate the catalogue's expressions for `selection`. Each pass may do only a limited
-    /// amount of such work.
+    /// The work of evaluating the catalogue's expressions for `selection`. The work of each pass is limited.
     used: Work,
 }
 
@@ -76,8 +75,8 @@ pub(crate) fn select(draft: &mut Draft<'_>) -> Arc<Selection> {
     let known = draft.kept.selected.take().filter(|known| known.is_of(deployment, catalog));
     let selected = known.unwrap_or_else(|| Arc::new(Selected::new(deployment, catalog)));
     let selection = Arc::clone(&selected.selection);
-    // The limit of work applies to one pass, but `selection` counts the work of all passes that used it. So reset the
-    // count to the work that it took to make the selection.
+    // The limit applies to the work of one pass, but `selection` also counts the work of earlier passes that used it.
+    // So reset the count to the work of making the selection.
     selection.scope.reset_used(selected.used);
     draft.kept.selected = Some(selected);
     selection
@@ -149,7 +148,8 @@ pub(crate) fn annotated_names(deployment: &OpenStackDeployment, annotation: &str
     names.map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect_set()
 }
 
-/// Returns the policy of this pass, from the spec and the annotations. The caller sets `changed_additions`.
+/// Returns the policy of this pass, from the spec and the annotations. The caller must set the field
+/// `changed_additions`.
 pub(crate) fn policy(deployment: &OpenStackDeployment) -> Policy {
     Policy {
         approval: deployment.spec.approval.unwrap_or_default(),
@@ -244,7 +244,7 @@ mod tests {
         assert_eq!(find_older([&finalized, &second], None), Some(&second));
     }
 
-    /// Changes the snapshot after a pass, and returns whether the next pass uses the same selection again.
+    /// Runs a pass, changes the snapshot, and returns whether the next pass uses the selection of the first pass again.
     ///
     /// Also checks that the next pass has the same selection and findings as a pass that makes a new selection.
     fn reuses_selection(change: fn(&mut Snapshot)) -> bool {

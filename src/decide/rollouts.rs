@@ -19,10 +19,10 @@ pub(crate) fn last(draft: &Draft<'_>) -> Rollouts {
     draft.snapshot.kept.rollouts.clone().unwrap_or_else(stored)
 }
 
-/// Plans to set the update strategy of each `DaemonSet` whose strategy differs from the desired one.
+/// Plans to set the update strategy of each `DaemonSet` whose strategy in the cluster differs from the desired one.
 ///
-/// osdpl sets the strategy before helm changes the pod template. Otherwise Kubernetes would replace all pods itself,
-/// without osdpl's batches.
+/// osdpl sets the strategy before helm changes the pod template. Otherwise Kubernetes would follow the old strategy and
+/// replace all pods itself, without osdpl's batches.
 ///
 /// If another field manager owns the strategy, osdpl does not change the strategy, and adds a warning.
 pub(crate) fn plan_strategies(draft: &mut Draft<'_>, desired: &Desired, observed: &Observed, plan: &Plan) {
@@ -41,7 +41,7 @@ pub(crate) fn plan_strategies(draft: &mut Draft<'_>, desired: &Desired, observed
             let refusal = draft.attempt(Planned::new(action, reason));
             draft.problems.extend(refusal.map(|refusal| refusal.message.clone()));
         }
-        // A release whose upgrade is pending needs no warning, because helm sets the strategy in the upgrade.
+        // Do not warn about a release whose upgrade is pending, because helm sets the strategy in the upgrade.
         if strategy.settled && strategy.on_delete && is_refused {
             draft.findings.push(refused_strategy_warning(&strategy));
         }

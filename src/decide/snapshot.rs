@@ -31,10 +31,10 @@ pub struct Snapshot {
     pub helm: Helm,
     /// The charts of the releases.
     pub charts: Charts,
-    /// The observed state. The decision completes it with the name of each observed release in the catalogue, and with
+    /// The observed state, as the operator read it. The decision adds the catalogue name of each observed release, and
     /// the root causes of problems.
     pub observed: Observed,
-    /// The objects that are not ready, each with the chain to its root cause.
+    /// The objects that are not ready, each with the chain of objects that leads to its root cause.
     pub affected: Vec<AffectedObject>,
     /// The nodes of the cluster; `None` if osdpl may not list them.
     pub nodes: Option<Arc<Inventory>>,
@@ -104,12 +104,11 @@ pub struct Assumed {
     pub charts: BTreeMap<String, Result<ChartInfo, Blocked>>,
     /// Whether `osdpl plan` reads charts. If so, it knows the images that the charts name.
     pub has_charts: bool,
-    /// The releases for which `osdpl plan` lacks data. So the digests that it computes for the inputs of these releases
-    /// differ from the operator's digests.
+    /// The releases for which `osdpl plan` lacks data, so that its digests of their inputs differ from the operator's.
     pub guessed: BTreeSet<String>,
 }
 
-/// The version of helm, and how many helm processes may start, are rendering, and may render at the same time.
+/// The version of helm, and how many helm processes may start and may render a chart.
 #[derive(Clone, Debug, Default)]
 pub struct Helm {
     /// The major version of helm.
@@ -144,19 +143,19 @@ pub struct Charts {
 /// The CRDs of a chart, or why osdpl can't decode them.
 pub type Crds = Result<Arc<[CustomResourceDefinition]>, String>;
 
-/// Whether a requested chart is available.
+/// The operator's progress in fetching a requested chart.
 #[derive(Clone, Debug)]
 pub enum ChartState {
     /// The operator is fetching the chart.
     Pending,
     /// The operator has the chart.
     Ready(ChartInfo),
-    /// The operator could not fetch the chart, for this reason. It tries again at this time.
+    /// The operator could not fetch the chart. Contains the reason, and the time when the operator tries again.
     Failed(Blocked, Timestamp),
 }
 
 impl Charts {
-    /// Returns whether the requested chart of a release is available; `None` if the operator has not requested it yet.
+    /// Returns the state of the requested chart of a release; `None` if the operator has not requested this chart yet.
     pub(crate) fn state(&self, release: &str, request: &ChartRequest) -> Option<&ChartState> {
         let (before, state) = self.known.get(release)?;
         let ready = match state {

@@ -10,7 +10,8 @@ use osdpl_core::desired::{self, JobFacts, Selection, Unavailable};
 use osdpl_core::observed::ReleaseKey;
 use osdpl_values::{CollectSorted, Values, yaml};
 
-/// Returns the objects that a spec names, and the `ConfigMap`s into which Jobs of releases write facts.
+/// Returns references to the objects that a spec names, and to the `ConfigMap`s into which Jobs of releases write
+/// facts.
 pub(crate) fn references(
     spec: &OpenStackDeploymentSpec,
     catalog: &Catalog,
@@ -61,7 +62,7 @@ pub(crate) fn values_from(
     sources.map(read).collect_map()
 }
 
-/// Returns the texts in the Secrets that features name, by the Secret's name and key.
+/// Returns the texts in the Secrets that the settings of features name, by the Secret's name and key.
 pub(crate) fn feature_secrets(
     objects: &Objects,
     selection: &Selection,

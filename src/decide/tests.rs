@@ -78,8 +78,8 @@ fn respond(snapshot: &mut Snapshot, plan: &Plan) {
     }
 }
 
-/// Repeats the decision until the plan is complete, and returns this plan. Before each repetition, the function acts
-/// like the operator: it answers the reads of the plan, or stores the Secrets of the plan.
+/// Repeats the decision until the plan is complete, and returns this plan. After each incomplete plan, the function
+/// acts like the operator: it responds to the reads of the plan, or stores the Secrets of the plan.
 pub(crate) fn complete(snapshot: &mut Snapshot) -> Plan {
     for _ in 0..9 {
         let plan = decide(snapshot);

@@ -1,4 +1,4 @@
-//! Defines the input of all rules: a spec, facts such as credentials, and the layers of each release's values.
+//! Defines the data that all rules check: a spec, facts such as credentials, and the layers of each release's values.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use osdpl_core::desired::{Facts, ResolvedLayers, Selection, overridden_chart_ver
 use osdpl_core::observed::ClusterInfo;
 use osdpl_values::{CollectSorted, Layer, Origin, Path, Values, trace};
 
-/// The input of all rules: a spec, facts such as credentials, and the layers of each release's values.
+/// The data that all rules check: a spec, facts such as credentials, and the layers of each release's values.
 pub(crate) struct Cloud<'a> {
     pub spec: &'a OpenStackDeploymentSpec,
     pub catalog: &'a Catalog,
@@ -16,14 +16,14 @@ pub(crate) struct Cloud<'a> {
     facts: &'a Facts,
     /// The layers of each release whose layers are all available. The layers are sorted from low to high precedence.
     pub layers: &'a BTreeMap<String, Vec<Layer>>,
-    /// The available layers of each release for which a layer is missing, such as an object of `valuesFrom`.
+    /// The available layers of each release that lacks a layer, such as an object of `valuesFrom` that does not exist.
     pub partial: &'a BTreeMap<String, Vec<Layer>>,
     /// The final values of the releases in `layers`. The values contain secrets.
     pub values: BTreeMap<&'a str, &'a Values>,
 }
 
 impl<'a> Cloud<'a> {
-    /// Creates a cloud from a spec, its facts and its resolved layers.
+    /// Creates the input of the rules from a spec, its facts and its resolved layers.
     pub fn new(
         spec: &'a OpenStackDeploymentSpec,
         catalog: &'a Catalog,
@@ -66,10 +66,11 @@ impl<'a> Cloud<'a> {
         self.origin(release, path).1
     }
 
-    /// Returns the location of a layer, if the layer comes from the user or from an addition to the catalogue.
+    /// Returns the location of a layer if rules about overrides check the layer; `None` for all other layers.
     ///
-    /// The user's layers are `spec.common`, `spec.services` and the objects in `valuesFrom`. All other layers, such as
-    /// the catalogue's own layers, have no location. The rules about overrides check only layers with a location.
+    /// These rules check the layers of the user (`spec.common`, `spec.services` and the objects in `valuesFrom`) and
+    /// the layers of additions to the catalogue. All other layers, such as the catalogue's own layers, have no
+    /// location.
     pub fn layer_location(&self, origin: &Origin) -> Option<Location> {
         if let Some(field) = user_field(origin) {
             return Some(Location::of_field(field));
@@ -96,10 +97,9 @@ impl<'a> Cloud<'a> {
         self.origin(release, path).0.and_then(|origin| self.layer_location(origin))
     }
 
-    /// Returns the prefix for the message of a finding about a value of a release.
+    /// Returns the text that precedes the message of a finding about a value of a release.
     ///
-    /// The prefix contains the path of the value. The prefix is empty if the field of the finding already ends with the
-    /// path.
+    /// The text contains the path of the value. It is empty if the field of the finding already ends with the path.
     pub fn message_prefix(&self, release: &str, path: &Path) -> String {
         match self.value_location(release, path) {
             Some(location) => location.child(path).message_prefix(release),
@@ -107,7 +107,8 @@ impl<'a> Cloud<'a> {
         }
     }
 
-    /// Returns the field of the resource that a finding about a value of a release names.
+    /// Returns the field of the resource with which a finding about a value of a release tells the user what to
+    /// correct.
     ///
     /// This field sets the value, or selects the file of the catalogue that sets the value. If there is no such field,
     /// the function returns the field of the release's service, such as `spec.services.nova`.
@@ -127,10 +128,10 @@ impl<'a> Cloud<'a> {
         }
     }
 
-    /// Returns the keys of a release's chart; `None` if osdpl does not know the keys.
+    /// Returns the key tree of a release's chart; `None` if osdpl does not know the keys.
     ///
-    /// The catalogue contains the keys of one version of each chart. So osdpl does not know the keys if the spec sets
-    /// another version.
+    /// The catalogue contains the key tree of only one version of each chart. So osdpl does not know the keys if the
+    /// spec sets another version of the chart.
     pub fn chart_keys(&self, release: &str) -> Option<&KeyTree> {
         let (_, entry) = self.catalog.release(release)?;
         let has_other_version = overridden_chart_version(self.spec, self.catalog, release).is_some();
@@ -144,10 +145,10 @@ pub(crate) struct Location {
     /// The location in an addition, such as `ConfigMap openstack/edge, key presets.edge.yaml (fragments[0])`; `None`
     /// for a field of the resource.
     ///
-    /// The struct contains this field first, so that the user's own values sort before additions.
+    /// This field is the first of the struct, so that the user's own values sort before values in additions.
     addition: Option<String>,
-    /// The field of the resource that contains the value. If an addition contains the value, the field that selects
-    /// the addition, such as `spec.presets`.
+    /// The field of the resource that contains the value. For a value in an addition: the field that selects the part
+    /// of the catalogue with the value, such as `spec.presets`.
     pub field: String,
 }
 
@@ -181,15 +182,16 @@ impl Location {
         }
     }
 
-    /// Returns the prefix for a message about this location; empty for a field of the resource.
+    /// Returns the text that precedes a message about this location; empty for a field of the resource.
     ///
-    /// For a location in an addition, the prefix contains the location and `releases`, the names of releases.
+    /// For a location in an addition, the text contains the location and `releases`, the names of releases.
     pub fn message_prefix(&self, releases: &str) -> String {
         self.addition.as_ref().map(|addition| format!("{addition} of {releases}: ")).unwrap_or_default()
     }
 }
 
-/// Returns the field of the resource that selects a file of the catalogue; empty if every cloud uses the file.
+/// Returns the field of the resource by which a cloud selects a file of the catalogue; empty if every cloud uses the
+/// file.
 fn including_field(file: &str) -> String {
     let name = file.rsplit('/').next().unwrap_or_default().trim_end_matches(".yaml");
     match file.trim_start_matches("values/").split('/').next() {
@@ -201,7 +203,8 @@ fn including_field(file: &str) -> String {
     }
 }
 
-/// Returns the field in which the user wrote a layer, or in which the user references the object with the layer.
+/// Returns the field of a user's layer: the field that contains the layer's values, or that references the object with
+/// them.
 ///
 /// The field is in `spec.common` or `spec.services`. Returns `None` for all other layers.
 pub(crate) fn user_field(origin: &Origin) -> Option<String> {

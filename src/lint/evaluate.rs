@@ -1,9 +1,9 @@
 //! Evaluates a spec: returns the desired state and all findings about the spec.
 //!
 //! The operator, the webhook and every command evaluate specs only with this module. The evaluation needs facts, such
-//! as the contents of Secrets. With a cluster, the caller calls [`Input::select`], reads from the cluster the facts
-//! that the returned selection needs, and passes the facts to [`Input::resolve`]. Without a cluster,
-//! [`Input::evaluate_offline`] takes the facts from manifests in files.
+//! as the contents of Secrets. With a cluster, the caller calls [`Input::select`], reads the facts for the selected
+//! releases from the cluster, and passes them to [`Input::resolve`]. Without a cluster, [`Input::evaluate_offline`]
+//! takes the facts from manifests in files.
 
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
@@ -28,12 +28,12 @@ pub struct Input<'a> {
     pub(crate) spec: &'a OpenStackDeploymentSpec,
     /// The catalogue, including the additions that the spec references in `spec.catalog`.
     pub(crate) catalog: &'a Catalog,
-    /// The deployed OpenStack release; `None` if it is not known.
+    /// The OpenStack release that is deployed now; `None` if it is not known.
     pub(crate) deployed: Option<&'a str>,
     /// The annotation `kubectl.kubernetes.io/last-applied-configuration` of the resource; `None` if the resource has
     /// none.
     pub(crate) last_applied: Option<&'a str>,
-    /// The current time; without it, osdpl does not check the expiry of certificates.
+    /// The current time; `None` if osdpl must not check the expiry of certificates.
     pub(crate) now: Option<Timestamp>,
 }
 
@@ -43,7 +43,7 @@ pub struct Evaluation {
     pub selection: Selection,
     /// The facts that the evaluation used. Facts that osdpl can't know without a cluster are placeholders.
     pub facts: Facts,
-    /// Descriptions of the placeholders that a user may see in printed values.
+    /// Descriptions of the placeholders that commands may print as parts of values.
     pub placeholders: Vec<String>,
     /// The desired state with all findings.
     pub desired: Desired,
@@ -52,7 +52,7 @@ pub struct Evaluation {
 impl<'a> Input<'a> {
     /// Creates the input for a spec that belongs to no resource.
     ///
-    /// The cloud gets the name `cloud` and the namespace `openstack`.
+    /// The evaluation uses the name `cloud` and the namespace `openstack`.
     pub fn of_spec(spec: &'a OpenStackDeploymentSpec, catalog: &'a Catalog) -> Self {
         let (name, namespace) = ("cloud", "openstack");
         Self { name, namespace, spec, catalog, deployed: None, last_applied: None, now: None }
@@ -60,7 +60,7 @@ impl<'a> Input<'a> {
 
     /// Creates the input for evaluating `spec` as the spec of the resource `deployment`.
     ///
-    /// The input contains `spec` instead of `deployment.spec`. All other data comes from `deployment`.
+    /// The function ignores `deployment.spec` and takes all other data, such as the name, from `deployment`.
     pub fn of_resource(
         deployment: &'a OpenStackDeployment,
         spec: &'a OpenStackDeploymentSpec,
@@ -120,7 +120,7 @@ impl<'a> Input<'a> {
         Evaluation { selection, facts, placeholders, desired }
     }
 
-    /// Returns the desired state with all findings, and the problems that block releases.
+    /// Returns the desired state with all findings, and the problems that make releases wait, such as a missing Secret.
     fn resolve_with_problems(&self, selection: &Selection, facts: &Facts) -> (Desired, Vec<Finding>) {
         let Self { spec, catalog, now, .. } = *self;
         let mut layered = desired::resolve_with_layers(spec, catalog, selection, facts);
@@ -133,7 +133,7 @@ impl<'a> Input<'a> {
     }
 }
 
-/// Changes the field of a problem about a credential, so that the problem names the field that a user must correct.
+/// Replaces the field of a problem about a credential by the field that a user must correct.
 ///
 /// This field is the reference to the Secret with the credential. The function returns a problem unchanged if the spec
 /// does not reference a Secret for the credential, or if the problem is not about a credential.

@@ -16,8 +16,8 @@ use osdpl_core::placeholder;
 
 /// Returns the version and the default images of each release's chart.
 ///
-/// The images come from the catalogue, which stores the keys and defaults of each chart. osdpl needs the images because
-/// `spec.images` rewrites them.
+/// The images come from the catalogue, which contains the keys and defaults of each chart. osdpl needs the images
+/// because it rewrites their names if the spec sets `spec.images`.
 ///
 /// The catalogue contains the images of one version of each chart. So the function leaves out a release if the spec
 /// sets another version of the chart.
@@ -82,8 +82,8 @@ pub(crate) fn facts(
 
 /// Returns the settings of Ceph from the Secret that the spec references; `None` if the cloud uses no Ceph.
 ///
-/// If the spec references no Secret, or the manifests do not contain the Secret, the function returns example settings
-/// as placeholders. In this case only the public address of the object gateway is real: it comes from the spec.
+/// If the spec references no Secret, or the manifests do not contain it, the function returns example settings as
+/// placeholders. Then only the public address of the object gateway is real, because it comes from the spec.
 fn ceph(selection: &Selection, manifests: &[Value]) -> Option<DeclaredCeph> {
     let storage = selection.features.get("storage").filter(|storage| storage["backend"] == "ceph")?;
     let store = selection.object_store();
@@ -104,7 +104,7 @@ fn ceph(selection: &Selection, manifests: &[Value]) -> Option<DeclaredCeph> {
     Some(declared)
 }
 
-/// Describes the placeholders that a user may see in printed values.
+/// Describes the placeholders that commands may print as parts of values.
 ///
 /// The result leaves out placeholders of credentials, because commands redact credentials.
 pub(crate) fn describe_placeholders(selection: &Selection, manifests: &[Value]) -> Vec<String> {

@@ -1,4 +1,4 @@
-//! Splits the text of a field, such as `spec.presets[0]`, into keys, and quotes keys with dots.
+//! Splits the path of a field, such as `spec.presets[0]`, into keys, and quotes keys that contain a dot.
 
 use serde_json::Value;
 
@@ -6,8 +6,8 @@ use osdpl_core::catalog::schema::field_path;
 
 /// Returns `field` with quotes around each key that contains a dot.
 ///
-/// `object` is the object that contains the field. In `gpu.nodes.names`, the first key may be `gpu` or `gpu.nodes`. So
-/// the function looks up which keys exist in `object`.
+/// `object` is the object that contains the field. The first key of `gpu.nodes.names` may be `gpu` or `gpu.nodes`, so
+/// the function takes the key that exists in `object`.
 pub(crate) fn quote_keys(object: &Value, field: &str) -> String {
     let mut found = String::new();
     let (mut value, mut rest) = (object, field.trim_start_matches('.'));

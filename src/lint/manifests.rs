@@ -1,4 +1,4 @@
-//! Reads the Secrets and `ConfigMap`s that a resource references and that are applied together with the resource.
+//! Reads Secrets and `ConfigMap`s from the manifests that a user applies together with a resource that references them.
 
 use std::collections::BTreeMap;
 
@@ -13,9 +13,9 @@ use osdpl_core::desired::Unavailable;
 use osdpl_values::Values;
 use osdpl_values::yaml;
 
-/// The values in each object that `valuesFrom` references, or the reason why the values are not available.
+/// The values under each key of an object that `valuesFrom` references, or the reason why they are not available.
 ///
-/// The key of each map entry consists of the object's kind, the object's name, and the key in the object's data.
+/// Each key of this map consists of the object's kind, the object's name, and the key in the object's data.
 type ValuesBySource = BTreeMap<(ValuesKind, String, String), Result<Values, Unavailable>>;
 
 /// Returns the values in the objects that the spec's `valuesFrom` references. Leaves out objects that the manifests do
@@ -47,7 +47,7 @@ pub fn named_additions(resource: &Value, manifests: &[Value]) -> NamedAdditions 
 
 /// Returns the list `spec.catalog` of a resource: the references to additions to the catalogue.
 ///
-/// Returns no references if the list violates the schema of the CRD. The schema check reports this violation.
+/// Returns no references if the list violates the schema of the CRD: the schema check already reports the violation.
 pub fn addition_references(resource: &Value) -> Vec<AdditionReference> {
     Deserialize::deserialize(&resource["spec"]["catalog"]).unwrap_or_default()
 }
@@ -64,7 +64,7 @@ pub fn config_map_data(name: &str, namespace: &str, manifests: &[Value]) -> Opti
     Some(data.into_iter().flatten().map(text).collect::<Result<_, _>>().map(Some))
 }
 
-/// Describes the objects that `valuesFrom` references, but that the manifests do not contain.
+/// Describes each object that `valuesFrom` references and that the manifests do not contain.
 ///
 /// Each description names the field that references the object.
 pub fn missing_sources(spec: &OpenStackDeploymentSpec, namespace: &str, manifests: &[Value]) -> Vec<String> {
@@ -119,7 +119,7 @@ pub(crate) fn find_in<'a>(
     })
 }
 
-/// Returns the data of a Secret.
+/// Returns the data of a Secret, by key.
 ///
 /// # Errors
 /// Returns an error if the value of a key is not text.
@@ -128,7 +128,7 @@ pub(crate) fn data(secret: &Value) -> Result<BTreeMap<String, Vec<u8>>, Unavaila
     maps.flat_map(|map| map.keys()).map(|key| Ok((key.clone(), text(secret, key)?.into_bytes()))).collect()
 }
 
-/// Returns the text of a key of a Secret or `ConfigMap`.
+/// Returns the text under a key of a Secret or `ConfigMap`.
 ///
 /// # Errors
 /// Returns an error if there is no such key, or its value is not text.

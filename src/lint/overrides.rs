@@ -18,7 +18,8 @@ use osdpl_values::{Layer, Origin};
 use crate::cloud::Cloud;
 use warnings::Warnings;
 
-/// The kinds of warnings. The text after each kind is the rule: an override that breaks the rule gets the warning.
+/// The kinds of warnings, each with the rule that an override must follow. An override that breaks the rule causes a
+/// warning of this kind.
 pub(crate) const KINDS: [(&str, &str); 8] = [
     ("no-effect", "An override changes the value that the chart or a lower layer sets."),
     ("preset-repeated", "An override does not repeat a value that a preset of the spec sets."),
@@ -36,7 +37,7 @@ pub(crate) const KINDS: [(&str, &str); 8] = [
 /// Returns all warnings about the overrides of a cloud.
 pub(crate) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
     let mut warnings = Warnings::default();
-    // Skip releases without a layer of the user or of an addition, so that osdpl does not load their charts' keys.
+    // Skip releases for which this check has no layer to check, so that osdpl does not load the keys of their charts.
     let has_checked_layer =
         |layers: &Vec<Layer>| layers.iter().any(|layer| cloud.layer_location(&layer.origin).is_some());
     for (name, layers) in cloud.layers.iter().chain(cloud.partial).filter(|(_, layers)| has_checked_layer(layers)) {
@@ -55,7 +56,7 @@ pub(crate) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
 
 /// Checks the values that each entry of `spec.nodes.overrides` sets for a release.
 ///
-/// The function checks each entry as if it were the only entry, and a layer above all layers of the release.
+/// The function checks each entry alone, as the highest layer of the release.
 fn check_node_overrides(cloud: &Cloud<'_>, name: &str, layers: &[Layer], warnings: &mut Warnings) {
     let entries: Vec<Layer> = list_node_layers(cloud.spec, name).into_iter().map(|(_, layer)| layer).collect();
     if entries.is_empty() {

@@ -46,12 +46,13 @@ pub(crate) fn check(cloud: &Cloud<'_>, now: Option<Timestamp>) -> Vec<Finding> {
     found.extend(address::check(cloud));
     found.extend(controllers::check(cloud));
     found.extend(classes::check(cloud));
-    // One wrong map can cause many findings about unknown keys. These findings come last, so that a shortened report
-    // still shows the other findings.
+    // One wrong map can cause many findings about unknown keys. Put them last, so that a report that shows only the
+    // first findings still contains the other findings.
     let unknown = unknown::check(cloud);
     let unknown_fields: BTreeSet<&str> = unknown.iter().map(Finding::field).collect_set();
     let mut warnings = overrides::check(cloud);
-    // For a null under an unknown key, both `null-nothing` and `unknown-key` report the same field. Keep `unknown-key`.
+    // A null under an unknown key causes two findings about the same field: `null-nothing` and `unknown-key`. Keep the
+    // latter.
     warnings.retain(|warning| warning.rule != "null-nothing" || !unknown_fields.contains(warning.field()));
     warnings.retain(|warning| !counts.iter().any(|count| count.covers(warning)));
     found.extend(warnings);

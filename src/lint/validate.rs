@@ -1,5 +1,5 @@
-//! Validates resources in files: the schema and the CEL rules of the CRD as the API server applies them, the catalogue,
-//! and the rules ([`crate::rule`]).
+//! Validates resources in files: against the schema and the CEL rules of the CRD (as the API server does), against the
+//! catalogue, and against the rules ([`crate::rule`]).
 //!
 //! Pure module. `osdpl validate` checks the schema, the CEL rules, the catalogue and the rules offline. The webhook
 //! checks only the catalogue and the rules, because the API server has already checked the schema and the CEL rules.

@@ -66,14 +66,14 @@ struct MaintenanceController {
     cluster: Cluster,
     operator: Arc<dyn Operator>,
     openstack: OpenStackClient,
-    /// A notification of `trigger` starts a pass of every maintenance.
+    /// When a task notifies `trigger`, the controller starts a pass of every maintenance.
     trigger: Arc<Notify>,
     requeue_delay: Duration,
     /// The maximum duration of a pass: [`PASS_TIMEOUT`], except in tests.
     pass_timeout: Duration,
     /// The token that stops the controller and its current pass.
     stop: CancellationToken,
-    /// The data that the controller keeps about each maintenance, by name.
+    /// The data that the controller keeps about each maintenance, by the name of the NodeMaintenance.
     ///
     /// Each pass holds the lock of this map until the pass ends, so only one pass runs at a time. This is necessary
     /// because the decision about a maintenance depends on the other maintenances.
@@ -88,13 +88,13 @@ struct MaintenanceController {
 struct State {
     /// The UUIDs of the instances that Nova refuses to migrate, each with Nova's message.
     refused_migrations: BTreeMap<String, String>,
-    /// The failure of the last action or pass; `None` if there was no failure.
+    /// The failure of the last action or pass; `None` if it succeeded.
     failure: Option<Failure>,
 }
 
-/// A failed action of a maintenance, or a pass that took too long. The controller retries it.
+/// A failed action of a maintenance, or a pass that took too long. The controller retries the action or the pass.
 struct Failure {
-    /// The text of the error.
+    /// The error message, which the controller also writes to the status.
     message: String,
     /// When the controller retries the action or the pass. If a person changes the resource earlier, the controller
     /// retries at once.
@@ -102,7 +102,7 @@ struct Failure {
     /// The number of failures in a row.
     count: u32,
     /// The [`Input`] at the time of the failure. If a later pass finds another input, a person has changed the
-    /// resource.
+    /// resource, so the controller does not wait until `until`.
     input: Input,
 }
 
@@ -207,7 +207,7 @@ async fn reconcile(
     }
 }
 
-/// Executes the actions of one maintenance until the maintenance must wait or is complete.
+/// Executes one action of a maintenance after another, until the maintenance must wait or is complete.
 async fn run_pass(
     maintenance: &NodeMaintenance,
     this: &MaintenanceController,
@@ -277,7 +277,7 @@ fn time_until(time: Timestamp) -> Duration {
 }
 
 impl State {
-    /// Records a failure, and doubles the time until the next attempt with each failure in a row.
+    /// Records a failure. The delay until the next attempt doubles with each failure in a row.
     fn record_failure(&mut self, message: String, input: Input, requeue_delay: Duration) -> &Failure {
         let count = self.failure.as_ref().map_or(0, |failure| failure.count) + 1;
         let pause = requeue_delay.saturating_mul(1 << count.min(8)).min(MAX_BACKOFF);
@@ -287,7 +287,7 @@ impl State {
 }
 
 impl MaintenanceController {
-    /// Observes the cluster, and decides the next action and the status of the maintenance.
+    /// Reads the state of the cluster, and decides the next action and the status of the maintenance.
     ///
     /// Returns `None` if the controller has nothing to do for the maintenance until a watch reports a change.
     async fn decide(
@@ -327,7 +327,7 @@ impl MaintenanceController {
         Ok(Some(decide(&Snapshot { observed: &observed, ..snapshot })))
     }
 
-    /// Writes into the status of a maintenance that its pass took too long or lacked a permission.
+    /// Writes `message` to the status of a maintenance whose pass took too long or lacked a permission.
     ///
     /// The function also removes the observed generation from the status. Without an observed generation, no pass skips
     /// the maintenance, even if its node is ready to drain. So the next pass that can observe the cluster replaces the
@@ -344,7 +344,7 @@ impl MaintenanceController {
         }
     }
 
-    /// Returns the action by which kube starts the next pass at the time that the decision requests.
+    /// Returns kube's requeue action for the next pass, with the delay or the time that the decision requests.
     ///
     /// If a watch reports a change before this time, kube starts the next pass at once.
     fn requeue_after(&self, decision: &Decision) -> controller::Action {
@@ -356,7 +356,8 @@ impl MaintenanceController {
         delay.into_iter().chain(until).min().map_or_else(controller::Action::await_change, controller::Action::requeue)
     }
 
-    /// Returns a short delay until the next pass, for example while instances are migrating.
+    /// Returns the delay until the next pass if a change is likely to come soon, for example while instances are
+    /// migrating.
     fn short_delay(&self) -> Duration {
         self.requeue_delay.min(MIGRATION_REQUEUE)
     }

@@ -105,7 +105,8 @@ pub(crate) struct Decision {
     pub action: Option<Action>,
     /// The delay until the next pass, if the maintenance waits for a change that no watch reports.
     pub requeue: Option<RequeueDelay>,
-    /// The time at which the next pass must start at the latest; `None` if the next pass may wait for a change.
+    /// The time at which the next pass must start at the latest; `None` if the next pass may wait until a watch reports
+    /// a change.
     ///
     /// At this time, the window of the maintenance begins or ends, or the next query of Nova is due.
     pub requeue_at: Option<Timestamp>,
@@ -113,7 +114,7 @@ pub(crate) struct Decision {
     pub status: NodeMaintenanceStatus,
 }
 
-/// How often the controller queries Nova about a node that is ready to drain.
+/// The time between two queries of Nova about a node that is ready to drain.
 ///
 /// The queries continue because a person may enable the compute service of the node, or force an instance onto the
 /// node, at any time.
@@ -232,7 +233,7 @@ impl Snapshot<'_> {
         self.status.compute.is_some() || self.was_started(MaintenanceStep::DisableCompute) || lost
     }
 
-    /// Returns the reason that Nova stores with the disabled compute service.
+    /// Returns the reason that osdpl gives to Nova when this maintenance disables the compute service.
     ///
     /// The reason begins with a mark that names the maintenance.
     fn disabled_reason(&self) -> String {

@@ -1,6 +1,7 @@
 //! Sends the requests of the maintenance controller to the API server.
 //!
-//! Each pass reads the objects that it needs. The controller watches only the NodeMaintenances.
+//! A pass reads the objects that it needs by requests to the API server. The controller watches only the
+//! NodeMaintenances.
 
 use std::fmt::Debug;
 
@@ -69,7 +70,7 @@ impl Cluster {
         self.patch_metadata(maintenance, "annotations", json!({RETRY: null})).await
     }
 
-    /// Changes a field of the metadata of a maintenance; does nothing if the maintenance was deleted.
+    /// Changes a field in the `metadata` of a NodeMaintenance; does nothing if the NodeMaintenance was deleted.
     async fn patch_metadata(&self, maintenance: &NodeMaintenance, field: &str, value: Value) -> Result<(), Error> {
         let name = maintenance.name_any();
         let mut metadata = version(maintenance);
@@ -81,8 +82,8 @@ impl Cluster {
         }
     }
 
-    /// Writes the status of a maintenance, if it differs from the stored status; returns the resource with the new
-    /// status.
+    /// Writes the status of a maintenance if `status` differs from the status that osdpl has read; returns the resource
+    /// with the new status.
     ///
     /// Fails if someone has changed the resource since osdpl read it. So an operator that has lost its Lease can't
     /// overwrite the status that the new holder of the Lease has written.
@@ -113,7 +114,7 @@ impl Cluster {
 
     /// Cordons a node for the maintenance named `by`; uncordons it if `by` is `None`.
     ///
-    /// Fails if the node has changed since osdpl read it, because someone else may have cordoned the node.
+    /// Fails if the node has changed since osdpl read it: someone else may have cordoned the node since then.
     pub(crate) async fn set_cordon(&self, node: &Node, by: Option<&str>) -> Result<(), Error> {
         let api: Api<Node> = Api::all(self.client.clone());
         let name = node.name_any();
@@ -124,13 +125,13 @@ impl Cluster {
         api.patch_metadata(&name, &merge_params(), &patch).await.map(drop).with_context(what)
     }
 
-    /// Lists those pods on a node whose namespace is in `scope`.
+    /// Lists the pods on a node, but only pods in the namespaces of `scope`.
     pub(crate) async fn list_pods_on(&self, node: &str, scope: &Scope) -> Result<Vec<Pod>, Error> {
         let params = ListParams::default().fields(&format!("spec.nodeName={node}"));
         self.list(scope, &params, || format!("listing the pods on {node}")).await
     }
 
-    /// Lists the pods of a component.
+    /// Lists the pods of a component of the cloud.
     pub(crate) async fn list_pods_of(&self, namespace: &str, component: &Component) -> Result<Vec<Pod>, Error> {
         let api: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
         let Component { application, component } = component;

@@ -1,4 +1,4 @@
-//! Maintains nodes: contains the controller of NodeMaintenance resources, and the client of the cloud's OpenStack APIs.
+//! Contains the controller of NodeMaintenance resources, and the client of the cloud's OpenStack APIs.
 //!
 //! ```text
 //! controller   observes the node, Nova and Neutron; executes the action of each decision
@@ -33,7 +33,7 @@ pub use openstack::OpenStackClient;
 
 /// The interface through which the controller of NodeMaintenance resources uses the operator.
 pub trait Operator: Send + Sync {
-    /// Waits until the operator has observed the whole cluster once.
+    /// Waits until the operator's watches have read the whole cluster once.
     fn ready(&self) -> BoxFuture<'_, ()>;
 
     /// Returns the cloud's settings for maintenance; `None` until the operator has read the OpenStackDeployment.

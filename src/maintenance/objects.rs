@@ -1,6 +1,6 @@
 //! The Kubernetes objects that the controller reads, reduced to the fields that it uses.
 //!
-//! The parser skips all other fields, which make up most of a pod's size.
+//! The parser skips all other fields, which make up most of a pod's JSON.
 
 use k8s_openapi::api::{apps, core};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -41,7 +41,7 @@ pub(crate) struct PodSpec {
     pub(crate) node_name: Option<String>,
 }
 
-/// The status of a node or a pod.
+/// The status of a node or a pod, reduced to the fields that the controller uses.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Status {

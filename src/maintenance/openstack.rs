@@ -12,7 +12,7 @@ use osdpl_core::endpoint::{ProbeResponse, Token, Url};
 use osdpl_core::openstack::{Access, Api, Call, Error, HttpMethod, error_message, neutron, nova, token_expiry};
 use tokio::sync::Mutex;
 
-/// How long before a token expires the client replaces the token. So a token that the client sends stays valid until
+/// The client replaces a token this long before the token expires. So a token that the client sends stays valid until
 /// the response arrives.
 const RENEW_BEFORE: Duration = Duration::from_mins(2);
 
@@ -21,12 +21,12 @@ const DEFAULT_LIFETIME: Duration = Duration::from_mins(5);
 
 /// How long the client waits for a response.
 ///
-/// This timeout is longer than the timeout of probes for two reasons: a list of hundreds of instances takes long, and
-/// Nova forwards some changes to the compute host and waits for its response (`rpc_response_timeout`, 60 s).
+/// This timeout is longer than the timeout of probes for two reasons: Nova takes long to list hundreds of instances,
+/// and it answers some changes only after the compute host has responded (`rpc_response_timeout`, 60 s).
 pub(crate) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(75);
 
-/// The maximum number of pages that the client reads of one list. The limit stops the client if a server announces
-/// another page after each page.
+/// The maximum number of pages that the client reads of one list. The limit is necessary because a faulty server may
+/// announce another page after each page.
 const MAX_PAGES: usize = 500;
 
 /// The HTTP status codes with which an API refuses an invalid token (401) and an unsupported version (406).
@@ -36,12 +36,12 @@ const NOT_ACCEPTABLE: u16 = 406;
 /// The request header with the token (Identity API v3).
 const TOKEN_HEADER: &str = "X-Auth-Token";
 
-/// A login at Keystone. Several requests use its token.
+/// A login at Keystone, whose token the client uses for several requests.
 struct Session {
     access: Access,
     token: Token,
     until: Timestamp,
-    /// Whether Nova has confirmed that it supports the required version.
+    /// Whether Nova has confirmed that it supports the API version that osdpl requires.
     version_checked: bool,
 }
 
@@ -95,7 +95,7 @@ impl OpenStackClient {
         Err(endless("instances"))
     }
 
-    /// Returns the name of one of the cloud's instances; `None` if the cloud has no instances.
+    /// Returns the name of any instance in the cloud; `None` if the cloud has no instances.
     ///
     /// # Errors
     /// See [`OpenStackClient::call`].
@@ -122,9 +122,9 @@ impl OpenStackClient {
 
     /// Deletes a host from Neutron and Nova; returns the number of Neutron agents that the host had.
     ///
-    /// `id` is the id of the host's nova-compute service. The function deletes this service last: if another deletion
-    /// fails, Nova still lists the host, so the caller can retry. Nova refuses to delete the service while the host has
-    /// instances. If an object does not exist, the function continues.
+    /// `id` is the id of the host's nova-compute service. The function deletes this service last: if the deletion of
+    /// another object fails, Nova still lists the host, so the caller can retry. Nova refuses to delete the service
+    /// while the host has instances. If an object is already deleted, the function continues.
     ///
     /// # Errors
     /// See [`OpenStackClient::call`].
@@ -145,7 +145,8 @@ impl OpenStackClient {
 
     /// Returns a valid token; logs in if the client has none.
     ///
-    /// For a request to Nova, the function also checks once per login that Nova supports the required version.
+    /// For a request to Nova, the function also checks, once per login, whether Nova supports the API version that
+    /// osdpl requires.
     async fn token(&self, access: &Access, api: Api) -> Result<Token, Error> {
         let mut session = self.session.lock().await;
         let is_valid = |session: &Session| session.access == *access && session.until > Timestamp::now();
@@ -202,7 +203,7 @@ impl OpenStackClient {
             }
             ProbeResponse::Status { code, text, body, .. } => {
                 // A proxy may repeat the request headers in the body of its response, and the body becomes part of an
-                // error message. So replace the token in the body.
+                // error message. So replace the token in the body with asterisks.
                 let secrets = headers.iter().filter(|(name, _)| *name == TOKEN_HEADER).map(|(_, secret)| secret);
                 let body_text = String::from_utf8_lossy(&body).into_owned();
                 let redacted = secrets.fold(body_text, |text, secret| text.replace(secret, "***"));

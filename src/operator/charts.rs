@@ -1,4 +1,5 @@
-//! The chart store: provides verified charts from a folder or a repository as local archives for helm.
+//! The chart store: reads charts from a folder or a repository, verifies them, and writes them as local archives for
+//! helm.
 //!
 //! ```text
 //!  ChartRequest{name, version, repository, digest} ─► Store::obtain ─► Chart{name, version, digest, path of a .tgz, …}

@@ -1,8 +1,8 @@
 //! The operator's clocks.
 //!
 //! All times that the operator compares with each other, such as the end of a backoff, come from [`steady`]. With the
-//! wall clock, the operator could wait for hours after someone has corrected that clock by hours. Times that people or
-//! other programs read come from [`wall`].
+//! wall clock, a correction of the clock by hours could make the operator wait for hours. Times that people or other
+//! programs read come from [`wall`].
 
 #![allow(clippy::disallowed_methods, reason = "the one place where passes and tasks read the clock")]
 

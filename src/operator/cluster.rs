@@ -128,7 +128,7 @@ impl Cluster {
         self
     }
 
-    /// Returns the [`Reader`], which only reads.
+    /// Returns the part of this client that only reads.
     pub(crate) fn reader(&self) -> &Reader {
         &self.reader
     }

@@ -58,16 +58,16 @@ use osdpl_core::scrub::Scrubber;
 use osdpl_core::status::Ignored;
 use osdpl_decide::{Hold, Plan, decide, decide_ignored, find_older, find_outside, is_finalized};
 
-/// The delay until the next pass if a pass has requested reads, or has changed objects on which its plan depends.
+/// The delay until the next pass if this pass has requested reads, or has changed objects on which its plan depends.
 const NEXT_PASS: Duration = Duration::from_millis(5);
 
 /// The delay between a failed pass and the next pass.
 const ERROR_DELAY: Duration = Duration::from_secs(3);
 
-/// The minimum delay of [`requeue`], even if the next pass is already due.
+/// The minimum delay that [`requeue`] sets, even if the next pass is already due.
 const MIN_DELAY: Duration = Duration::from_millis(50);
 
-/// The dependencies of passes, and the state that outlives a pass.
+/// The clients and tasks that passes use, and the data that must outlive a pass.
 pub struct Context {
     /// The client through which passes read and write objects in the cluster.
     pub cluster: Cluster,
@@ -85,7 +85,7 @@ pub struct Context {
     /// The data that passes keep for later passes, see [`Memory`]. A pass holds the lock until it ends, so that passes
     /// run one at a time.
     memory: Mutex<Memory>,
-    /// How long a pass may take.
+    /// How long a pass may take before the operator stops it.
     pass_timeout: Duration,
     /// All `OpenStackDeployment`s, as the controller's watch has cached them. The operator ignores all but the oldest
     /// one. [`run`] sets this field when it starts the controller.
@@ -99,7 +99,7 @@ pub struct Context {
     /// reports a failure only if passes have failed for some seconds. A restart of the operator loses these times.
     pass_failures: std::sync::Mutex<pass_failures::PassFailures>,
     /// The UIDs of resources whose finalizer this process has removed. osdpl ignores these resources, even if the watch
-    /// still lists them with the finalizer.
+    /// still shows the finalizer.
     finalized: std::sync::Mutex<BTreeSet<String>>,
     /// The trigger that starts a pass of every resource.
     trigger: Arc<Notify>,
@@ -210,9 +210,10 @@ fn requeue_after_error(_: Arc<Stored<OpenStackDeployment>>, _: &Error, context: 
 /// time. The status reports all other problems.
 async fn reconcile(stored: Arc<Stored<OpenStackDeployment>>, context: Arc<Context>) -> Result<Action, Error> {
     let Ok(deployment) = stored.content() else { return Ok(Action::await_change()) };
-    // Wait for the lock without a timeout: the pass that holds the lock has its own timeout, and then releases it.
+    // Wait for the lock without a timeout: the pass that holds the lock has its own timeout, and releases the lock when
+    // it ends.
     let mut memory = context.memory.lock().await;
-    // A pass that the timeout stops loses nothing: the next pass plans the remaining actions again.
+    // It does no harm if the timeout stops a pass: the next pass plans the remaining actions again.
     let pass = tokio::time::timeout(context.pass_timeout, Box::pin(pass(deployment, &context, &mut memory)));
     let result = pass.await.unwrap_or_else(|_| Err(Error::Timeout(context.pass_timeout)));
     drop(memory);
@@ -240,7 +241,7 @@ async fn pass(deployment: &OpenStackDeployment, context: &Context, memory: &mut 
         return Ok(Action::await_change());
     }
     if !context.update_catalog(deployment, memory).await {
-        // Wait until the watches have reported the additions to the catalogue. The report triggers the next pass.
+        // Wait until the watches have read the additions to the catalogue. The watches then trigger the next pass.
         return Ok(Action::await_change());
     }
     let snapshot = context.read(deployment, memory).await?;
@@ -277,7 +278,7 @@ async fn pass(deployment: &OpenStackDeployment, context: &Context, memory: &mut 
     Ok(requeue(requeue_at.into_iter().chain(memory.next_record_read(now())).min(), now()))
 }
 
-/// Returns the action that makes kube start the next pass at the time `at`. If `at` is `None`, kube waits for the next
+/// Returns kube's action to start the next pass at the time `at`. If `at` is `None`, kube waits until a watch reports a
 /// change.
 fn requeue(at: Option<Timestamp>, now: Timestamp) -> Action {
     match at {
@@ -345,7 +346,7 @@ impl Context {
 
     /// Whether a resource is being deleted and no longer has osdpl's finalizer.
     ///
-    /// The watch may still list the finalizer after this process has removed it. The result is `true` even then.
+    /// The watch may still list the finalizer after this process has removed it. The result is then `true`, too.
     fn is_finalized(&self, deployment: &impl ResourceExt) -> bool {
         let finalized = self.finalized.lock().unwrap_or_else(PoisonError::into_inner);
         is_finalized(deployment) || deployment.uid().is_some_and(|uid| finalized.contains(&uid))

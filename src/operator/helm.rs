@@ -1,8 +1,8 @@
 //! Runs the `helm` program. This is the only module that starts processes.
 //!
-//! helm runs as a separate process, so its memory is freed after each run. In one run, this module installs, upgrades
-//! or uninstalls one release, and then interprets the result. The plan of a pass decides *whether* and *when* helm
-//! runs.
+//! helm runs as a separate process, so its memory is freed after each run. One helm process installs, upgrades or
+//! uninstalls one release; this module then interprets its exit code and its messages. The plan of a pass decides
+//! *whether* and *when* helm runs.
 //!
 //! ```text
 //! program     finds helm, checks its version, sets its environment   kubeconfig  provides the kubeconfig for helm

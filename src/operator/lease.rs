@@ -6,7 +6,8 @@
 //! The rules are those of client-go (`tools/leaderelection`): the holder renews the Lease every 2 s. A standby measures
 //! by its own monotonic clock how long the Lease has not changed, and never compares clocks of two machines. Each write
 //! names the resourceVersion of the Lease that it replaces. A clean shutdown releases the Lease after helm has ended.
-//! All times are client-go's defaults, except the 13 s and 17 s in this table, which osdpl adds because of helm:
+//! All times are client-go's defaults, except the 13 s and 17 s in this table. osdpl adds these two, so that helm
+//! processes of two operators do not run at the same time:
 //!
 //! | time since the last renewal | event |
 //! |---|---|
@@ -20,13 +21,14 @@
 //!
 //! # What the Lease can't prevent
 //!
-//! A request that a process sent before it lost or released the Lease can take effect later: it may wait in the network
-//! or in the API server. A clean shutdown waits only some seconds for the last requests.
+//! If a process sent a request before it lost or released the Lease, the request can take effect afterwards, because it
+//! may wait in the network or in the API server. A clean shutdown waits only some seconds for the responses to its last
+//! requests.
 //!
 //! If a whole machine is frozen, its guard and helm are frozen, too. When the machine continues, each helm process may
-//! send a last request before the guard kills it. The operator may also send a request if it checked the Lease just
-//! before the freeze. If a virtual machine was paused, its clocks were paused, too, and the operator notices the loss
-//! of the Lease only with its next renewal.
+//! send a last request before the guard kills it. The operator itself may send one more request, too, if it checked the
+//! Lease just before the freeze. If a virtual machine was paused, its clocks were paused, too, and the operator notices
+//! the loss of the Lease only with its next renewal.
 //!
 //! Optimistic concurrency limits the effect of such requests: osdpl writes the status, the finalizer, annotations and
 //! release records with their resourceVersion, and deletes pods and leftovers by their uid.
@@ -68,21 +70,22 @@ pub const NAME: &str = "osdpl";
 /// How long the Lease is valid after its last renewal. After this time, a standby may take the Lease.
 const DURATION: Duration = Duration::from_secs(15);
 
-/// How long the holder tries to renew the Lease before it gives up and ends.
+/// How long after its last renewal the holder still tries to renew the Lease. Then it gives up and ends.
 const RENEW_DEADLINE: Duration = Duration::from_secs(10);
 
 /// The time between the beginnings of two renewals, and the delay until a standby reads the Lease again.
 const RETRY_PERIOD: Duration = Duration::from_secs(2);
 
-/// The timeout of a request for the Lease. After a failed request, the holder still has time for a second one before
-/// [`RENEW_DEADLINE`].
+/// The timeout of a request that reads or writes the Lease. If a request fails by this timeout, the holder still has
+/// time for a second one before [`RENEW_DEADLINE`].
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The delay between two checks whether the holder's process has ended, if the process ran on this machine. A check
-/// sends no request to the API server.
+/// The delay between two checks whether the holder of the Lease has ended. A standby can check this only for a process
+/// on the same machine, and sends no request to the API server for it.
 const LOCAL_RECHECK: Duration = Duration::from_millis(250);
 
-/// Whether this process is the active operator. Clones share their state.
+/// The state that says whether this process is the active operator, and until when it may write. Clones share their
+/// state.
 #[derive(Clone, Debug)]
 pub struct Leadership(watch::Sender<Option<Instant>>);
 
@@ -93,7 +96,8 @@ impl Default for Leadership {
 }
 
 impl Leadership {
-    /// Whether this process is the active operator, and its last renewal of the Lease is still valid.
+    /// Whether this process may write to the cluster: it is the active operator, and less than `RENEW_DEADLINE` has
+    /// passed since its last renewal of the Lease.
     pub fn may_write(&self) -> bool {
         self.0.borrow().is_some_and(|until| Instant::now() < until)
     }
@@ -109,7 +113,7 @@ impl Leadership {
         let _ = self.0.subscribe().wait_for(Option::is_some).await;
     }
 
-    /// Makes this process the active operator until the given time.
+    /// Makes this process the active operator, and lets it write until the given time.
     pub(crate) fn activate(&self, until: Instant) {
         self.0.send_replace(Some(until));
     }
@@ -119,7 +123,7 @@ impl Leadership {
     }
 }
 
-/// Why this process is not the active operator any more.
+/// Why this process can't be the active operator, or is not any more.
 #[derive(Debug, thiserror::Error)]
 pub enum Lost {
     /// This process could not renew the Lease in time.
@@ -128,7 +132,7 @@ pub enum Lost {
          check the connection to the API server", limit = RENEW_DEADLINE.as_secs()
     )]
     Expired(String),
-    /// Another process holds the Lease.
+    /// Another process, which the field names, has taken the Lease.
     #[error("{0} has taken the Lease from this operator, which was frozen or disconnected; this operator ends")]
     Taken(String),
     /// Another operator is active in another namespace. The field names the process and the namespace of that operator.
@@ -166,7 +170,7 @@ impl Elector {
 
     /// Reads the Lease before the election starts.
     ///
-    /// The elector's own client does not retry a failed request. So this request goes through `client`, which retries.
+    /// The elector's own client does not retry a failed request. So this function uses `client`, which retries.
     ///
     /// # Errors
     /// Returns an error if a request to the API server fails.
@@ -184,7 +188,8 @@ impl Elector {
         Ok(())
     }
 
-    /// Waits for the Lease, and renews it until `release` is cancelled. Then releases the Lease and returns.
+    /// Waits until the Lease is free, takes it, and renews it until `release` is cancelled. Then releases the Lease and
+    /// returns.
     ///
     /// # Errors
     /// Returns an error if this process loses the Lease, or if an operator is active in another namespace. The process
@@ -203,7 +208,8 @@ impl Elector {
         let mut guard = match Guard::start(&self.instance) {
             Ok(guard) => guard,
             Err(error) => {
-                // Release the Lease at once, because this process has not started helm yet.
+                // Release the Lease at once: this process has not started helm yet, so it need not wait for helm
+                // processes.
                 self.release().await;
                 return Err(Lost::Guard(error.to_string()));
             }
@@ -222,8 +228,9 @@ impl Elector {
 
     /// Takes the Lease, unless an operator is active in another namespace.
     ///
-    /// Searches again after taking the Lease: an operator in another namespace may have taken its Lease since the first
-    /// search. Of two operators that take their Leases at the same time, at least one finds the other.
+    /// After taking the Lease, this function searches again for an active operator: an operator in another namespace
+    /// may have taken its Lease since the first search. Of two operators that take their Leases at the same time, at
+    /// least one finds the other.
     async fn acquire_alone(&mut self) -> Result<Instant, Lost> {
         let others = Others::read(&self.api, &self.namespace).await;
         if let Some(other) = others.find_active().await {
@@ -263,7 +270,8 @@ impl Elector {
         }
     }
 
-    /// Reads the Lease, and takes it if it is free. If another process holds the Lease, waits until the next attempt.
+    /// Reads the Lease, and takes it if it is free or expired. If another process holds the Lease, waits until it is
+    /// time for the next attempt.
     ///
     /// Returns the time of the request that took the Lease; `None` if this process has not taken the Lease.
     async fn try_acquire(&mut self) -> Result<Option<Instant>, Failure> {
@@ -309,7 +317,8 @@ impl Elector {
         self.holder().map_or(ProcessState::Elsewhere, |holder| self.instance.state_of(instance_of(holder)))
     }
 
-    /// Renews the Lease until it is lost; returns the reason. `renewed` is the time of the request that took the Lease.
+    /// Renews the Lease until this process loses it. Returns why this process lost it. `renewed` is the time of the
+    /// request that took the Lease.
     async fn hold(&mut self, mut renewed: Instant, guard: &mut Guard) -> Lost {
         loop {
             let mut problem = "this process was frozen, or got no processor time".to_owned();
@@ -348,8 +357,8 @@ impl Elector {
     async fn renew(&mut self) -> Result<(), RenewError> {
         match request(self.write(self.identity.clone())).await {
             Ok(()) => Ok(()),
-            // Someone else has changed or deleted the Lease since this process wrote it. Read the Lease to find out who
-            // holds it.
+            // The Lease is not the one that this process wrote last: someone has changed or deleted it. Read it to find
+            // out who holds it now.
             Err(Failure::Conflict | Failure::Missing) => {
                 request(self.read()).await?;
                 match self.holder().filter(|holder| *holder != self.identity) {
@@ -365,8 +374,8 @@ impl Elector {
     async fn release(&mut self) {
         let mut released = request(self.write(String::new())).await;
         if matches!(released, Err(Failure::Conflict)) {
-            // The last renewal may have changed the Lease although its response was lost. So read the Lease again, and
-            // release it if this process still holds it.
+            // The API server may have executed this process's last renewal, although the process received no response.
+            // So read the Lease again, and release it if this process still holds it.
             released = request(self.read()).await;
             if released.is_ok() && self.is_own() {
                 released = request(self.write(String::new())).await;

@@ -2,7 +2,8 @@
 //!
 //! Terms in the comments of this crate:
 //!
-//! * A *pass* is one reconcile of the resource. It reads a *snapshot*, makes a *plan*, applies the plan and reports.
+//! * A *pass* is one reconcile of an `OpenStackDeployment` (the *resource*). It reads a *snapshot*, makes a *plan*,
+//!   applies the plan and reports.
 //! * An *addition* is a `ConfigMap` that adds files to the catalogue.
 //! * The *facts* are the data from the cluster that the values of releases depend on, such as credentials.
 //! * The *inputs* of a release are everything that its upgrade depends on. A label of the release record contains their

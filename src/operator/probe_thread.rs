@@ -1,7 +1,8 @@
-//! The thread that serves the operator's probes and metrics, and probes the APIs of services.
+//! The thread that answers the kubelet's probes of the operator, serves the metrics, and probes the APIs of OpenStack
+//! services.
 //!
 //! Reconcile passes run on the operator's main thread. While a pass uses the processor, the kubelet must still get an
-//! answer from `/livez`, and a probe must not measure the pass as a delay of the service.
+//! answer from `/livez`, and the time that a pass takes must not count as response time of an OpenStack API.
 
 use anyhow::Context as _;
 use tokio::runtime::{Builder, Handle};
@@ -28,7 +29,7 @@ impl ProbeThread {
         Ok(Self { runtime: handle, _stop: stop.drop_guard() })
     }
 
-    /// Returns the handle with which other threads start tasks on this thread.
+    /// Returns the handle with which other threads start async tasks on this thread.
     pub fn runtime(&self) -> &Handle {
         &self.runtime
     }

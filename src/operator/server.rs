@@ -1,7 +1,8 @@
 //! Serves HTTP over a limited number of connections.
 //!
-//! Anyone who reaches the port can open connections and send nothing. If there are too many connections, the server
-//! closes the oldest one, so that such clients neither use up the file descriptors nor keep other clients away.
+//! Anyone who reaches the port can open connections and send nothing. At the limit, the server closes the oldest
+//! connection for each new one. So such clients neither use up the file descriptors of the process nor keep other
+//! clients away.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -20,13 +21,13 @@ use tokio_util::sync::CancellationToken;
 /// need about ten.
 const MAX_CONNECTIONS: usize = 64;
 
-/// How long the server waits for the current request of a connection before it closes the connection.
+/// How long the server waits for the end of a connection's current request before it closes the connection.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Serves `router` to the clients of `listener` until `stop` is cancelled.
 pub(crate) async fn serve(mut listener: impl Listener, router: Router, stop: CancellationToken) {
     let (mut connections, mut last) = (JoinSet::new(), 0_u64);
-    // The tokens that close the open connections, oldest first.
+    // The open connections, oldest first, each with the token that closes it.
     let mut open: BTreeMap<u64, CancellationToken> = BTreeMap::new();
     loop {
         let stream = tokio::select! {

@@ -1,7 +1,7 @@
 //! Background tasks that run concurrently with the reconcile loop.
 //!
-//! Each task watches one aspect of the cluster, keeps only the data that passes use, and triggers a pass when this data
-//! changes. A pass gets the data from [`Tasks::observe`], without a request to the API server.
+//! Each task watches or polls one part of the cluster's state, keeps only the data that passes use, and triggers a pass
+//! when this data changes. A pass gets the data from [`Tasks::observe`], without a request to the API server.
 //!
 //! ```text
 //! releases     the metadata of helm's release records, and the bodies of records that have changed
@@ -61,7 +61,7 @@ use problems::Problems;
 /// The delay before the operator restarts a task that ended or panicked.
 const RESTART: Duration = Duration::from_secs(2);
 
-/// How long a node may be `NotReady` before the status of the cloud reports it.
+/// How long a node may be `NotReady` before the status of the cloud reports this node as a problem.
 ///
 /// A kubelet that restarts reports its node as `NotReady`, and is usually back before this period ends. If a kubelet
 /// stops reporting, Kubernetes sets the node to `NotReady` after some 50 s (`node-monitor-grace-period`), and this
@@ -70,29 +70,29 @@ pub const NODE_GRACE: Duration = Duration::from_secs(40);
 
 /// A function that returns whether an operator process may still run helm. Its argument is the identity of the process.
 ///
-/// While the process may still run helm, osdpl does not unlock the pending release records that the process made. The
-/// tasks call the function from async code, so the function must not block for long.
+/// While that process may still run helm, osdpl does not unlock the pending release records that it made. The tasks
+/// call the function from async code, so the function must not block for long.
 pub type LivenessCheck = Arc<dyn Fn(&str) -> Liveness + Send + Sync>;
 
-/// The settings with which the tasks start.
+/// The settings of the tasks.
 #[derive(Clone)]
 pub struct Options {
     /// The namespaces to watch.
     pub scope: Scope,
-    /// Checks whether the operator process that made a release record may still run helm.
+    /// Tells whether the operator process that made a release record may still run helm.
     pub liveness: LivenessCheck,
     /// The kinds, by plural name, that the operator lacks the permission to read.
     ///
     /// The tasks do not watch objects of these kinds, and the status does not report problems of such objects.
     pub unreadable_kinds: BTreeSet<&'static str>,
-    /// The latest scrubber, which removes secrets from logs and from helm's messages.
+    /// The current scrubber, which the tasks use to remove secrets from logs of pods and from helm's messages.
     pub scrubber: latest::Receiver<Arc<Scrubber>>,
     /// How long a node may be `NotReady` before the status reports it; see [`NODE_GRACE`].
     pub node_grace: Duration,
-    /// How the services' APIs are probed; `None` disables the probes.
+    /// How the endpoints task probes the APIs of OpenStack services; `None` disables the probes.
     pub probing: Option<Probing>,
-    /// The settings of the HTTP client with which osdpl asks Nova for instances while a cloud is being deleted; `None`
-    /// disables these queries.
+    /// The settings of the HTTP client with which the instances task asks Nova for instances while a cloud is being
+    /// deleted; `None` disables these queries.
     pub nova: Option<HttpConfig>,
     /// The changes to the objects of releases that osdpl does not report as drift; `None` disables the watch for drift.
     pub tolerated_changes: Option<Arc<ToleratedChanges>>,
@@ -168,7 +168,8 @@ impl Tasks {
         }
     }
 
-    /// Waits until the tasks have observed the whole cluster once.
+    /// Waits until the tasks have once read everything that they watch: the release records, the workloads with their
+    /// pods, and the objects that may have drifted.
     ///
     /// Before that, [`Tasks::observe`] returns empty results, which do not mean that the cluster is empty. The wait
     /// lasts as long as the API server is unreachable or permissions are missing; [`Tasks::describe_problems`] reports
@@ -181,7 +182,7 @@ impl Tasks {
         let _ = drift.wait_for(Option::is_some).await;
     }
 
-    /// Whether the tasks have observed the whole cluster once.
+    /// Whether `ready` would return at once: the tasks have once read everything that they watch.
     pub fn is_ready(&self) -> bool {
         self.releases.borrow().is_some() && self.health.borrow().is_some() && self.drift.borrow().is_some()
     }
@@ -207,7 +208,7 @@ impl Tasks {
     }
 
     /// Sets the namespaces in which the releases task reads the bodies of release records. Before the first call, the
-    /// task reads the bodies in the namespaces that the stored resources name.
+    /// task reads the bodies in the namespaces that the `OpenStackDeployments` in the cluster name.
     pub(crate) fn read_records_in(&self, namespaces: BTreeSet<String>) {
         replace(&self.record_namespaces, Some(namespaces));
     }
@@ -222,10 +223,11 @@ impl Tasks {
         replace(&self.probe_targets, targets);
     }
 
-    /// Replaces the query with which the hosts task asks Nova for its hosts; `None` stops the queries.
+    /// Replaces the query with which the hosts task asks Nova for its compute hosts; `None` stops the queries.
     ///
-    /// The task deletes the hosts of all nodes in the query's field `removed_nodes`. It may do so only for nodes for
-    /// which [`Tasks::forget_hosts`] was called. So this function removes all other nodes from the field.
+    /// The task deletes the hosts of all nodes in the query's field `removed_nodes`. A node must not be in this field
+    /// before `apply` has called [`Tasks::forget_hosts`] for it. So this function removes all other nodes from the
+    /// field.
     pub(crate) fn set_host_query(&self, query: Option<HostQuery>) {
         let forgotten = self.host_query.borrow().as_ref().map(|current| current.removed_nodes.clone());
         let query = query.map(|query| {
@@ -240,7 +242,7 @@ impl Tasks {
         replace(&self.instance_query, access);
     }
 
-    /// Allows the hosts task to delete the hosts of `nodes` from Nova and Neutron.
+    /// Lets the hosts task delete the Nova hosts and Neutron agents of `nodes`.
     ///
     /// If a deletion fails, the task retries it as long as the query's field `removed_nodes` contains the node. The
     /// next value of [`Observation::hosts`] contains the result of the deletions.
@@ -256,7 +258,7 @@ impl Tasks {
         replace(&self.rollout_targets, targets);
     }
 
-    /// Returns a stream with an item for each change of workloads, pods or nodes.
+    /// Returns a stream with an item for each change that the health task observes at workloads, pods or nodes.
     pub fn changes(&self) -> impl futures::Stream<Item = ()> + Send + use<> {
         let changes = self.health.clone();
         futures::stream::unfold(
@@ -314,8 +316,8 @@ impl Spawner {
         let problems = problems.clone();
         let task = async move {
             loop {
-                // Rust writes the message of a panic to stderr. Do not report the message in the status, because the
-                // message may contain secrets.
+                // Rust writes the message of a panic to stderr. Do not repeat this message in the status, because it
+                // may contain secrets.
                 let outcome = AssertUnwindSafe(start()).catch_unwind().await;
                 let how = if outcome.is_err() { "panicked, see the log" } else { "ended" };
                 problems.report_event("running", name, format!("the task {how}; restarting it"));

@@ -25,7 +25,7 @@ const PREFIX: &str = "osdpl";
 
 /// The log levels if `RUST_LOG` is unset or invalid.
 ///
-/// The levels turn off the messages of the Kubernetes client about failed requests, because the operator logs these
+/// They turn off the messages of the Kubernetes client library about failed requests, because the operator logs these
 /// failures itself.
 const QUIET: &str = "info,kube=warn,kube_client=off,hyper=warn";
 
@@ -103,8 +103,8 @@ impl Collector for Clouds {
     }
 }
 
-/// When the last pass completed. Before the first complete pass, the time when this process became the active operator;
-/// `None` on a standby.
+/// When the last pass completed. Until a pass has completed, when this process became the active operator; `None` on a
+/// standby.
 #[derive(Debug, Default)]
 struct LastPass(Mutex<Option<Instant>>);
 
@@ -161,7 +161,7 @@ pub(crate) struct CloudState {
     pub awaiting_approval: usize,
     /// The number of the cloud's running helm processes.
     pub running: usize,
-    /// The number of releases whose last operation failed.
+    /// The number of releases whose last install, upgrade or uninstall failed.
     pub failing: usize,
     /// The number of releases with objects that someone edited or deleted without helm.
     pub drifted: usize,
@@ -228,13 +228,13 @@ impl Metrics {
         self.0.running_since.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts to measure the time until the first complete pass. Call this when this process becomes the active
-    /// operator.
+    /// Starts to measure the time until the first complete pass. Call this function when this process becomes the
+    /// active operator.
     pub(crate) fn start_passes(&self) {
         self.0.last_pass.time().get_or_insert(now());
     }
 
-    /// Stores the time of a complete pass: a pass that has finished all its reads, changes and reports.
+    /// Stores that a pass has completed now, so that it has finished all its reads, actions and reports.
     pub(crate) fn complete_pass(&self) {
         *self.0.last_pass.time() = Some(now());
     }
@@ -244,18 +244,19 @@ impl Metrics {
         self.0.failures.inc();
     }
 
-    /// Counts a failed action or a failed pass of a node maintenance.
+    /// Counts a failed action, or a failed pass, of the controller of `NodeMaintenance` resources.
     pub(crate) fn count_maintenance_failure(&self) {
         self.0.maintenance_failures.inc();
     }
 
-    /// Sets two metrics: the number of ready releases, and the number of all releases that are desired or still exist.
+    /// Sets two metrics: the number of releases that are ready, and the number of releases that are desired or still
+    /// exist.
     pub(crate) fn set_releases(&self, ready: usize, wanted: usize) {
         self.0.ready_releases.set(i64::try_from(ready).unwrap_or(i64::MAX));
         self.0.wanted_releases.set(i64::try_from(wanted).unwrap_or(i64::MAX));
     }
 
-    /// Sets the metrics of the cloud `name`. Users base alerts on these metrics.
+    /// Sets the metrics of the cloud `name`. Alerts of users depend on these metrics.
     pub(crate) fn set_cloud(&self, name: &str, state: CloudState) {
         self.0.clouds.states().insert(name.to_owned(), state);
     }

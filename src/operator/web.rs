@@ -20,8 +20,8 @@ use crate::probe_thread::ProbeThread;
 use crate::server;
 use crate::telemetry::Metrics;
 
-/// Opens the port for probes and metrics; the runtime of `thread` accepts the connections. The operator calls this
-/// function before it reads the catalogue or connects to the cluster.
+/// Opens the port for probes and metrics; the tokio runtime of `thread` accepts the connections. The operator calls
+/// this function before it reads the catalogue or connects to the cluster.
 ///
 /// # Errors
 /// Returns an error if the operator cannot listen on the address, for example because another process uses it.
@@ -48,12 +48,12 @@ pub struct Health {
     pub runner: Runner,
     /// Whether this process is the active operator.
     pub leadership: Leadership,
-    /// How long a pass may take.
+    /// The timeout of a pass. The liveness probe fails if a pass takes more than twice as long.
     pub pass_timeout: Duration,
 }
 
-/// Serves the probes and the metrics until `stop` is cancelled. Without a listener for metrics, serves both on
-/// `probes`.
+/// Serves the probes and the metrics until `stop` is cancelled. If the second listener, for metrics, is `None`, serves
+/// both on the listener `probes`.
 pub async fn serve((probes, scrapes): (TcpListener, Option<TcpListener>), health: Health, stop: CancellationToken) {
     let own = Router::new().route("/livez", get(livez)).route("/readyz", get(readyz));
     let metrics_only = Router::new().route("/metrics", get(scrape));
@@ -67,7 +67,8 @@ pub async fn serve((probes, scrapes): (TcpListener, Option<TcpListener>), health
 }
 
 /// The liveness probe, which fails only if a pass runs for more than twice its timeout. It must not fail while the API
-/// server is unreachable: the kubelet would restart the operator, and the restart would end helm.
+/// server is unreachable: otherwise, the kubelet would restart the operator, and the restart would end the running helm
+/// processes.
 async fn livez(State(health): State<Health>) -> impl IntoResponse {
     describe_liveness(health.metrics.running_pass(), health.pass_timeout)
 }
@@ -119,8 +120,8 @@ mod tests {
         response
     }
 
-    /// Returns the whole response to a GET request. Until the response is here, this function blocks the current thread
-    /// and its runtime, as a reconcile pass does that needs much processor time.
+    /// Returns the whole response to a GET request. Until the response arrives, this function blocks the current thread
+    /// and its tokio runtime, like a reconcile pass that needs much processor time.
     fn get_from_busy_thread(address: SocketAddr, path: &str) -> String {
         let mut stream = std::net::TcpStream::connect(address).unwrap();
         write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();

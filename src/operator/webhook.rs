@@ -42,48 +42,50 @@ use worker::Worker;
 /// The URL path of the webhook.
 pub const PATH: &str = "/validate";
 
-/// The paths of the webhook's certificate and its key, in PEM format.
+/// The paths of two PEM files: the webhook's TLS certificate and its private key.
 #[derive(Clone, Debug)]
 pub struct CertificateFiles {
-    /// The path of the certificate with its chain.
+    /// The path of the file with the certificate, followed by the intermediate CA certificates.
     pub certificate: PathBuf,
     /// The path of the private key of the certificate.
     pub key: PathBuf,
 }
 
-/// How long the webhook waits for the additions to the catalogue when it reviews a resource.
+/// How long the webhook waits until the additions (ConfigMaps with catalogue files) are read when it reviews a
+/// resource.
 ///
-/// The longest time for which the webhook waits is `CATALOGUE_TIMEOUT` plus [`OBSERVATION_TIMEOUT`]. It must be less
-/// than `webhook.timeoutSeconds` (a value of the operator's chart), the time for which the API server waits for the
-/// webhook.
+/// The sum of `CATALOGUE_TIMEOUT` and [`OBSERVATION_TIMEOUT`] is the longest time for which the webhook waits. This sum
+/// must be less than `webhook.timeoutSeconds` (a value of the operator's chart), which limits how long the API server
+/// waits for the webhook.
 const CATALOGUE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How long the webhook works on a request, including the time to read the request.
+/// How long the webhook works on a request at most, including the time in which it reads the request.
 ///
 /// This time must be less than `webhook.timeoutSeconds`, which limits how long the API server waits for the webhook.
 const REQUEST_TIMEOUT: Duration = Duration::from_millis(4500);
 
 /// The maximum size of a request in bytes.
 ///
-/// A review contains the old and the new object. The API server accepts requests of 3 MiB, so a review may have 6 MiB.
+/// The API server accepts an object in a request of up to 3 MiB. It sends the webhook the old and the new object
+/// together, so the webhook's request may have 6 MiB.
 const MAX_BODY: usize = 8 * 1024 * 1024;
 
 /// The maximum number of requests that the webhook reads and reviews at the same time. Further requests wait.
 const MAX_REQUESTS: usize = 4;
 
-/// The response if a review has no result, because it took too long or the validation panicked.
+/// The webhook's response if the validation of a resource took too long or panicked.
 const NO_RESULT: &str = "the operator could not validate the resource in time; try again";
 
 /// A function that builds a catalogue, and returns it with the findings about its additions. The build takes CPU time,
-/// so the webhook runs this function on its own thread.
+/// so the webhook runs this function on the webhook's own thread.
 pub type CatalogBuild = Box<dyn FnOnce() -> CatalogWithFindings + Send>;
 
-/// A function that reads the additions that a spec in a namespace names, and returns a function that builds the
-/// catalogue with these additions.
+/// A function that reads the additions that a spec names. Its arguments are the namespace of the resource and the spec.
+/// It returns a function that builds the catalogue with these additions.
 pub type CatalogOf = Arc<dyn Fn(String, OpenStackDeploymentSpec) -> BoxFuture<'static, CatalogBuild> + Send + Sync>;
 
-/// How long the webhook waits for the properties of the cluster when it reviews a resource. After this time, the
-/// webhook skips the checks that need these properties.
+/// How long the webhook waits for the properties of the cluster, such as its nodes, when it reviews a resource. After
+/// this time, the webhook skips the checks that need these properties.
 const OBSERVATION_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A function that returns the properties of the cluster that the webhook needs to check a spec.
@@ -103,7 +105,7 @@ pub type DeletionObstacleOf = Arc<dyn Fn(OpenStackDeployment) -> BoxFuture<'stat
 pub struct Sources {
     /// Reads the additions that a spec names.
     pub catalog_of: CatalogOf,
-    /// Returns the properties of the cluster that the checks of a spec use.
+    /// Returns the properties of the cluster that the webhook needs to check a spec.
     pub cluster_info_of: ClusterInfoOf,
     /// Returns why a resource may not be deleted.
     pub deletion_obstacle_of: DeletionObstacleOf,
@@ -175,8 +177,8 @@ impl Reviewer {
         let text = |field: &str| review["request"][field].as_str().unwrap_or_default().to_owned();
         let namespace = text("namespace");
         let owner = owner_label(&namespace, &text("name"));
-        // If the review has no spec to check, the response does not depend on the additions to the catalogue. So use
-        // the catalogue without additions.
+        // If the resource needs no check of its spec, the response does not depend on the additions to the catalogue.
+        // So use the catalogue without additions.
         let shared = Arc::clone(&review);
         let spec = self.worker.run(move || spec_to_check(&shared)).await.ok_or(NO_RESULT)?;
         let build = catalog_of(namespace, spec.clone().unwrap_or_default());
@@ -267,8 +269,8 @@ mod tests {
         Reviewer { known, schemas: Arc::new(schemas), worker: Worker::start(1).unwrap() }
     }
 
-    /// Returns why the resource of a test may not be deleted. The cloud `full` has instances. For the cloud `silent`,
-    /// the function never returns, as if Nova did not respond.
+    /// The tests' function that returns why a resource may not be deleted. The cloud `full` has instances. For the
+    /// cloud `silent`, the function never returns, as if Nova did not respond.
     async fn obstacle(deployment: OpenStackDeployment) -> Option<String> {
         match deployment.metadata.name.as_deref() {
             Some("full") => Some("Nova has instances".into()),
@@ -384,7 +386,7 @@ mod tests {
         assert!(REQUEST_TIMEOUT < given, "{REQUEST_TIMEOUT:?} in {given:?}");
     }
 
-    /// Starts to serve `router` with the webhook's limits; returns the address.
+    /// Serves `router` with the webhook's limits in a background task. Returns the address of the server.
     async fn serve_limited(router: Router, timeout: Duration) -> std::net::SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -440,7 +442,7 @@ mod tests {
             let (started, mut starts) = tokio::sync::mpsc::unbounded_channel();
             let (finish, end) = mpsc::channel();
             let (used, end) = (Arc::clone(&catalog), Arc::new(Mutex::new(end)));
-            // The build of the catalogue takes until the test ends it.
+            // The build of the catalogue continues until the test lets it end.
             let catalog_of: CatalogOf = Arc::new(move |_, _| {
                 let (started, end, used) = (started.clone(), Arc::clone(&end), Arc::clone(&used));
                 let build = move || {

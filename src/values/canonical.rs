@@ -1,4 +1,4 @@
-//! Converts values to a canonical text, and computes digests of texts.
+//! Converts values to a text that is the same for equal values, and computes digests of texts.
 
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -7,9 +7,10 @@ use super::Values;
 
 /// Returns a value as compact JSON with sorted keys.
 ///
-/// Equal values give equal texts, whatever the order of their keys.
+/// Equal values give equal texts, in whatever order their keys were written.
 ///
-/// The keys are sorted only while the feature `preserve_order` of `serde_json` is off. A test verifies that it is off.
+/// The keys are sorted only while the feature `preserve_order` of `serde_json` is off. A test verifies that this
+/// feature is off.
 pub fn canonical(value: &Value) -> String {
     to_text(value)
 }
@@ -19,7 +20,7 @@ pub fn canonical_map(values: &Values) -> String {
     to_text(values)
 }
 
-/// Serializes a value to JSON. This can't fail, because the values consist of JSON.
+/// Serializes a value to JSON. This can't fail, because the value is a JSON value already.
 fn to_text(value: &impl serde::Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }

@@ -4,11 +4,12 @@
 //! expression, the result is a string. Write `$${` for a literal `${`.
 //!
 //! Pure module (no I/O). Only the files of the catalogue and additions to the catalogue may contain expressions. osdpl
-//! evaluates no `${…}` in the values of a spec, because shell scripts in these values contain `${…}`, too.
+//! does not evaluate `${…}` in values that a user writes in a spec, because these values may contain shell scripts,
+//! which also use `${…}`.
 //!
 //! When osdpl loads the catalogue, it compiles all expressions in the files of users, so that an invalid expression
-//! makes the load fail, and not a later reconcile pass. Tests verify the expressions in built-in files, so osdpl
-//! compiles each of those only when it first needs the expression.
+//! makes loading fail, and not a later reconcile pass. Tests verify the expressions in built-in files, so osdpl
+//! compiles such an expression only when it first evaluates it.
 //!
 //! `src/values/expr/functions.rs` lists the functions that CEL itself does not have.
 
@@ -44,7 +45,8 @@ use serde_json::Value;
 /// A CEL expression, compiled when it is first needed.
 pub struct Expression {
     source: Box<str>,
-    /// The compiled expression. The box keeps uncompiled expressions small: osdpl never compiles most expressions.
+    /// The compiled expression. The box keeps uncompiled expressions small in memory, because osdpl never needs to
+    /// compile most expressions.
     compiled: OnceLock<Box<Compiled>>,
 }
 
@@ -53,7 +55,7 @@ struct Compiled {
     is_secret: bool,
 }
 
-/// The variable with the credentials of all services.
+/// The variable that contains the credentials of all OpenStack services.
 const CREDENTIALS: &str = "credentials";
 
 /// The variables that an expression may use.
@@ -89,8 +91,8 @@ impl Expression {
     /// Evaluates the expression with the variables of a scope.
     ///
     /// # Errors
-    /// Returns an error if a key is missing, the types do not match, or the evaluation needs more work than the limit
-    /// ([`Work`]).
+    /// Returns an error if the expression reads a missing key of a map, the types of operands do not match, or the
+    /// evaluation needs more work than the limit ([`Work`]).
     pub fn evaluate(&self, scope: &Scope) -> Result<Value, Error> {
         eval::evaluate(&self.compiled()?.tree, scope).map_err(|failure| {
             let expression = self.source.to_string();
@@ -101,7 +103,7 @@ impl Expression {
         })
     }
 
-    /// Evaluates the expression as a condition.
+    /// Evaluates the expression, which must return a boolean.
     ///
     /// # Errors
     /// Returns the errors of [`Expression::evaluate`], and an error if the result is not a boolean.
@@ -122,7 +124,7 @@ impl Expression {
         may_be_secret && self.compiled().is_ok_and(|compiled| compiled.is_secret)
     }
 
-    /// Whether the expression uses a variable. Returns `false` if the expression is not valid CEL.
+    /// Whether the expression uses the variable named `variable`. Returns `false` if the expression is not valid CEL.
     pub fn uses_variable(&self, variable: &str) -> bool {
         let uses = |compiled: &Compiled| compiled.tree.references().has_variable(variable);
         self.source.contains(variable) && self.compiled().is_ok_and(uses)
@@ -137,7 +139,8 @@ impl Expression {
 fn compile(source: &str) -> Result<Compiled, Error> {
     let tree = parser::parse(source)?;
     let names = tree.references();
-    // A comprehension such as `list.exists(item, …)` declares the variable `item` itself, so `item` is valid, too.
+    // A call such as `list.exists(item, …)` declares the variable `item`, so an expression may use `item` although it
+    // is not in `VARIABLES`.
     let is_known = |name: &str| VARIABLES.contains(&name) || source.contains(&format!("({name},"));
     if let Some(name) = names.variables().into_iter().find(|name| !is_known(name)).map(str::to_owned) {
         return Err(Error::Variable { expression: source.to_owned(), name, known: VARIABLES.join(", ") });

@@ -43,10 +43,10 @@ pub struct Layer {
     pub origin: Origin,
     /// The values of the layer. Expressions are already replaced by their results.
     pub values: Values,
-    /// The paths in the user's list `unset`, each with its index in that list. After the merge of `values`,
-    /// [`merge_layer`] sets these paths to null, so that helm removes the chart's defaults.
+    /// The paths in the list `unset` that a user writes in the spec, each with its index in that list. After the merge
+    /// of `values`, [`merge_layer`] sets these paths to null, so that helm removes the chart's defaults there.
     pub unset: Vec<(usize, Path)>,
-    /// The paths of values that osdpl must never show. A path covers all values below it.
+    /// The paths of values that osdpl must never show. If a path leads to a map, this includes all values in the map.
     pub secret: Vec<Path>,
     /// The paths in `secret` whose values a user wrote in plain text in the spec.
     pub plain_text: Vec<Path>,
@@ -58,7 +58,7 @@ impl Layer {
         Self { origin, values, unset: Vec::new(), secret: Vec::new(), plain_text: Vec::new() }
     }
 
-    /// Whether the layer sets no values and has no `unset` paths.
+    /// Whether the layer has no effect: it sets no values, and has no `unset` paths.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty() && self.unset.is_empty()
     }
@@ -71,7 +71,7 @@ pub fn merge_layers<'a>(layers: impl IntoIterator<Item = &'a Layer>) -> Values {
     values
 }
 
-/// Merges layers, from low to high, as [`merge_layers`] does, but without copying their values.
+/// Merges layers like [`merge_layers`], but moves their values into the result instead of copying them.
 pub fn merge_owned_layers(layers: impl IntoIterator<Item = Layer>) -> Values {
     let mut values = Values::new();
     layers.into_iter().for_each(|layer| merge_layer(&mut values, layer.values, &layer.unset));
@@ -88,8 +88,8 @@ pub fn merge_layer(values: &mut Values, over: Values, unset: &[(usize, Path)]) {
 
 /// Returns the paths whose final values osdpl must not show.
 ///
-/// If a secret value comes from a Secret or ConfigMap that the spec names, and a higher layer overrides the value,
-/// osdpl may show the final value. Any other path that a layer marks as secret stays secret, whichever layer sets the
+/// A path that any layer marks as secret is in the result, whichever layer sets the final value. The only exception is
+/// a layer from a Secret or ConfigMap that the spec names: if a higher layer overrides its value, osdpl may show the
 /// final value.
 pub fn secret_paths(layers: &[Layer]) -> Vec<Path> {
     let is_overridden = |(index, own): (usize, &Layer), path: &Path| {
@@ -105,8 +105,8 @@ pub fn secret_paths(layers: &[Layer]) -> Vec<Path> {
 
 /// Returns all paths that any layer marks as secret.
 ///
-/// osdpl also hides the values at these paths in earlier revisions of the release, because it does not know the layers
-/// of earlier revisions.
+/// osdpl hides all these paths in the values of earlier revisions of the release, because it does not know from which
+/// layers an earlier revision was made.
 pub fn marked_paths(layers: &[Layer]) -> Vec<Path> {
     let all: BTreeSet<&Path> = layers.iter().flat_map(|layer| &layer.secret).collect_set();
     all.into_iter().cloned().collect()
@@ -118,7 +118,7 @@ pub struct LayerValue<'a> {
     /// The origin of the layer.
     pub origin: &'a Origin,
     /// The value that the layer sets at the path. `None` if the layer sets a parent of the path to a scalar, list or
-    /// null. This parent hides the values that lower layers set at the path.
+    /// null. In this case, the merge drops the values that lower layers set at the path.
     pub value: Option<Value>,
     /// Whether osdpl must not show the value.
     pub secret: bool,
@@ -126,7 +126,7 @@ pub struct LayerValue<'a> {
 
 /// Returns the value that each layer sets at `path`, the highest layer first.
 ///
-/// The first value is the final value, unless it is a map: the merge combines the maps of all layers.
+/// The first result is the final value of the release, unless it is a map: the merge combines the maps of all layers.
 pub fn trace<'a>(layers: &'a [Layer], path: &Path) -> Vec<LayerValue<'a>> {
     let layer_value = |layer: &'a Layer| {
         let secret = layer.secret.iter().any(|hidden| hidden.covers(path) || path.covers(hidden));

@@ -1,7 +1,7 @@
 //! Works with the values of helm charts: merging, YAML, CEL expressions and digests. Pure crate (no I/O).
 //!
-//! Merging combines maps, and replaces lists and scalars. It keeps an explicit null, because helm reads such a null as
-//! "remove the chart's default" (`pkg/chart/common/util/coalesce.go`). Layers must be merged one by one, from low to
+//! Merging combines maps, and replaces lists and scalars. It keeps a null that a layer sets, because this null makes
+//! helm remove the chart's default (`pkg/chart/common/util/coalesce.go`). Layers must be merged one by one, from low to
 //! high: if a key is a map in some layers and a scalar in others, another order gives another result.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests start programs, read files and look at the clock"))]
@@ -60,7 +60,7 @@ pub fn get<'a>(values: &'a Values, path: &Path) -> Option<&'a Value> {
 
 /// Sets the value at `path`, and creates missing maps above it.
 ///
-/// If a scalar or list is above the path, a map replaces it.
+/// If a parent of the path is a scalar or a list, a map replaces this parent.
 pub fn set(values: &mut Values, path: &Path, value: Value) {
     let Some((last, parents)) = path.keys().split_last() else { return };
     let mut map = values;
@@ -75,7 +75,7 @@ pub fn set(values: &mut Values, path: &Path, value: Value) {
     map.insert(last.clone(), value);
 }
 
-/// Removes the value at a path, and then each map above it that is empty without the value.
+/// Removes the value at a path. Then removes each map above it that has become empty.
 pub fn remove(values: &mut Values, path: &Path) {
     remove_below(values, path.keys());
 }
@@ -97,7 +97,7 @@ pub fn leaves(values: &Values) -> Vec<(Path, &Value)> {
     leaves_with_key(values, |_| true)
 }
 
-/// Returns the leaves whose path ends with a key that satisfies `has_key`, each with its path, sorted by path.
+/// Returns the leaves for which `has_key` accepts the last key of the path, each with its path, sorted by path.
 pub fn leaves_with_key(values: &Values, has_key: impl Fn(&str) -> bool) -> Vec<(Path, &Value)> {
     type Found<'a> = Vec<(Path, &'a Value)>;
     fn walk<'a>(map: &'a Values, above: &mut Vec<&'a str>, has_key: &impl Fn(&str) -> bool, found: &mut Found<'a>) {
@@ -116,7 +116,7 @@ pub fn leaves_with_key(values: &Values, has_key: impl Fn(&str) -> bool) -> Vec<(
     found
 }
 
-/// Returns the sorted paths of the leaves that differ between two trees of values.
+/// Returns the sorted paths of all leaves that differ between the values `before` and `after`.
 pub fn changed_paths(before: &Values, after: &Values) -> Vec<Path> {
     let paths: std::collections::BTreeSet<Path> =
         leaves(before).into_iter().chain(leaves(after)).map(|(path, _)| path).collect_set();

@@ -1,14 +1,14 @@
-//! Finds JSON that is nested too deeply to be read.
+//! Finds JSON that is nested more deeply than a limit, for example the limit of a JSON parser.
 
 /// Returns the path of the first field that is nested more than `limit` levels deep in a JSON text; `None` if there is
 /// no such field.
 ///
 /// If the field is inside a list, returns the path of the outermost list around the field. If the path has no key,
-/// returns `it`, because messages use the result as the subject of a sentence. The function does not recurse, and does
-/// not fail for a text that is not JSON.
+/// returns the word `it`, because messages use the result as the subject of a sentence. The function does not recurse,
+/// and does not fail for a text that is not JSON.
 pub fn json_too_deep(text: &str, limit: usize) -> Option<String> {
-    // The keys of the maps and lists whose closing bracket has not come yet; `None` for the root and for the items of a
-    // list, which have no key. The returned path ends at the outermost list.
+    // The keys of the maps and lists that are open at this position of the text; `None` for the root and for the items
+    // of a list, which have no key. The returned path ends at the outermost list.
     let mut open: Vec<Option<&str>> = Vec::new();
     let (mut key, mut rest) = (None, text);
     while let Some(at) = rest.find(['"', '{', '[', '}', ']']) {

@@ -1,4 +1,4 @@
-//! Defines the path of a value in a tree, such as `conf.nova.DEFAULT.debug`.
+//! Defines the path of a value in a tree of chart values, such as `conf.nova.DEFAULT.debug`.
 //!
 //! A key with dots is in quotes: `labels."a.b/c"`.
 
@@ -24,7 +24,7 @@ pub enum PathError {
 }
 
 impl Path {
-    /// Returns the path without keys, which is the path of a whole tree.
+    /// Returns the path without keys, which leads to the whole tree.
     pub fn root() -> Self {
         Self::default()
     }
@@ -42,7 +42,7 @@ impl Path {
         &self.0
     }
 
-    /// Whether this path is `other` or a parent of `other`.
+    /// Whether this path is equal to `other`, or leads to a map that contains `other`.
     pub fn covers(&self, other: &Self) -> bool {
         other.0.starts_with(&self.0)
     }

@@ -1,4 +1,5 @@
-//! Detects the Ceph cluster that an existing cloud uses. Only reads from the Kubernetes cluster.
+//! Detects the Ceph cluster that an existing cloud uses. Writes nothing to the Kubernetes cluster, and does not connect
+//! to Ceph.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -14,8 +15,8 @@ use osdpl_core::ceph::Cluster;
 
 /// The Ceph cluster that an existing cloud uses.
 pub(crate) struct Ceph {
-    /// The feature and the Secret that declare this Ceph cluster in the spec; `None` if osdpl did not find all data for
-    /// them.
+    /// The value of `spec.features.storage`, and the Secret, that declare this Ceph cluster to osdpl; `None` if osdpl
+    /// did not find all data that they need.
     pub storage: Option<CephDeclaration>,
     /// A note for the user: whether the written file declares this Ceph cluster, and what the user must check.
     pub note: String,
@@ -30,8 +31,8 @@ pub(crate) async fn detect(
 ) -> anyhow::Result<Option<Ceph>> {
     let Some(uses) = find_ceph_uses(known) else { return Ok(None) };
     let state = read_state(client, &uses).await.map_err(readable)?;
-    // Even without Ceph, the charts' values contain defaults for Ceph. So the cloud uses Ceph only if the Kubernetes
-    // cluster has a ceph.conf or a key of a Ceph user.
+    // The charts' values contain defaults for Ceph even if the cloud does not use Ceph. So the cloud uses Ceph only if
+    // the Kubernetes cluster has a `ceph.conf` or the Ceph key of a service.
     if state.configuration.is_none() && state.keys.is_empty() {
         return Ok(None);
     }
@@ -44,7 +45,7 @@ pub(crate) async fn detect(
     Ok(Some(Ceph { storage: storage.ok(), note }))
 }
 
-/// Reads the ceph.conf and the keys that the releases use, and the Ceph clusters of Rook.
+/// Reads the `ceph.conf` and the Ceph keys that the releases use, and the fsids of Rook's `CephClusters`.
 async fn read_state(client: &Client, uses: &CephUses) -> kube::Result<CephState> {
     let (namespace, name) = &uses.configuration;
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);

@@ -1,5 +1,5 @@
-//! Reads an existing cloud, and changes nothing in the cluster: reads helm's records and the given charts, and finds
-//! the tools other than osdpl that own releases.
+//! Reads an existing cloud without changing it: reads helm's release records, compares the charts in these records with
+//! the charts that osdpl would install, and finds the releases that another tool, such as Flux, owns.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,10 @@ use osdpl_operator::charts::{ChartRequest, Store};
 use osdpl_operator::cluster::Reader;
 use osdpl_operator::controller::chart_of_release;
 
-/// The releases that helm has recorded.
+/// The releases that helm has recorded, divided into those that osdpl may describe and all others.
 #[derive(Default)]
 pub(crate) struct HelmReleases {
-    /// The deployed releases that osdpl does not manage yet.
+    /// The releases whose newest revision has helm's status `deployed`, and that osdpl does not manage yet.
     pub found: Vec<InstalledRelease>,
     /// The releases that the written `OpenStackDeployment` will not contain, each with the reason.
     pub others: BTreeMap<ReleaseKey, String>,
@@ -43,8 +43,8 @@ pub(crate) async fn find_releases(cluster: &Reader, namespace: Option<&str>) -> 
     Ok(releases)
 }
 
-/// How the chart that osdpl would install differs from the chart in helm's record. If both charts are equal,
-/// [`compare_chart`] returns no `ChartState`.
+/// The result of [`compare_chart`] for a release whose chart in helm's record is not the chart that osdpl would
+/// install, or can't be compared with it. For equal charts, there is no `ChartState`.
 pub(crate) enum ChartState {
     /// The chart that osdpl would install differs from the recorded chart; the text says how.
     Other(String),

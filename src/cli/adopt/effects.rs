@@ -1,5 +1,5 @@
-//! Compares the values and the rendered objects of each existing release with the spec that `osdpl adopt` writes for
-//! the cloud.
+//! Finds what an upgrade to the spec that `osdpl adopt` writes would change in each existing release: values and
+//! rendered objects.
 
 use std::collections::BTreeMap;
 
@@ -21,13 +21,15 @@ use osdpl_values::{Path, Values, changed_paths, get, leaves, set};
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Effects {
-    /// The values that would change. The comparison merges the overrides into the chart's defaults first.
+    /// The values that would change. Both sides of the comparison contain the chart's defaults, with the release's
+    /// overrides merged into them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<Change>,
     /// The objects that would be added, removed or changed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub objects: Vec<Difference>,
-    /// The reason why osdpl could not compare the objects of the release.
+    /// The reason why osdpl could not compare the release's present objects with the objects that the upgrade would
+    /// render.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unrendered: Option<String>,
 }
@@ -52,8 +54,8 @@ impl EffectsQuery<'_> {
         for (name, found) in &self.known.releases {
             let (desired, compared) = (self.described.wanted.get(name), self.described.compared.get(name));
             let Some((desired, compared)) = desired.zip(compared) else { continue };
-            // If helm's record has the same chart and values as the spec, the operator would not upgrade the release.
-            // So the adoption has no effects.
+            // If the release already has the chart and the values that the written spec selects, the operator would not
+            // upgrade the release after the adoption. So there are no effects.
             if compared.result == ComparisonResult::Same && !self.charts.contains_key(name) {
                 continue;
             }
@@ -96,8 +98,9 @@ impl EffectsQuery<'_> {
     }
 }
 
-/// Returns the values in which the scrubber looks for secrets: the values in helm's record, and the chart's defaults at
-/// paths that contain secrets. The defaults matter because the cloud may use upstream's default passwords.
+/// Returns the values in which the scrubber looks for secrets: the overrides in helm's record and, at the paths of
+/// secrets, the recorded chart's defaults. The defaults matter because a cloud may use the default passwords of
+/// upstream's charts.
 fn recorded_values(found: &InstalledRelease, desired: &DesiredRelease) -> Values {
     let mut values = found.source.config.clone();
     for path in &desired.secret {
@@ -108,7 +111,8 @@ fn recorded_values(found: &InstalledRelease, desired: &DesiredRelease) -> Values
     values
 }
 
-/// Returns the text of every secret that the written spec references. `osdpl adopt` hides these texts in its output.
+/// Returns the text of every secret in the Secrets that `osdpl adopt` writes with the spec. The command hides these
+/// texts in its output.
 fn secret_texts(described: &Description) -> Vec<String> {
     let texts = |content: &SecretContent| match content {
         SecretContent::Text(text) => vec![text.clone()],
@@ -120,8 +124,8 @@ fn secret_texts(described: &Description) -> Vec<String> {
     described.secrets.values().flat_map(BTreeMap::values).flat_map(texts).collect()
 }
 
-/// Returns the values of a release that would change. The compared values are the chart's defaults, merged with the
-/// overrides.
+/// Returns the values of a release that would change, without secrets. Both sides of the comparison contain the chart's
+/// defaults, with the release's overrides merged into them.
 fn changed_values(desired: &DesiredRelease, compared: &Comparison, scrubber: &Scrubber) -> Vec<Change> {
     let redactor = Redactor::new(desired, scrubber, [&compared.before, &compared.after]);
     let change = |path: &Path| Change {

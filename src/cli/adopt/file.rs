@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use osdpl_core::adopt::Description;
 use osdpl_values::yaml;
 
-/// The mode of the written file: only its owner can read the passwords in it.
+/// The permissions of the written file: only the file's owner can read it, because it contains passwords.
 const PRIVATE: u32 = 0o600;
 
 /// The file that describes an existing cloud: the `OpenStackDeployment`, and the Secrets that it references.
@@ -30,14 +30,15 @@ impl DescriptionFile<'_> {
     pub(crate) fn save(&self, file: &Path) -> anyhow::Result<()> {
         let mut open = std::fs::OpenOptions::new();
         let mut target = open.write(true).create(true).truncate(true).mode(PRIVATE).open(file)?;
-        // `mode` applies only to a new file. So restrict the mode of an existing file, too, before writing passwords to
-        // it.
+        // `mode` above sets the permissions only if the file is new. So also restrict an existing file before writing
+        // passwords to it.
         target.set_permissions(std::fs::Permissions::from_mode(PRIVATE))?;
         target.write_all(self.text(true)?.as_bytes())?;
         Ok(())
     }
 
-    /// Returns the resource as YAML. With `with_secrets`, the text also contains the Secrets.
+    /// Returns the `OpenStackDeployment` as YAML. With `with_secrets`, the text also contains the Secrets and their
+    /// passwords.
     pub(crate) fn text(&self, with_secrets: bool) -> anyhow::Result<String> {
         let mut text = String::new();
         if with_secrets {

@@ -50,8 +50,8 @@ pub(crate) struct IgnoredRelease {
     pub why: String,
 }
 
-/// What osdpl observed about the existing releases, as the input of [`AdoptReport`]. The keys of the maps are the names
-/// of the releases in the catalogue.
+/// What osdpl observed about the existing releases: the input of [`AdoptReport`]. The keys of the maps are the names of
+/// the releases in the catalogue.
 pub(crate) struct Observations {
     pub owners: BTreeMap<String, String>,
     pub charts: BTreeMap<String, ChartState>,
@@ -153,7 +153,7 @@ impl AdoptReport {
     }
 }
 
-/// Returns, as text, how many objects of the releases would be added, changed, recreated and deleted.
+/// Returns, as text, the numbers of objects that the adoption of the releases would add, change, recreate and delete.
 fn count_effects(releases: &[&ReleaseReport]) -> String {
     let objects: Vec<&Difference> = releases.iter().flat_map(|release| &release.effects.objects).collect();
     let count = |is: fn(&Effect) -> bool| objects.iter().filter(|object| is(&object.effect)).count();

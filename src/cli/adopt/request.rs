@@ -1,5 +1,5 @@
-//! Asks the operator to adopt releases: writes an annotation to the resource. After the adoption, the operator removes
-//! this annotation.
+//! Asks the operator to adopt releases: writes an annotation with their names to the `OpenStackDeployment`. The
+//! operator removes the annotation after the adoption.
 
 mod adoptability;
 
@@ -37,8 +37,8 @@ impl Arguments {
         if adoptable.is_empty() {
             return Ok(code);
         }
-        // Write the names of the releases into the annotation, and never `all`. With `all`, the operator would later
-        // also adopt a release that can't be adopted now.
+        // With the value `all`, the operator would later also adopt a release that can't be adopted now. So write the
+        // names of the adoptable releases into the annotation.
         annotate(client, &deployment, &adoptable).await?;
         output::line(format_args!(
             "the operator adopts {}: releases that match the spec are in sync from then on, and changes to the others wait for approval; see `osdpl plan`",
@@ -95,7 +95,8 @@ async fn adoptable_releases(
     Ok((adoptable, refused.len()))
 }
 
-/// Adds releases to the annotation that requests their adoption.
+/// Adds the names of releases to the annotation with which users request an adoption. Keeps the names that it has
+/// already.
 async fn annotate(client: Client, deployment: &OpenStackDeployment, names: &[String]) -> anyhow::Result<()> {
     let requested = deployment.annotations().get(ADOPT).into_iter().flat_map(|text| text.split(','));
     let names: BTreeSet<&str> = requested.chain(names.iter().map(String::as_str)).collect_set();

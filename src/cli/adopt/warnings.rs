@@ -1,5 +1,5 @@
-//! Warns about publicly known passwords. A warning names the field that contains the password, and the Secret to which
-//! the user must write a new password. A warning never contains the password itself.
+//! Warns about passwords of an existing cloud that are publicly known. A warning names the field that contains the
+//! password, and the Secret to which the user must write a new password. It never contains the password.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use osdpl_core::adopt::DefaultCredentials;
 use osdpl_core::api::OpenStackDeploymentSpec;
 use osdpl_core::catalog::Catalog;
 
-/// The word with which the catalogue begins the rotation note of each credential that must never change.
+/// The first word of a credential's rotation note in the catalogue if the credential must never change.
 const UNCHANGEABLE: &str = "never";
 
 /// A password of the existing cloud that equals a default of upstream's charts.
@@ -28,7 +28,8 @@ pub(crate) struct Warning {
     pub rotation: String,
 }
 
-/// Returns a warning for each publicly known password, except for passwords that can never change.
+/// Returns a warning for each publicly known password. Leaves out the passwords that must never change, because the
+/// user could not act on the warning.
 pub(crate) fn password_warnings(
     shipped: &DefaultCredentials,
     spec: &OpenStackDeploymentSpec,

@@ -1,4 +1,4 @@
-//! Compares each release's record in helm with the desired state of the release.
+//! Compares helm's record of each release with the chart and values that the spec desires for the release.
 
 use kube::ResourceExt;
 
@@ -70,8 +70,8 @@ fn is_being_unmanaged(step: &Step) -> bool {
     matches!(step, Step::Do(Action::Unmanage, _))
 }
 
-/// Returns the effect of the plan on a release that the spec does not desire, or that becomes unmanaged. Returns
-/// `None` if the plan does not change the release.
+/// Returns what the plan does to a release that the spec does not desire, or that becomes unmanaged (`managed: false`).
+/// Returns `None` if the plan does not change the release.
 fn undesired_outcome(step: &Step, scrub: &impl Fn(&str) -> String) -> Option<Outcome> {
     match step {
         Step::Ready => None,
@@ -121,8 +121,9 @@ impl Comparison<'_> {
         if is_same && let Some(why) = diff.unrendered.take() {
             return Ok(Some(ReleaseDiff::new(key, Outcome::Refused { why })));
         }
-        // osdpl labels each revision that it creates with the digest of the inputs. A revision of another tool lacks
-        // this label. Do not report a release that differs only by the missing label.
+        // osdpl labels each revision that it creates with a digest of the inputs (chart, values and flags). If another
+        // tool created the revision, the label is missing. Do not report a release whose only difference is the missing
+        // label.
         if is_same && !is_ours(observed) {
             return Ok(None);
         }
@@ -176,7 +177,7 @@ impl Comparison<'_> {
         }
     }
 
-    /// Whether the plan upgrades the release without hooks.
+    /// Whether the planned upgrade of the release skips the chart's hooks.
     fn skips_hooks(&self, name: &str) -> bool {
         let step = self.live.preview.plan.decisions.get(name).map(|decision| &decision.step);
         matches!(step, Some(Step::Do(Action::Upgrade { skip_hooks: true, .. }, _)))
@@ -214,8 +215,8 @@ fn is_ours(observed: &ObservedRelease) -> bool {
     observed.attempt.as_ref().is_some_and(|attempt| attempt.revision == observed.revision)
 }
 
-/// Whether osdpl deployed the newest revision with the inputs (chart, values, flags) that the spec desires. If so, helm
-/// would render the same manifest.
+/// Whether osdpl deployed the newest revision with the inputs (chart, values, flags) that the spec desires. If so, the
+/// manifest would be the same, so the caller need not render it.
 fn has_same_inputs(release: &DesiredRelease, observed: &ObservedRelease) -> bool {
     is_ours(observed) && observed.status == Status::Deployed && observed.inputs.as_ref() == Some(&release.inputs)
 }

@@ -16,7 +16,7 @@ pub(crate) struct DiffReport {
     pub name: String,
     /// The releases that differ from their desired state. The keys are the releases' names in the catalogue.
     pub releases: BTreeMap<String, ReleaseDiff>,
-    /// The number of releases that do not differ.
+    /// The number of releases that match their desired state.
     pub same: usize,
     /// The number of unmanaged releases, which are not compared.
     #[serde(skip_serializing_if = "is_zero")]
@@ -40,7 +40,7 @@ fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
-/// The differences of one release between the two sides of the comparison, such as the cloud and a file.
+/// What a reconcile pass would change in one release: the differences between helm's record and the desired release.
 #[derive(Serialize)]
 pub(crate) struct ReleaseDiff {
     /// The helm release as `namespace/name`.
@@ -51,7 +51,7 @@ pub(crate) struct ReleaseDiff {
     pub values: Vec<Change>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub objects: Vec<Difference>,
-    /// The reason why osdpl could not compare the objects of the release.
+    /// The reason why osdpl could not compare the release's present objects with the objects that helm would render.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unrendered: Option<String>,
 }
@@ -72,9 +72,10 @@ pub(crate) enum Outcome {
         #[serde(skip_serializing_if = "Option::is_none")]
         chart: Option<String>,
     },
-    /// The release stays as it is, because the spec requests an impossible change, such as another namespace.
+    /// The release would not change, because the spec requests something that the operator can't do, such as a move to
+    /// another namespace.
     Stays { why: String },
-    /// The desired release can't be passed to helm, or can't be rendered.
+    /// The operator would not pass the desired release to helm, or the release can't be rendered.
     Refused { why: String },
     /// Helm's record of the release can't be read.
     Unreadable { why: String },

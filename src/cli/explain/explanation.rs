@@ -21,7 +21,8 @@ use osdpl_values::{self as values, Layer, Path, trace};
 /// The text that osdpl shows instead of a secret.
 const REDACTED: &str = "<redacted>";
 
-/// The input of an explanation: the cloud, the catalogue, and the path of a value in the values of releases.
+/// The input of an explanation: the cloud, the catalogue, and the path in the values of releases that the user asks
+/// about.
 pub(crate) struct Query<'a> {
     pub cloud: &'a Cloud,
     pub catalog: &'a Catalog,
@@ -38,11 +39,11 @@ pub(crate) struct Explanation {
     /// The value that osdpl passes to helm, with secrets replaced; absent if osdpl passes no value for the path.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
-    /// The reason why helm ignores the chart's default: a parent key is null, or is not a map. Absent if `value` is
-    /// present, or if helm uses the default.
+    /// Why helm uses neither `value` nor the chart's default: a layer sets a parent key of the path to null, or to a
+    /// value that is not a map. Absent in all other cases.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub above: Option<ParentEffect>,
-    /// All layers that set the value. The first one is the layer whose value takes effect.
+    /// All layers that set the value. The first layer overrides all others.
     pub layers: Vec<LayerValue>,
     /// The values that `spec.nodes.overrides` sets for some nodes only, in the order of the spec.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -77,18 +78,18 @@ pub(crate) struct LayerValue {
     /// The CEL expression in the catalogue that computes the value; absent if the catalogue contains the value itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expression: Option<String>,
-    /// The Secrets or Ceph settings that the expression reads; absent if it reads only the spec and the catalogue.
+    /// The Secrets or Ceph settings that `expression` reads; absent if it reads only the spec and the catalogue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
 }
 
-/// The description of the chart's key at the explained path.
+/// What the chart contains at the explained path.
 #[derive(Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Chart {
     pub name: String,
-    /// Whether the key can be correct: the chart has a default for the key, reads the key, or accepts any key at the
-    /// path. Also true if osdpl does not know the chart's keys.
+    /// Whether the path is valid for the chart: the chart has a default there, its templates read the key, or it
+    /// accepts any key there. Also true if osdpl does not know the chart's keys.
     pub known: bool,
     /// Whether the chart has a default for the key; `None` if the chart has no such key, or if osdpl does not know the
     /// chart's keys.
@@ -109,7 +110,7 @@ pub(crate) struct Chart {
 }
 
 impl Explanation {
-    /// Whether any layer sets the value, at least for some nodes.
+    /// Whether any layer sets the value, for all nodes or only for some.
     pub(crate) fn is_set(&self) -> bool {
         !self.layers.is_empty() || !self.nodes.is_empty()
     }
@@ -151,8 +152,8 @@ impl Query<'_> {
         let Some(trace) = trace(std::slice::from_ref(layer), self.path).pop() else { return Ok(None) };
         let unset = layer.unset.iter().find(|(_, unset)| unset.covers(self.path)).map(|(index, _)| *index);
         let location = self.locations.find(&layer.origin, release, self.path, unset)?;
-        // If a layer sets a parent key of the path to null, the layer removes the value at the path. So show null as
-        // the layer's value.
+        // If a layer sets a parent key of the path to null, this removes the value at the path. So show null as the
+        // value that the layer sets.
         let is_removed = matches!(parent_effect(&layer.values, self.path), Some(ParentEffect::Removed));
         let value = trace.value.or(is_removed.then_some(Value::Null)).map(|value| {
             let removed = value.is_null();
@@ -190,8 +191,8 @@ impl Query<'_> {
         (!all.is_empty()).then(|| all.join("; "))
     }
 
-    /// Describes the keys of Secrets that an expression can read with the function `secret`. If the expression names a
-    /// feature, the expression can read each key of a Secret to which a field of this feature refers.
+    /// Describes the keys of Secrets that an expression can read with the function `secret`. If the expression contains
+    /// the name of a feature, these are all Secret keys to which the fields of this feature refer.
     fn secrets(&self, expression: &str) -> Vec<String> {
         if !expression.contains("secret(") {
             return Vec::new();
@@ -238,7 +239,8 @@ impl Chart {
         Self { name, has_default, known: !matches!(key, KeyState::No(_)), description, default: None, outline: None }
     }
 
-    /// Reads the key and its default from the chart's files, because the catalogue's key tree lacks long defaults.
+    /// Reads the key and its default from the files of the chart. The catalogue's key tree is not enough, because it
+    /// lacks long defaults.
     pub(crate) fn read(self, chart: &charts::Chart, catalog: &Catalog, path: &Path) -> anyhow::Result<Self> {
         let defaults = chart.default_values()?;
         let tree: KeyTree = serde_json::from_str(&keys::to_json(&defaults, &chart.reads()?)?)?;
@@ -247,7 +249,7 @@ impl Chart {
     }
 }
 
-/// Describes the nodes that an entry of `spec.nodes.overrides` selects.
+/// Describes which nodes an entry of `spec.nodes.overrides` selects, by node names or by a label.
 fn nodes(entry: &NodeOverride) -> String {
     let list = |names: BTreeSet<String>| names.into_iter().collect::<Vec<_>>().join(", ");
     match parse_target(entry) {

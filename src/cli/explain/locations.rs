@@ -8,18 +8,19 @@ use osdpl_lint::validate::keys_of_field;
 use osdpl_values::yaml::{self, LocatedNode};
 use osdpl_values::{Origin, Path};
 
-/// Finds the locations of values in the files of the catalogue and of the resource.
+/// Finds where the files of the catalogue, or the file of the resource, set a value.
 pub(crate) struct LocationFinder<'a> {
     /// The files of the catalogue.
     pub files: &'a Files,
-    /// The files that the user's `ConfigMap`s add to the catalogue. The map's keys are the paths of the files. Each
-    /// value names the `ConfigMap` and the key that contain the file.
+    /// The files that the user's `ConfigMaps` add to the catalogue. Maps the path of each such file in the catalogue to
+    /// the name of the `ConfigMap` and of the key that contains its text.
     pub added: &'a BTreeMap<String, String>,
     /// The YAML document of the resource; `None` if the resource comes from the cluster.
     pub document: Option<&'a Document>,
 }
 
-/// The location at which a layer sets a value, and the catalogue's reason and expression for the value.
+/// The location at which a layer sets a value, and what the catalogue says about the value: the reason and the
+/// expression.
 #[derive(Debug, Default)]
 pub(crate) struct ValueLocation {
     /// The location at which the layer sets the value: a file, line and field such as
@@ -62,14 +63,13 @@ impl LocationFinder<'_> {
     fn file(&self, file: &str, field: &str, release: &str, keys: &[String]) -> anyhow::Result<ValueLocation> {
         let tree = yaml::parse::<LocatedNode>(file, &self.files.get(file).map(Text::as_written).unwrap_or_default())?;
         let fragment = tree.nearest(parent_field(field).split(['.', '[']).map(|part| part.trim_end_matches(']')));
-        // The fragment contains the values at one of three places. A fragment for one release has them at its top
-        // level. Other fragments have them below `releases` and the name of the release, or, for all releases, below
-        // `every`.
+        // The fragment contains the values at one of three places: at its top level if it belongs to one release, below
+        // `releases` and the release's name, or below `every`, which is for all releases.
         let bodies = [&[][..], &["releases", release], &["every"]];
         let keys_below = || keys.iter().map(String::as_str);
         let found = bodies.into_iter().find_map(|body| fragment.find(body.iter().copied().chain(keys_below())));
         let text_of = |key: &str| fragment.find([key]).and_then(LocatedNode::text).map(str::to_owned);
-        // If the fragment does not have the key, use the line of the nearest parent.
+        // If the fragment does not contain the key, take the line of the key's nearest parent.
         let parent = || fragment.find(["releases", release]).or_else(|| fragment.find(["values"])).unwrap_or(fragment);
         let file = self.added.get(file).map_or(file, String::as_str);
         let expression = found.and_then(LocatedNode::text).filter(|text| text.contains("${"));

@@ -58,7 +58,7 @@ fn layer(word: &str, value: &LayerValue, with_value: bool, text: &mut String) {
     }
 }
 
-/// Formats the value that a layer sets. The caller appends the result to the layer's location.
+/// Formats the value that a layer sets, as a text that the caller appends to the layer's location.
 fn describe_value(layer: &LayerValue) -> String {
     match &layer.value {
         None => " = a value that is not a map".to_owned(),
@@ -78,7 +78,7 @@ fn default(chart: &Chart) -> String {
     format!("{} {}{default}", chart.name, chart.description)
 }
 
-/// The maximum number of lines that the text shows of a chart's default.
+/// The maximum number of lines of a chart's default that the explanation shows.
 const LINES: usize = 40;
 
 /// Formats a chart's default as YAML that begins on the next line, shortened to `LINES` lines.

@@ -32,7 +32,8 @@ pub(crate) struct Probes {
 }
 
 impl Probes {
-    /// Returns the settings of the probe task; `None` if probing is disabled.
+    /// Returns the settings of the task that probes the APIs of OpenStack services; `None` if the user disabled
+    /// probing.
     pub(crate) fn probing(&self, http_config: &HttpConfig, thread: &ProbeThread) -> Option<Probing> {
         let (period, runtime) = (Duration::from_secs(self.probe_period), thread.runtime().clone());
         self.enabled.then(|| Probing { reach: http_config.clone(), period, runtime })

@@ -34,8 +34,8 @@ pub(crate) struct Webhook {
 }
 
 impl Webhook {
-    /// Starts a task that serves the webhook until `stop` is cancelled, and returns the task. If the webhook is
-    /// disabled, the task ends at once.
+    /// Starts a task that serves the webhook until `stop` is cancelled. Returns the handle of this task. If the user
+    /// did not enable the webhook, the task ends at once.
     pub(crate) async fn serve(
         &self,
         context: &Arc<Context>,

@@ -9,7 +9,7 @@ use osdpl_core::nodes::LabelChange;
 use osdpl_decide::{Action, Approval, Planned};
 use osdpl_operator::controller::Preview;
 
-/// The text after an action that waits for approval.
+/// The text that a line about an action ends with if the action waits for approval.
 pub(super) const WAITS: &str = ": waits for approval (osdpl approve)";
 
 /// The labels that one node would gain and lose.
@@ -25,8 +25,8 @@ pub(crate) struct NodeLabels {
     pub awaits_approval: bool,
 }
 
-/// An action of the plan, such as a write of an object or an eviction. Steps of releases and changes of node labels
-/// have other types.
+/// An action of the plan that is neither the step of a release nor a change of node labels, for example a write of an
+/// object or an eviction.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ActionOutput {
@@ -69,8 +69,8 @@ pub(crate) fn other_actions(preview: &Preview) -> Vec<ActionOutput> {
     others.map(output).collect()
 }
 
-/// Returns the nodes whose labels would change, now or after approval. If only a part of a node's change needs
-/// approval, the node has two entries.
+/// Returns the nodes whose labels would change, now or after a person's approval. A node has two entries if only some
+/// of its labels can change without approval.
 pub(crate) fn node_labels(preview: &Preview) -> Vec<NodeLabels> {
     let labels = |awaits_approval: bool| {
         move |(name, change): (&String, &LabelChange)| {

@@ -13,7 +13,7 @@ use osdpl_core::api::{DeletionPolicy, OpenStackDeployment};
 use osdpl_core::plan::{Step, Wait};
 use osdpl_operator::controller::Preview;
 
-/// The note of a plan whose spec has the deletion policy Detach.
+/// The note in the report if the spec sets `deletionPolicy: Detach`.
 const DETACH: &str = "deletionPolicy is Detach: deleting the resource uninstalls nothing; every release keeps running and can be managed by hand with helm";
 
 /// The plan of a cloud in the form that `osdpl plan` prints, as text or JSON.
@@ -25,13 +25,13 @@ pub(crate) struct PlanReport {
     /// Whether osdpl made the plan without a cluster.
     #[serde(rename = "offline")]
     pub is_offline: bool,
-    /// Whether the planned spec differs from the spec in the cluster.
+    /// Whether the plan is for another spec than the one in the cluster.
     #[serde(rename = "change")]
     pub is_change: bool,
     /// Whether osdpl refuses the spec. The operator then changes nothing for this spec.
     pub refused: bool,
     pub releases: Vec<ReleasePlan>,
-    /// Nodes whose labels would change.
+    /// The nodes to which the operator would add labels, or from which it would remove labels.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<NodeLabels>,
     /// Every action that concerns neither a release nor node labels: objects to write or delete, evictions,
@@ -49,7 +49,7 @@ pub(crate) struct PlanReport {
     pub notes: Vec<String>,
 }
 
-/// The step of one release in the plan.
+/// What the operator would do with one release, or what the release waits for.
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ReleasePlan {
@@ -76,7 +76,8 @@ pub(crate) struct ReleasePlan {
     pub changes: Vec<Change>,
 }
 
-/// The kind of a release's step: run an action, wait, settle (become ready), or nothing.
+/// What a step means for a release: the operator runs an action, the release waits, its workloads are becoming ready
+/// (settling), or there is nothing to do.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Kind {
@@ -91,8 +92,8 @@ pub(crate) enum Kind {
 #[derive(Serialize)]
 pub(crate) struct Approval {
     pub releases: Vec<String>,
-    /// The target hash to pass to `osdpl approve`; absent if osdpl can't compute the hash and the status does not
-    /// contain it either.
+    /// The target hash that the user passes to `osdpl approve`. Absent if osdpl can't compute it and the status does
+    /// not contain it either.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hash: Option<String>,
 }
@@ -109,7 +110,7 @@ impl PlanReport {
         let releases = preview.plan.decisions.iter().map(|(name, decision)| {
             let observed = preview.observed.releases.get(&decision.key);
             let (kind, action, message) = describe_step(&decision.step);
-            // Leave out the changed values if the spec is refused, because the operator then changes no release.
+            // The operator changes no release if it refuses the spec. So show no changed values.
             let desired = preview.desired.releases.get(name).filter(|_| !preview.refused);
             ReleasePlan {
                 name: name.clone(),
@@ -144,8 +145,8 @@ impl PlanReport {
         report
     }
 
-    /// Adds the changes that wait for approval. In the status, the operator reports the target hash of its own plan for
-    /// this spec. If the hash of this plan differs from the reported hash, adds a note.
+    /// Adds the changes that wait for approval, with their target hash. The operator writes the target hash of its own
+    /// plan to the status. If that hash belongs to the same spec but differs from the hash of this plan, adds a note.
     fn add_approval(
         &mut self,
         deployment: &OpenStackDeployment,
@@ -162,8 +163,8 @@ impl PlanReport {
         let releases = self.awaiting_approval(preview, reported.as_ref().and(status));
         if !releases.is_empty() {
             let hash = preview.exact.then(|| preview.plan.hash.clone());
-            // If osdpl could not read all facts, it can't compute the hash. In this case, use the hash that the
-            // operator has written to the status.
+            // If osdpl could not read all facts, its own hash may be wrong. Then use the hash that the operator has
+            // written to the status.
             let hash = hash.or_else(|| reported.clone().flatten());
             if hash.is_none() {
                 self.unknown.push(

@@ -11,8 +11,8 @@ use osdpl_core::rollout;
 use osdpl_core::status::rollout_line;
 use osdpl_operator::controller::Preview;
 
-/// A change of labels that several nodes share: whether the change waits for approval, the labels that the nodes gain,
-/// and the labels that they lose.
+/// A change of labels that one or more nodes have in common: whether it waits for approval, the labels that the nodes
+/// gain, and the labels that they lose.
 type LabelGroup<'a> = (bool, &'a [String], &'a [String]);
 
 impl PlanReport {
@@ -35,8 +35,8 @@ impl PlanReport {
         text
     }
 
-    /// Returns everything that waits for approval: releases, rollouts, nodes, and actions on objects. Adds notes about
-    /// active rollouts to the report.
+    /// Returns one text for each thing that waits for approval: releases, rollouts, nodes, and actions on objects. Also
+    /// adds a note to the report for each active rollout.
     pub(super) fn awaiting_approval(
         &mut self,
         preview: &Preview,
@@ -53,7 +53,7 @@ impl PlanReport {
             .collect()
     }
 
-    /// Returns one sentence with the number of releases of each kind of step.
+    /// Returns one sentence with the number of releases for each `Kind` of step.
     pub(super) fn summary(&self) -> String {
         let count = |kind: Kind| self.releases.iter().filter(|release| release.kind == kind).count();
         if self.is_offline {

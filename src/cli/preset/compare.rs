@@ -18,7 +18,7 @@ pub(crate) struct Cloud {
     pub desired: Desired,
 }
 
-/// The differences between the two clouds.
+/// The differences between the cloud with the first presets (`before`) and the cloud with the second presets (`after`).
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Comparison {
@@ -31,13 +31,13 @@ pub(crate) struct Comparison {
     pub removed: Vec<String>,
     /// The changed values of each release that both clouds have.
     pub changed: BTreeMap<String, Vec<Change>>,
-    /// Releases whose values can't be compared, each with the reason.
+    /// The releases of both clouds whose values osdpl can't determine, each with the reason.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub unknown: BTreeMap<String, String>,
     /// Findings that only the second cloud has.
     pub findings: Vec<FindingOutput>,
-    /// Whether both clouds have no releases. A cloud has none if all its presets are, for example, sizes: a size only
-    /// scales the releases of other presets.
+    /// Whether neither cloud has a release, so that there is nothing to compare. This happens, for example, if all
+    /// presets are sizes: a size only scales the releases of other presets.
     #[serde(skip)]
     has_no_releases: bool,
 }
@@ -50,10 +50,10 @@ pub(crate) struct Services {
 }
 
 impl Comparison {
-    /// Compares two clouds. `document` contains the spec that both clouds share, if osdpl read this spec from a file.
+    /// Compares two clouds. `document` is the file that contains the common spec; `None` if there is no file.
     pub(crate) fn of(before: &Cloud, after: &Cloud, document: Option<&Document>) -> Self {
-        // Leave out the services that install no release with the cloud's features, for example ovn if the network
-        // uses ovs.
+        // A cloud may select a service that installs no release with its features, for example ovn if the network uses
+        // ovs. Leave out such services.
         let services = |cloud: &Cloud| -> BTreeSet<String> {
             let installed = cloud.desired.releases.values().map(|release| &release.service);
             installed.chain(cloud.selection.external.keys()).cloned().collect_set()
@@ -134,7 +134,7 @@ fn only<T: Clone + Ord>(set: &BTreeSet<T>, other: &BTreeSet<T>) -> Vec<T> {
     set.difference(other).cloned().collect()
 }
 
-/// Returns the changed values of a release, without secrets.
+/// Returns the values of a release that differ between the two clouds, without secrets.
 fn changes(before: &DesiredRelease, after: &DesiredRelease) -> Vec<Change> {
     let redacted = |release: &DesiredRelease| redact(&release.values, &release.secret);
     let (old, new) = (redacted(before), redacted(after));

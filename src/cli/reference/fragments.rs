@@ -1,4 +1,5 @@
-//! Writes the sections of a page that show the catalogue's fragments: their values, conditions and reasons.
+//! Writes the parts of a page that show fragments of the catalogue: values with their conditions and reasons. Also
+//! writes the parts about checks and certificates.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -31,7 +32,8 @@ pub(crate) fn group(group: Group) -> &'static str {
     }
 }
 
-/// Writes the fragments as Markdown, for the page of a catalogue item. The text is empty without fragments.
+/// Writes the fragments as Markdown, for the page of a catalogue entry. Returns an empty text if there are no
+/// fragments.
 pub(crate) fn fragments_page(fragments: &[file::Fragment]) -> String {
     let mut text = String::new();
     if !fragments.is_empty() {
@@ -80,7 +82,7 @@ pub(crate) fn own_values_page(name: &str, release: &file::Release) -> String {
     text
 }
 
-/// Returns the values that a service sets for a release, with their conditions, as structured data.
+/// Returns the values that a service sets for a release, with their conditions, as JSON for programs.
 pub(crate) fn own_values_data(release: &file::Release) -> Value {
     let one = |fragment: &file::OwnFragment| json!({"why": fragment.why, "when": fragment.when, "values": fragment.values, "unset": fragment.unset});
     let always = json!({"why": "", "when": null, "values": release.values, "unset": release.unset});
@@ -91,7 +93,7 @@ fn condition(when: Option<&str>) -> String {
     when.map_or_else(|| "always".to_owned(), |when| format!("if {}", code(when)))
 }
 
-/// Groups the releases for which a fragment sets equal values, so that the page shows these values once.
+/// Groups the releases of a fragment that get equal values, so that the page shows these values only once.
 fn group_equal(fragment: &file::Fragment) -> Vec<(Vec<&str>, &file::Body)> {
     let mut found: Vec<(Vec<&str>, &file::Body)> = Vec::new();
     for (name, own) in &fragment.releases {
@@ -117,13 +119,13 @@ fn fields(text: &mut String, values: &Value, unset: &[String]) {
     }
 }
 
-/// Converts the catalogue's checks of user input to JSON, for programs.
+/// Converts the checks that the catalogue does on a user's spec to JSON, for programs.
 pub(crate) fn checks_data(checks: &[file::Check]) -> Value {
     let one = |check: &file::Check| json!({"level": check.level.as_str(), "field": check.field, "when": check.when, "message": check.message});
     checks.iter().map(one).collect()
 }
 
-/// Writes the catalogue's checks of user input as Markdown. The text is empty without checks.
+/// Writes the checks that the catalogue does on a user's spec as Markdown. The text is empty without checks.
 pub(crate) fn checks(checks: &[file::Check]) -> String {
     if checks.is_empty() {
         return String::new();
@@ -137,7 +139,7 @@ pub(crate) fn checks(checks: &[file::Check]) -> String {
     text
 }
 
-/// Converts the list of certificates that osdpl verifies to JSON, for programs.
+/// Converts the entry's certificates, which osdpl verifies in the user's Secrets, to JSON for programs.
 pub(crate) fn certificates_data(certificates: &[file::Certificates]) -> Value {
     let one = |entry: &file::Certificates| {
         json!({
@@ -147,7 +149,8 @@ pub(crate) fn certificates_data(certificates: &[file::Certificates]) -> Value {
     certificates.iter().map(one).collect()
 }
 
-/// Writes, as Markdown, the list of certificates that osdpl verifies. The text is empty without certificates.
+/// Writes the entry's certificates, which osdpl verifies in the user's Secrets, as Markdown. The text is empty without
+/// certificates.
 pub(crate) fn certificates(certificates: &[file::Certificates]) -> String {
     let mut text = String::new();
     if !certificates.is_empty() {
@@ -163,7 +166,7 @@ pub(crate) fn certificates(certificates: &[file::Certificates]) -> String {
     text
 }
 
-/// Returns a value as a block of YAML.
+/// Returns a value as a Markdown code block that contains YAML.
 pub(crate) fn block(value: &Value) -> String {
     format!("```yaml\n{}\n```\n", yaml::write(value).trim_end())
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{Description, fragments};
 use osdpl_core::catalog::file;
 
-/// Describes an OpenStack release: the OpenStack releases that can be upgraded to it, the variables that it defines for
+/// Describes an OpenStack release: from which releases a cloud can be upgraded to it, the variables that it defines for
 /// the catalogue's expressions, and its values.
 pub(crate) fn describe(entry: &file::OpenStackRelease) -> Description {
     let file::OpenStackRelease { openstack_release, description, variables, upgrades_from, fragments } = entry;

@@ -6,13 +6,14 @@ use std::fmt::Write as _;
 use super::table::{first_sentence, table};
 use super::{Error, Kind, Reference};
 
-/// The header of every page.
+/// The comment at the top of every generated page.
 const GENERATED: &str = "<!-- Written by `sh deploy/docs/generate`; do not edit. -->\n";
 
-/// Returns every page, by its path below the folder of the reference.
+/// Returns the text of every page. The keys are the paths of the pages, relative to the folder of the reference.
 ///
 /// # Errors
-/// Returns an error if [`Reference::describe`] fails, which it never does for an item of this reference.
+/// Returns an error if [`Reference::describe`] fails. This never happens here, because the function describes only
+/// entries that the reference contains.
 pub fn pages(reference: &Reference) -> Result<BTreeMap<String, String>, Error> {
     let mut pages = BTreeMap::new();
     let mut index = format!(
@@ -34,7 +35,8 @@ pub fn pages(reference: &Reference) -> Result<BTreeMap<String, String>, Error> {
     Ok(pages)
 }
 
-/// Escapes each `<` outside of code. Unescaped, a text such as `<service>.example.org` would start an HTML tag.
+/// Escapes each `<` in a Markdown page, except in code. Otherwise, a text such as `<service>.example.org` would start
+/// an HTML tag.
 fn escape_html(page: &str) -> String {
     let mut in_block = false;
     let escaped = page.lines().map(|line| {

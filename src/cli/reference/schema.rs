@@ -1,11 +1,11 @@
-//! Converts the JSON schema of a feature to a table of its fields.
+//! Converts the JSON schema of a feature to a list of the feature's fields, and the list to a Markdown table.
 
 use serde::Serialize;
 use serde_json::Value;
 
 use super::table::{code, summary_table};
 
-/// One field of a schema.
+/// One field of a feature, according to the feature's JSON schema.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Field {
     /// The path below `spec.features.<feature>`: `a.b`, `a[].b` in a list, `a.*` in a map; empty for the feature
@@ -16,11 +16,11 @@ pub(crate) struct Field {
     pub kind: String,
     /// The description of the field in the schema.
     pub meaning: String,
-    /// Whether the field is required in its parent.
+    /// Whether an object that contains the field's parent must also contain the field.
     pub required: bool,
 }
 
-/// Returns every field of a schema, parents first.
+/// Returns every field that a schema describes. Each field comes after its parent.
 pub(crate) fn fields(schema: &Value) -> Vec<Field> {
     let mut found = Vec::new();
     walk(schema, "", false, &mut found);
@@ -36,7 +36,7 @@ fn walk(schema: &Value, path: &str, required: bool, found: &mut Vec<Field>) {
     collect_children(schema, path, found);
 }
 
-/// Collects the fields below a schema.
+/// Appends the fields below a field, which has the given schema and path, to `found`.
 fn collect_children(schema: &Value, path: &str, found: &mut Vec<Field>) {
     let names: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     for (name, below) in schema["properties"].as_object().into_iter().flatten() {

@@ -58,7 +58,8 @@ impl Reference {
         presets.map(|(name, _)| name.as_str())
     }
 
-    /// Returns the rows of the table about a release: each property, such as `chart`, with its values.
+    /// Returns the rows of the table about a release. Each row has the name of a property, such as `chart`, and its
+    /// values.
     fn release(&self, name: &str, entry: &file::Release) -> Vec<(&'static str, Vec<String>)> {
         let api = entry.endpoint.as_ref();
         let api = api.map(|api| format!("{} at {}:{}{}", code(&api.endpoint), api.service, api.port, api.path));
@@ -121,11 +122,10 @@ impl Reference {
     }
 }
 
-/// The maximum length, in bytes, of a table cell with several values. If the values are longer, the page lists them
-/// below the table.
+/// The maximum length, in bytes, of several values in one table cell. Longer values follow below the table as a list.
 const CELL: usize = 100;
 
-/// Formats short properties as a table, and longer properties as lists below the table.
+/// Formats the properties of a release: short ones as the rows of a table, longer ones as lists below the table.
 fn properties(release: &str, all: Vec<(&str, Vec<String>)>) -> String {
     let mut rows = Vec::new();
     let mut lists = String::new();
@@ -160,8 +160,8 @@ fn workload(kind: WorkloadKind) -> &'static str {
     }
 }
 
-/// Returns the instructions for the rotation of a credential. If the catalogue has no note about the rotation, the text
-/// says that the next upgrade sets the new credential.
+/// Returns what a user must do to rotate a credential, for the page. If the catalogue has no rotation note, the next
+/// upgrade does all that is needed.
 fn rotation_steps(rotation: &str) -> &str {
     if rotation.is_empty() { "set by the next upgrade" } else { rotation }
 }

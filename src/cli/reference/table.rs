@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-/// Formats a table, and pads each column except the last to its widest cell.
+/// Formats a Markdown table. Pads each column except the last to the width of its widest cell.
 pub(crate) fn table<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> String {
     let clean = |cell: &str| cell.replace('|', "\\|").split_whitespace().collect::<Vec<_>>().join(" ");
     let all: Vec<[String; N]> =
@@ -45,8 +45,8 @@ pub(crate) fn summary_table<const N: usize>(head: [&str; N], rows: &[[String; N]
 
 /// Returns the first sentence of a text.
 ///
-/// A sentence ends with a period that is followed by a space and then a capital letter or a code span. A period within
-/// a code span ends no sentence.
+/// A sentence ends with a period, then a space, and then a capital letter or the backtick of a code span. A period
+/// inside a code span ends no sentence.
 pub(crate) fn first_sentence(text: &str) -> &str {
     let text = text.trim();
     let ends = |at: &usize| {
@@ -60,12 +60,12 @@ pub(crate) fn first_sentence(text: &str) -> &str {
     end.map_or(text, |end| &text[..=end])
 }
 
-/// Formats a text as code; empty text stays empty.
+/// Formats a text as a Markdown code span. Returns an empty text unchanged.
 pub(crate) fn code(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!("`{}`", text.split_whitespace().collect::<Vec<_>>().join(" ")) }
 }
 
-/// Formats texts as code, separated by commas.
+/// Formats each text as a Markdown code span, and joins them with commas.
 pub(crate) fn codes<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
     texts.into_iter().map(code).collect::<Vec<_>>().join(", ")
 }

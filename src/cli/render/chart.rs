@@ -1,5 +1,5 @@
-//! Prepares the charts for the commands of install.sh: copies the charts that the user gave, or refers to the charts of
-//! a repository.
+//! Prepares the charts for the helm commands in install.sh. Copies the charts that the user named with `--charts`;
+//! without this option, the commands refer to a repository.
 
 #![allow(clippy::disallowed_methods, reason = "the user names the charts on the command line")]
 
@@ -15,24 +15,26 @@ use osdpl_operator::controller::chart_of_release;
 use osdpl_operator::helm::ChartReference;
 use osdpl_operator::helm::pull::reference;
 
-/// The folder for the copied charts, below the output folder.
+/// The subfolder of the output folder that contains the copied charts.
 const FOLDER: &str = "charts";
 
-/// The charts that the commands of install.sh install.
+/// The source of the charts that install.sh installs.
 pub(crate) struct Charts<'a> {
     store: Store,
-    /// Whether the user gave charts. If so, osdpl copies their archives; otherwise install.sh names a repository.
+    /// Whether the user named charts with `--charts`. If so, osdpl copies their archives. Otherwise, install.sh names a
+    /// repository.
     is_local: bool,
     spec: &'a OpenStackDeploymentSpec,
     catalog: &'a Catalog,
 }
 
-/// The chart of one release, with the name or path for the helm command.
+/// The chart of one release, prepared for install.sh.
 pub(crate) struct PreparedChart {
     pub reference: ChartReference,
     /// The version, digest and origin of the chart, for a comment in the script.
     pub description: String,
-    /// The file with the CRDs of a copied chart; `None` if the chart has no CRDs, or comes from a repository.
+    /// The file with the CRDs of a copied chart, relative to the output folder; `None` if the chart has no CRDs or
+    /// comes from a repository.
     pub crds: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Loads the cloud from the cluster with its real credentials.
+//! Loads the cloud that `osdpl render --credentials` writes: from the cluster, with the real credentials.
 
 use std::collections::BTreeMap;
 
@@ -49,8 +49,8 @@ impl Arguments {
     }
 }
 
-/// Returns the namespace and its UID. At its start, install.sh compares this UID with the UID of the namespace in the
-/// selected cluster, and stops if they differ. So install.sh changes nothing in another cluster.
+/// Returns the namespace and its UID, by which install.sh recognizes the cluster. When install.sh starts, it compares
+/// this UID with that of the namespace in the cluster that kubectl selects, and stops if they differ.
 async fn identify_cluster(client: &Client, namespace: String) -> anyhow::Result<ClusterIdentity> {
     let found = Api::<Namespace>::all(client.clone()).get_metadata(&namespace).await;
     let found = found.map_err(readable).with_context(|| {
@@ -60,7 +60,8 @@ async fn identify_cluster(client: &Client, namespace: String) -> anyhow::Result<
     Ok(ClusterIdentity { namespace, uid })
 }
 
-/// Returns the Jobs that the operator would delete before an upgrade, by release.
+/// Returns the Jobs that the operator would delete before it upgrades a release. The keys are the names of the
+/// releases.
 fn list_jobs_to_delete(preview: &Preview) -> BTreeMap<String, Vec<String>> {
     let jobs = preview.desired.releases.iter().filter_map(|(name, release)| {
         let observed = preview.observed.releases.get(&release.key)?;
@@ -69,8 +70,8 @@ fn list_jobs_to_delete(preview: &Preview) -> BTreeMap<String, Vec<String>> {
     jobs.collect_map()
 }
 
-/// Checks that the operator has stored every credential in the cluster. `osdpl render` replaces a missing credential by
-/// a random password. The command must not write this password, because the operator will generate another one.
+/// Checks that the operator has stored every generated credential in the cluster. If one is missing, osdpl has put a
+/// random password into the values. The command must not write it, because the operator will generate another one.
 async fn check_stored(client: &Client, preview: &Preview, catalog: &Catalog) -> anyhow::Result<()> {
     let selection = &preview.selection;
     let api: Api<Secret> = Api::namespaced(client.clone(), &selection.namespace);

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 
-/// The permission bits of group and others.
+/// The permission bits of a file for everyone except its owner.
 const GROUP_AND_OTHERS: u32 = 0o077;
 
 /// The folder that `osdpl render --out` writes to.
@@ -33,8 +33,8 @@ impl Folder {
                 if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
                     create_folder(parent)?;
                 }
-                // Another process may create the folder after the check above. In this case, `create` fails, unlike
-                // `create_dir_all`.
+                // Another process may have created the folder since the check above. Then `create` fails, so the folder
+                // has no other owner or mode. `create_dir_all` would succeed.
                 DirBuilder::new().mode(0o700).create(path).with_context(|| format!("creating {}", path.display()))?;
             }
             Err(error) => return Err(error).with_context(|| format!("inspecting {}", path.display())),
@@ -47,7 +47,7 @@ impl Folder {
         Self::open(&self.path.join(name), self.is_private)
     }
 
-    /// Writes a file, and replaces an existing file of the same name.
+    /// Writes a file to the folder. Replaces a file or link of this name.
     pub(crate) fn write(&self, name: &str, bytes: &[u8], is_program: bool) -> anyhow::Result<()> {
         let path = self.path.join(name);
         let context = || format!("writing {}", path.display());
@@ -57,8 +57,8 @@ impl Folder {
             (false, false) => 0o644,
             (false, true) => 0o755,
         };
-        // Remove an existing file or link first. Otherwise the file would keep its old mode, and osdpl would write to
-        // the target of the link.
+        // First remove an existing file or link of this name. Otherwise the new text would get the old file's mode, or
+        // be written to the file to which the link points.
         self.remove(name)?;
         let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&path).with_context(context)?;
         file.write_all(bytes).with_context(context)

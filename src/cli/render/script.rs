@@ -1,4 +1,5 @@
-//! Writes `install.sh`, which runs the same helm commands as the operator.
+//! Builds the text of `install.sh`, a script that runs the same helm commands as the operator, and prepares the output
+//! folder for the script.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -13,10 +14,11 @@ use osdpl_core::desired::DesiredRelease;
 use osdpl_operator::controller::build_upgrade;
 use osdpl_operator::helm::program::STORAGE_DRIVER;
 
-/// The script's name.
+/// The file name of the script.
 pub(crate) const NAME: &str = "install.sh";
 
-/// The head of the script: it selects releases and refuses values without credentials.
+/// The first commands of the script: they select the releases to install, and refuse values that contain no
+/// credentials.
 const HEAD: &str = r#"set -eu
 CDPATH= cd -- "$(dirname -- "$0")"
 all=@ALL@
@@ -34,20 +36,21 @@ complete() {
 namespace() { kubectl get namespace "$1" >/dev/null 2>&1 || kubectl create namespace "$1"; }
 "#;
 
-/// The beginning of each script, by which osdpl recognizes the scripts that it wrote.
+/// The text with which each install.sh of osdpl begins. osdpl removes or overwrites files in the output folder only if
+/// it finds a script with this beginning.
 const BEGIN: &str = "#!/bin/sh\n# OpenStackDeployment ";
 
-/// A line of each install.sh whose folder also contains manifests. Do not change this line: a newer osdpl searches for
-/// the line in scripts of older versions.
+/// A line that tells osdpl that the folder of an install.sh contains manifests, too. Do not change this line: a newer
+/// osdpl searches for it in the scripts of older versions.
 const MANIFESTS: &str = "# What helm would render stands beside the values, as RELEASE.manifest.yaml.\n";
 
-/// A shell command that unsets the variables with which helm selects a cluster. If these were set, helm could use
-/// another cluster than kubectl.
+/// A shell command that unsets the variables with which helm selects a cluster, but kubectl does not. With these
+/// variables, helm could change another cluster than the one that kubectl selects.
 const UNSET_OTHER_CLUSTERS: &str = "unset HELM_KUBEAPISERVER HELM_KUBECONTEXT HELM_KUBETOKEN HELM_KUBECAFILE HELM_KUBEASUSER HELM_KUBEASGROUPS \
                          HELM_KUBEINSECURE_SKIP_TLS_VERIFY HELM_KUBETLS_SERVER_NAME";
 
-/// The identity of the cluster from which osdpl read real credentials: the UID of the resource's namespace. osdpl uses
-/// this namespace because everyone who can read the credentials can also read the namespace.
+/// The identity of the cluster from which osdpl read real credentials: the UID of the namespace that contains the
+/// resource. Everyone who can read the credentials can also read this namespace.
 pub(crate) struct ClusterIdentity {
     /// The resource's namespace.
     pub namespace: String,
@@ -105,7 +108,8 @@ pub(crate) fn clear(folder: &Folder, selected: &[&str], with_manifests: bool) ->
     Ok(removed.into_iter().map(str::to_owned).collect())
 }
 
-/// Returns the temporary install.sh, which lists these releases, but only prints that `osdpl render` did not finish.
+/// Returns a temporary install.sh. It lists the releases of this run, but only prints that `osdpl render` did not
+/// finish.
 fn unfinished(names: &[&str], with_manifests: bool) -> String {
     let manifests = if with_manifests { MANIFESTS } else { "" };
     let all = word(&format!(" {} ", names.join(" ")));
@@ -118,15 +122,14 @@ pub(crate) fn manifest(name: &str) -> String {
     format!("{name}.manifest.yaml")
 }
 
-/// Returns the names of the releases that an install.sh lists; `text` is the text of the script.
+/// Returns the names of the releases that an install.sh lists. `text` is the whole script.
 fn releases(text: &str) -> impl Iterator<Item = &str> {
     let all = text.lines().find_map(|line| line.strip_prefix("all="));
     let names = all.map(|all| all.trim_matches(['"', '\''])).into_iter().flat_map(str::split_whitespace);
     names.filter(|name| !name.contains('/'))
 }
 
-/// The text of `install.sh`, a script that installs the rendered releases in order. The caller adds one release after
-/// another.
+/// The text of `install.sh`, to which the caller adds the commands for one release after another.
 pub(crate) struct Script<'a> {
     cloud: &'a Cloud,
     secrets: Secrets,
@@ -141,7 +144,8 @@ impl<'a> Script<'a> {
         Self { cloud, secrets, with_manifests, names: Vec::new(), depth: None, body: String::new() }
     }
 
-    /// Adds the commands for a release to the script. The caller adds a release after the releases on which it depends.
+    /// Adds the helm commands for a release to the script. The caller must already have added the releases that it
+    /// depends on.
     pub(crate) fn add(
         &mut self,
         name: &str,
@@ -168,7 +172,7 @@ impl<'a> Script<'a> {
             let _ =
                 writeln!(body, "  kubectl --namespace {namespace} delete jobs --ignore-not-found {}", jobs.join(" "));
         }
-        // The path of the chart is empty, because `manual_arguments` below uses `chart.reference` instead.
+        // Pass no path of the chart: `manual_arguments` below uses `chart.reference` instead.
         let upgrade = build_upgrade(name, release, PathBuf::new());
         let line = upgrade.manual_arguments(&release.key, self.cloud.helm, Path::new(values), &chart.reference);
         let line: Vec<String> = line.iter().map(|argument| quoted(argument)).collect();
@@ -207,7 +211,8 @@ fn describe_depth(depth: usize) -> &'static str {
     if depth == 0 { "without dependencies" } else { "depends on earlier depths" }
 }
 
-/// Replaces control characters in a comment of install.sh, because the shell would run the text after a line break.
+/// Replaces control characters in a text that becomes a comment of install.sh. Otherwise the shell would run what
+/// follows a line break in the text.
 fn comment(text: &str) -> String {
     text.replace(char::is_control, " ")
 }

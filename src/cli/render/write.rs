@@ -1,4 +1,5 @@
-//! Writes the folder of `osdpl render --out`: the values of releases, their manifests if requested, and install.sh.
+//! Writes the files of `osdpl render --out`: the values of releases, their manifests if the user requested them, and
+//! install.sh.
 
 use anyhow::Context as _;
 
@@ -11,8 +12,8 @@ use osdpl_core::difference;
 use osdpl_values::yaml;
 
 impl Arguments {
-    /// Writes the values, the manifests and install.sh. Prepares the charts and manifests before it writes any values,
-    /// so that a failed preparation leaves no new secrets in the folder.
+    /// Writes the values, the manifests and install.sh to `folder`. First prepares the charts and renders the
+    /// manifests. So if this fails, no values with secrets have been written.
     pub(super) async fn write(
         &self,
         folder: &Folder,

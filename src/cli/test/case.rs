@@ -10,17 +10,17 @@ use osdpl_values::{Path, Values, merge};
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Case {
-    /// A sentence that describes the expectation.
+    /// A sentence that says what the case expects of the cloud.
     pub name: String,
     /// The resource's file, relative to the file of cases.
     pub file: Option<String>,
-    /// The spec of the resource, instead of a file.
+    /// The spec of the case's cloud, for a case without a file.
     pub spec: Option<Values>,
     /// Presets that osdpl adds after the presets of the spec.
     #[serde(default)]
     pub presets: Vec<String>,
-    /// Changes of the spec. As in helm's merge, a map is merged into the map of the spec, and any other value replaces
-    /// the value of the spec.
+    /// Changes that osdpl makes to the spec before the test. Like helm, osdpl merges maps into the maps of the spec,
+    /// and replaces all other values.
     #[serde(default)]
     pub with: Values,
     pub expect: Vec<Expectation>,
@@ -58,13 +58,13 @@ pub(crate) struct Expectation {
     pub warns: Option<String>,
 }
 
-/// Distinguishes the expected value null (`equals: null`) from an absent field.
+/// Deserializes null as `Some(Value::Null)`. So `equals: null` differs from a missing field, which is `None`.
 fn value_or_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }
 
 impl Case {
-    /// Whether the case changes the spec of its resource.
+    /// Whether the case changes the spec, with `presets` or `with`.
     pub(crate) fn changes(&self) -> bool {
         !self.presets.is_empty() || !self.with.is_empty()
     }
@@ -82,7 +82,7 @@ impl Case {
 }
 
 impl Expectation {
-    /// Checks that the fields of the expectation are valid and fit together.
+    /// Checks that each field of the expectation is valid, and that the fields may be used together.
     ///
     /// # Errors
     /// Returns an error if the expectation is invalid. The error describes the problem.

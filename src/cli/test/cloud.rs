@@ -1,4 +1,4 @@
-//! Resolves the cloud of a case and checks expectations.
+//! Resolves the cloud of a test case into its releases, and checks expectations against them.
 
 use std::rc::Rc;
 
@@ -18,15 +18,15 @@ use osdpl_lint::validate::{Kind, ReviewInput, Schemas, keys_of_field, read_spec}
 use osdpl_values::expr::{Expression, Scope};
 use osdpl_values::{Path, Values, get};
 
-/// A loaded catalogue, with the schemas that osdpl validates resources against.
+/// A loaded catalogue, and the schemas against which osdpl validates resources that use it.
 pub(crate) struct LoadedCatalog {
     pub catalog: Catalog,
     pub schemas: Schemas,
 }
 
-/// The resource of a case.
+/// The `OpenStackDeployment` that a test case describes.
 pub(crate) struct Resource {
-    /// The resource with the changes of the case.
+    /// The `OpenStackDeployment` after osdpl has applied the changes of the case.
     pub object: Value,
     /// The file of the resource; `None` if the case contains the spec.
     pub document: Option<Document>,
@@ -44,7 +44,7 @@ impl Resource {
         Self { object, document: None, is_changed: false }
     }
 
-    /// Returns the objects in the resource's file other than the resource; empty if the resource has no file.
+    /// Returns the other objects in the resource's file, such as Secrets; empty if the case contains the spec.
     fn others(&self) -> &[Value] {
         self.document.as_ref().map_or(&[], |document| document.others.as_slice())
     }
@@ -69,7 +69,8 @@ impl Cloud {
         let input =
             ReviewInput { catalog, schemas, manifests: others, cluster_info: &ClusterInfo::default(), now: None };
         let (findings, evaluation) = input.review(Kind::OpenStackDeployment, object);
-        // Do not evaluate a resource that can't be parsed. Its findings contain errors, so osdpl refuses the resource.
+        // If the resource can't be parsed, do not evaluate it. Its findings then contain errors, so osdpl refuses it
+        // anyway.
         let spec = read_spec(object).ok();
         let (desired, scope) = match evaluation.filter(|_| spec.is_some()) {
             Some(Evaluation { selection, desired, .. }) if !selection.is_refused() => (desired, selection.scope),
@@ -79,8 +80,8 @@ impl Cloud {
         Self { loaded, resource, spec, desired, findings, scope }
     }
 
-    /// Returns the errors of the resource. If the case does not change the resource, each error contains the file and
-    /// line of the field.
+    /// Returns the errors in the resource, for which osdpl refuses the cloud. Each error begins with the file and line
+    /// of the field, unless the case changes the resource.
     pub(crate) fn refusals(&self) -> impl Iterator<Item = String> {
         let document = self.resource.document.as_ref().filter(|_| !self.resource.is_changed);
         let errors = self.findings.iter().filter(|finding| finding.level == Level::Error);
@@ -95,7 +96,7 @@ impl Cloud {
         self.findings.iter().filter(move |finding| finding.level == level).map(format_finding)
     }
 
-    /// Describes how the cloud fails an expectation; `None` if the expectation is met.
+    /// Describes how the cloud differs from an expectation; `None` if the cloud meets the expectation.
     ///
     /// # Errors
     /// Returns an error if the expectation itself is invalid, for example because its path is misspelled.
@@ -136,8 +137,8 @@ impl Cloud {
     /// Compares the value at the expectation's path with the expectation.
     ///
     /// # Errors
-    /// Returns an error if no layer sets the path and the chart does not have it. The path is then most likely
-    /// misspelled, and an expectation such as `exists: false` would pass by accident.
+    /// Returns an error if no layer sets the path, and the chart does not have it either. Such a path is probably
+    /// misspelled. Without the error, an expectation such as `exists: false` would pass by accident.
     fn check_value(
         &self,
         name: &str,
@@ -168,12 +169,12 @@ impl Cloud {
     }
 }
 
-/// Formats a finding, without a field if it concerns the whole resource.
+/// Formats a finding with its field, or without a field if the finding is about the whole resource.
 fn format_finding(finding: &Finding) -> String {
     if finding.field().is_empty() { finding.text() } else { finding.to_string() }
 }
 
-/// Returns a failure if no message contains `part`; `None` if at least one message contains `part`.
+/// Returns the description of a failure if none of the messages contains `part`; `None` if at least one does.
 fn missing_message(expected: &str, part: &str, messages: impl Iterator<Item = String>) -> Option<String> {
     let messages: Vec<String> = messages.collect();
     if messages.iter().any(|text| text.contains(part)) {

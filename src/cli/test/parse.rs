@@ -7,7 +7,7 @@ use super::case::Case;
 use osdpl_core::catalog::did_you_mean;
 use osdpl_values::yaml::{self, redact_literals};
 
-/// A problem in a case, and the field that has the problem.
+/// A problem in a test case, and the field in which it is.
 pub(crate) struct CaseProblem {
     /// The keys that lead from the case to the field.
     pub keys: Vec<String>,
@@ -54,11 +54,11 @@ const EXPECTED: [(&str, FieldType); 11] = [
 
 /// Parses one case of a file in which at least one case is invalid.
 ///
-/// First parses the lines of this case alone, from line `begin` up to the line before `end`. The parser reads the lines
-/// as a [`Case`], and so knows that the word `y` in a string field is a string.
+/// First parses the lines of this case alone: from line `begin` up to the line before `end`. The parser knows the types
+/// of a [`Case`]'s fields. So it reads the word `y` as a string where the case needs a string.
 ///
-/// If parsing the lines fails, converts `parsed`: the untyped value of the case from the whole file, where `y` is a
-/// boolean.
+/// If these lines can't be parsed, converts `parsed`, which is this case as part of the whole file, parsed without
+/// types. There, `y` is a boolean.
 ///
 /// # Errors
 /// Returns an error if the case is invalid. The error describes the first problem.
@@ -71,17 +71,18 @@ pub(crate) fn case(parsed: &Value, lines: &[&str], (begin, end): (u64, u64)) -> 
     if let Some((keys, problem)) = find_problem(parsed) {
         return Err(CaseProblem { keys, problem });
     }
-    // The lines of the case can't be parsed alone, because the case uses YAML anchors of other cases, or shares a line
-    // with another case. So convert `parsed`.
+    // The fields are valid, but their lines can't be parsed alone. The case may use a YAML anchor of another case, or
+    // share a line with another case. So convert `parsed`.
     Case::deserialize(&with_texts(parsed)).map_err(|error| CaseProblem {
         keys: Vec::new(),
         problem: format!("{}; correct it", redact_literals(&error.to_string())),
     })
 }
 
-/// Returns the index of the first line of a case: the line with the dash (`-`) at or above the first field of the case.
+/// Returns the index in `lines` at which a case begins: the line with the case's dash (`-`).
 ///
-/// `begin` is the line number of that first field, counted from 1. If the file has fewer lines, returns their number.
+/// `begin` is the line number of the case's first field, counted from 1. The dash is on this line or above it. If the
+/// file has fewer lines, returns their number.
 fn first_line(lines: &[&str], begin: u64) -> usize {
     let index = usize::try_from(begin).unwrap_or(usize::MAX).saturating_sub(1);
     if index >= lines.len() {
@@ -107,7 +108,7 @@ fn find_problem(parsed: &Value) -> Option<(Vec<String>, String)> {
     })
 }
 
-/// Returns the name of a field that is unknown or has the wrong type, and a description of the problem.
+/// Finds the first field that is unknown or has the wrong type. Returns its name and the problem.
 fn find_field_problem(parsed: &Value, fields: &[(&str, FieldType)]) -> Option<(String, String)> {
     let names = || fields.iter().map(|(name, _)| *name);
     let parsed = parsed.as_object()?;
@@ -151,8 +152,8 @@ impl FieldType {
     }
 }
 
-/// Returns the case, and converts booleans and numbers in its string fields to strings. Such values occur because YAML
-/// parses `y` as a boolean and `2026.1` as a number.
+/// Returns the case with strings in all its string fields. Without types, YAML has parsed the string `y` as a boolean,
+/// and `2026.1` as a number.
 fn with_texts(parsed: &Value) -> Value {
     let mut case = parsed.clone();
     convert_texts(&mut case, &FIELDS);

@@ -10,7 +10,7 @@ pub(crate) struct TestReport {
     pub cases: Vec<CaseResult>,
     pub passed: usize,
     pub failed: usize,
-    /// The number of invalid files and cases.
+    /// The number of files and cases that are invalid, so that osdpl could not run them.
     #[serde(rename = "wrong")]
     pub invalid: usize,
 }
@@ -23,7 +23,7 @@ pub(crate) struct CaseResult {
     pub location: String,
     pub name: String,
     pub passed: bool,
-    /// The problem in the case or in its file, if osdpl could not check the case.
+    /// Why osdpl could not run the case: a problem in the case or in its file.
     #[serde(rename = "wrong", skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -44,7 +44,7 @@ impl CaseResult {
         Self { location, name, passed: failures.is_empty(), problem: None, failures }
     }
 
-    /// Returns the result of an invalid file or case.
+    /// Returns the result for a file or case that osdpl can't run, because it is invalid.
     pub(crate) fn invalid(location: String, name: String, error: &anyhow::Error) -> Self {
         Self { location, name, passed: false, problem: Some(format!("{error:#}")), failures: Vec::new() }
     }

@@ -10,13 +10,14 @@ use osdpl_values::yaml::{self, LocatedNode};
 
 /// The parsed cases of a file.
 pub(crate) struct Suite {
-    /// The file of the resource for cases without `file` and `spec`. The path is relative to the file of cases.
+    /// The path of the resource's file for those cases that have neither `file` nor `spec`. It is relative to the
+    /// folder of the file of cases.
     pub file: Option<String>,
     /// The cases of the file. Valid cases run even if another case is invalid.
     pub cases: Vec<Result<Case, InvalidCase>>,
     /// The file's name.
     name: String,
-    /// The parsed file. Each node contains its line number.
+    /// The YAML of the file. Each of its nodes contains its line number, which messages name.
     root: LocatedNode,
 }
 
@@ -29,7 +30,7 @@ pub(crate) struct InvalidCase {
     pub problem: String,
 }
 
-/// The top-level fields of a file of cases.
+/// The top-level fields of a file of test cases. `T` is the type of a case.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CaseFile<T> {
@@ -77,7 +78,7 @@ impl Suite {
         Ok(Self { file, cases, name: name.to_owned(), root })
     }
 
-    /// Checks that osdpl can evaluate the case, and that a wrong cloud would fail the case.
+    /// Checks that osdpl can run the case, and that the case fails if the cloud is wrong.
     ///
     /// # Errors
     /// Returns an error if the case is invalid. The error describes the problem with its location.

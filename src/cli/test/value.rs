@@ -1,4 +1,4 @@
-//! Compares the value at a path of a release with an expectation of a test case.
+//! Compares a value of a release with an expectation of a test case.
 
 use serde_json::Value;
 
@@ -9,19 +9,19 @@ use osdpl_core::desired::{DesiredRelease, redact};
 use osdpl_values::expr;
 use osdpl_values::{Path, Values, get};
 
-/// The value at a path of a release, which `osdpl test` compares with an expectation.
+/// A value of a release: what helm would use at one path. `osdpl test` compares this value with an expectation.
 pub(crate) struct CheckedValue<'a> {
     /// The release's name in the catalogue.
     pub name: &'a str,
     pub release: &'a DesiredRelease,
     pub path: &'a Path,
-    /// The keys of the release's chart, if the catalogue contains them.
+    /// The keys and defaults of the release's chart; `None` if the catalogue does not contain them.
     pub tree: Option<&'a KeyTree>,
 }
 
 /// The result of the search for a value at a path.
 enum Found {
-    /// A layer sets this value. A null value removes the chart's default.
+    /// A layer sets this value. The value null means that the layer removes the chart's default.
     Given(Value),
     /// No layer sets a value, so the chart's default applies.
     Default(Value),
@@ -93,7 +93,7 @@ impl CheckedValue<'_> {
     }
 }
 
-/// Whether helm treats the two values as equal. To helm, 1 and 1.0 are the same number.
+/// Whether two values are equal for helm, which treats 1 and 1.0 as the same number.
 fn is_equal(left: &Value, right: &Value) -> bool {
     let plain = |value: &Value| {
         let mut values = Values::from_iter([(String::new(), value.clone())]);

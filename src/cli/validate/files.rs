@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::input::{self, ReadError, display_name};
 use osdpl_lint::validate::{self, Document, split_documents};
 
-/// The documents of all files that the command line names.
+/// The YAML documents in all files that the command line names.
 #[derive(Default)]
 pub(crate) struct Inputs {
     /// All documents, in the order of the arguments.
@@ -18,7 +18,7 @@ pub(crate) struct Inputs {
 /// An argument: a file, a folder, or standard input.
 struct Argument {
     path: PathBuf,
-    /// The range of the argument's documents in [`Inputs::documents`].
+    /// The positions of this argument's documents in [`Inputs::documents`].
     documents: Range<usize>,
     /// The files that can't be read, each with the reason and a remedy.
     unreadable: Vec<(String, String)>,
@@ -51,7 +51,7 @@ impl Inputs {
         self.arguments.iter().all(|argument| argument.unreadable.is_empty())
     }
 
-    /// Returns the data of each argument for the report: its name, its documents and its unreadable files.
+    /// Returns, for the report, each argument's name, its documents, and its files that can't be read.
     pub(crate) fn arguments(&self) -> impl Iterator<Item = validate::Argument<'_>> {
         self.arguments.iter().map(|Argument { path, documents, unreadable }| {
             let documents = &self.documents[documents.clone()];
@@ -59,15 +59,15 @@ impl Inputs {
         })
     }
 
-    /// Adds the documents of a file. `is_named` says whether the command line names the file itself; otherwise the file
-    /// is in a folder that the command line names.
+    /// Adds the documents of a file. `is_named` is true if the command line names this file, and false if it names a
+    /// folder that contains the file.
     fn add(&mut self, file: &Path, text: &str, is_named: bool) {
         let documents = split_documents(&display_name(file), text).into_iter();
         self.documents.extend(documents.map(|document| Document { is_named, ..document }));
     }
 
-    /// Reads the manifests of a folder and its subfolders. If a manifest or subfolder can't be read, adds it to
-    /// `unreadable`.
+    /// Reads the manifests in a folder and its subfolders. Adds each manifest or subfolder that can't be read to
+    /// `unreadable`, and continues.
     ///
     /// # Errors
     /// Returns an error if the folder itself can't be listed.
@@ -79,7 +79,7 @@ impl Inputs {
         unreadable: &mut Vec<(String, String)>,
     ) -> Result<(), (String, String)> {
         let problem = |error: &std::io::Error| (folder.display().to_string(), ReadError::new("", error).why);
-        // Links may lead to a folder more than once, or in a circle. So read each folder only once.
+        // Symbolic links may lead to a folder several times, or in a circle. So read each folder only once.
         if !visited.insert(folder.canonicalize().map_err(|error| problem(&error))?) {
             return Ok(());
         }

@@ -41,7 +41,7 @@ fn result(finding: &Finding) -> Value {
     })
 }
 
-/// Returns a file name as a relative URI reference (RFC 3986), with escaped special characters.
+/// Returns the name of a file as a relative URI reference (RFC 3986): escapes all characters that are special in a URI.
 fn uri(file: &str) -> String {
     let escaped = |byte: u8| match byte {
         b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => char::from(byte).to_string(),

@@ -11,8 +11,8 @@ use osdpl_core::observed::{ObservedCronJob, ObservedJob, ReleaseKey, Workload};
 use osdpl_core::plan::{Step, Wait};
 use osdpl_operator::controller::Preview;
 
-/// An explanation why objects are not ready. It contains lines of text, the chains to the root causes, and the objects
-/// that the user should inspect.
+/// The answer to the question why something is not ready: lines of text, chains from objects that are not ready to
+/// their root causes, and the objects that the user should inspect.
 pub(crate) struct Explanation {
     lines: Vec<String>,
     chains: Vec<Chain>,
@@ -79,7 +79,8 @@ impl Explanation {
         explanation
     }
 
-    /// Explains that a pod is completed, is ready, or does not belong to a release.
+    /// Explains that there is nothing to explain for a pod: it is completed, is ready, or belongs to no release of the
+    /// cloud.
     pub(crate) fn of_ready_pod(name: &str, phase: &str) -> Self {
         let state = if phase == "Succeeded" { "is completed" } else { "is ready, or does not belong to a release" };
         Self { lines: vec![format!("pod {name} {state} ({phase})")], ..Self::default() }
@@ -195,7 +196,8 @@ impl Explanation {
         }
     }
 
-    /// Adds the chain of each affected object for which `matches` is true; returns whether there is such an object.
+    /// Adds a chain for each object that is not ready and for which `matches` is true. Returns whether there is such an
+    /// object.
     fn add_chains(&mut self, preview: &Preview, matches: impl Fn(&AffectedObject) -> bool) -> bool {
         let observation = preview.tasks.observe();
         let mut any = false;
@@ -206,8 +208,8 @@ impl Explanation {
         any
     }
 
-    /// Adds a chain to the explanation: a line for each link, from the affected object to the root cause, and the
-    /// objects to inspect.
+    /// Adds a chain: one line for each object from the affected object to the root cause, and the objects that the user
+    /// should inspect.
     fn chain(&mut self, chain: &Chain) {
         self.is_ready = false;
         self.chains.push(chain.clone());
@@ -240,7 +242,7 @@ fn workload_object(workload: &Workload) -> CauseObject {
     CauseObject { kind: format!("{kind:?}"), namespace: namespace.clone(), name: name.clone() }
 }
 
-/// Returns the command that shows an object.
+/// Returns the kubectl command that shows an object.
 pub(crate) fn command(object: &CauseObject) -> String {
     let CauseObject { kind, namespace, name } = object;
     match (kind.as_str(), namespace.as_str()) {

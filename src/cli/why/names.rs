@@ -1,4 +1,5 @@
-//! Finds the object that the user of `osdpl why` names: a service, release, component, workload, Job or `CronJob`.
+//! Finds what a name on the command line of `osdpl why` stands for: a service, release, component, workload, Job or
+//! `CronJob`.
 
 use std::collections::BTreeSet;
 
@@ -7,11 +8,11 @@ use osdpl_core::observed::{ObservedCronJob, ObservedJob, Workload};
 use osdpl_operator::controller::Preview;
 use osdpl_values::CollectSorted;
 
-/// The object that the user named on the command line of `osdpl why`.
+/// What the name on the command line of `osdpl why` stands for.
 pub(crate) enum Subject<'a> {
-    /// The catalogue's name of one release, or the names of all releases of a service.
+    /// Releases, by their names in the catalogue: one release, or all releases of a service.
     Releases(Vec<&'a str>),
-    /// The name that the user gave on the command line, and the workloads with this name or component.
+    /// Workloads whose component or own name is the name that the user gave. The string is this name.
     Workloads(String, Vec<&'a Workload>),
     /// The Job with the name that the user gave.
     Job(&'a ObservedJob),
@@ -19,7 +20,7 @@ pub(crate) enum Subject<'a> {
     Cron(&'a ObservedCronJob),
 }
 
-/// A cloud in which `osdpl why` looks for the name that the user gave.
+/// The cloud in which `osdpl why` looks up the name that the user gave.
 pub(crate) struct Names<'a> {
     catalog: &'a Catalog,
     preview: &'a Preview,
@@ -30,8 +31,7 @@ impl<'a> Names<'a> {
         Self { catalog, preview }
     }
 
-    /// Finds the object with this name. Looks for a service first, then for a release, component, workload, Job and
-    /// `CronJob`.
+    /// Finds what `name` stands for. Tries services first, then releases, components, workloads, Jobs and `CronJobs`.
     pub(crate) fn find(&self, name: &str) -> Option<Subject<'a>> {
         let releases: Vec<&str> = self.releases().filter(|release| self.service(release) == Some(name)).collect();
         if !releases.is_empty() {
@@ -95,7 +95,7 @@ impl<'a> Names<'a> {
     }
 }
 
-/// Returns the workloads of a component, whichever release they belong to.
+/// Returns all workloads of a component. They may belong to different releases.
 pub(crate) fn workloads_of_component<'a>(preview: &'a Preview, component: &Component) -> Vec<&'a Workload> {
     preview.observed.workloads.iter().filter(|workload| workload.component == *component).collect()
 }

@@ -1,7 +1,7 @@
-//! Collects candidate values for fields of the spec. osdpl tries each candidate when it searches for the spec that
-//! describes a running cloud.
+//! Collects, for fields of the spec, the values that the right spec for a running cloud may contain. osdpl tries each
+//! of these candidates when it searches for the spec that describes the cloud.
 //!
-//! The candidates come from the values of the cloud's releases, or from the schemas of features.
+//! The candidates come from the values of the cloud's releases, or from the JSON schemas of features.
 
 use std::collections::BTreeMap;
 
@@ -38,8 +38,8 @@ pub(super) fn field_candidates(cloud: &CloudInventory<'_>) -> Vec<FieldCandidate
     counts.into_iter().map(|(field, values)| (field, ordered(values))).collect()
 }
 
-/// Returns the path, relative to `spec`, of the field that the expression `source` reads. Returns `None` if the
-/// expression does more than read one field, or if osdpl tries no values for this field.
+/// Returns the path, relative to `spec`, of the field that the catalogue's expression `source` inserts. Returns `None`
+/// if the expression does more than read one field, or if osdpl does not search for the value of this field.
 ///
 /// For example, the path is `region` for `spec.region`. The expression `features.network.tunnelInterface` is already
 /// relative to `spec`, so the function returns it unchanged.
@@ -56,11 +56,11 @@ fn field(source: &str) -> Option<Path> {
     }
 }
 
-/// The fields directly below `spec` for which osdpl tries values of the running releases.
+/// The fields directly below `spec` whose values osdpl searches for in the values of the running releases.
 const FIELDS: [&str; 3] = ["region", "storageClass", "publicDomain"];
 
-/// Returns the path of every enumeration and boolean in a schema, with all values that the schema allows there.
-/// `parent` is the path of the field that has the schema.
+/// Returns the path of each boolean and each field with an `enum` in a JSON schema, with all values that the schema
+/// allows there. `parent` is the path of the field that the schema describes.
 pub(super) fn choices(schema: &Value, parent: &Path) -> Vec<(Path, Vec<Value>)> {
     let mut found = Vec::new();
     let properties = schema["properties"].as_object().cloned().unwrap_or_else(Map::new);
@@ -77,8 +77,8 @@ pub(super) fn choices(schema: &Value, parent: &Path) -> Vec<(Path, Vec<Value>)> 
     found
 }
 
-/// Returns the path of every list whose items are an enumeration, with all values of this enumeration.
-/// `parent` is the path of the field that has the schema.
+/// Returns the path of each list in a JSON schema whose items have an `enum`, with all values of this `enum`. `parent`
+/// is the path of the field that the schema describes.
 pub(super) fn sets(schema: &Value, parent: &Path) -> Vec<(Path, Vec<Value>)> {
     let properties = schema["properties"].as_object().into_iter().flatten();
     let found = properties.flat_map(|(name, property)| match property["items"]["enum"].as_array() {

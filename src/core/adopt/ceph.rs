@@ -9,14 +9,16 @@ use super::identify::{IdentifiedReleases, InstalledRelease};
 use crate::ceph::{CONFIG_MAP, Consumer, DeclaredCeph, read_declared_ceph, setting};
 use osdpl_values::{CollectSorted, Path, get};
 
-/// The Ceph user, pool and Secret of one service of a running cloud, according to the values of its release.
+/// What one service of a running cloud uses of Ceph: the user, the pool and the Secret, according to the values of its
+/// release.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CephUse {
     /// The Ceph user of the service, without the prefix `client.`.
     pub user: String,
     /// The Ceph pool in which the service stores its data; for Manila, the name of the file system in Ceph.
     pub pool: String,
-    /// The namespace and name of the Secret with the user's key; `None` for Nova if Nova uses Cinder's user and key.
+    /// The namespace and name of the Secret that contains the Ceph key of `user`; `None` for Nova if it uses Cinder's
+    /// user and key.
     pub keyring: Option<(String, String)>,
 }
 
@@ -29,7 +31,8 @@ pub struct CephUses {
     pub configuration: (String, String),
 }
 
-/// The settings and keys of the cloud's Ceph that the caller has read from the Kubernetes cluster. Contains secrets.
+/// The settings of the cloud's Ceph and the keys of its Ceph users, as the caller found them in the Kubernetes cluster.
+/// Contains secrets.
 #[derive(Default)]
 pub struct CephState {
     /// The text of `ceph.conf`; `None` if its `ConfigMap` does not exist.
@@ -42,14 +45,14 @@ pub struct CephState {
     pub clusters: BTreeMap<String, Option<String>>,
 }
 
-/// The part of a spec that declares an external Ceph, with the Secret that this part references.
+/// The part of a spec that declares an external Ceph cluster, and the Secret to which this part refers.
 #[derive(Clone)]
 pub struct CephDeclaration {
     /// The value for `spec.features.storage`.
     pub feature: Value,
-    /// The name and the contents of the Secret that describes the Ceph.
+    /// The name and the contents of the Secret that tells the operator the settings of the Ceph cluster.
     pub secret: (String, BTreeMap<String, SecretContent>),
-    /// The Ceph as the operator will read it from the Secret.
+    /// What the operator will read from the Secret.
     pub declared: DeclaredCeph,
     /// The `namespace/name` of the `CephCluster` from which osdpl took the fsid; `None` if `ceph.conf` contains the
     /// fsid.
@@ -59,7 +62,7 @@ pub struct CephDeclaration {
     pub guessed: Option<String>,
 }
 
-/// Finds the services that use Ceph, with their users, pools and Secrets; `None` if no release uses Ceph.
+/// Finds the services that store data in Ceph, with their users, pools and Secrets; `None` if no release uses Ceph.
 pub fn find_ceph_uses(known: &IdentifiedReleases<'_>) -> Option<CephUses> {
     let mut consumers = BTreeMap::new();
     for (name, found) in &known.releases {
@@ -78,8 +81,8 @@ pub fn find_ceph_uses(known: &IdentifiedReleases<'_>) -> Option<CephUses> {
     Some(CephUses { configuration: (first.key.namespace.clone(), map.to_owned()), consumers })
 }
 
-/// Returns the Ceph user and pool of each service that the release `name` runs, from the values of the release. The
-/// result has no entry for Nova; [`nova_use`] returns Nova's user and pool.
+/// Returns what each service of the release `name` uses of Ceph, according to the values of the release. The result
+/// never contains Nova, for which there is [`nova_use`].
 fn uses_of_release(name: &str, found: &InstalledRelease) -> Vec<(Consumer, CephUse)> {
     let section = |consumer: Consumer, (section, pool, user): (&str, &str, &str), keyring: &str| {
         let field = |key: &str| text(found, &format!("{section}.{key}")).unwrap_or_default().to_owned();
@@ -116,7 +119,7 @@ fn uses_of_release(name: &str, found: &InstalledRelease) -> Vec<(Consumer, CephU
     }
 }
 
-/// Returns the Ceph user and pool of Nova; `None` if Nova does not use Ceph.
+/// Returns what Nova uses of Ceph; `None` if Nova does not use Ceph.
 ///
 /// `volumes` is Cinder's Ceph user; `None` if Cinder stores no volumes in Ceph. Nova attaches Cinder's volumes to
 /// instances. So if the volumes are in Ceph, Nova uses Ceph, even if it stores the disks of instances elsewhere.
@@ -131,8 +134,8 @@ fn nova_use(found: &InstalledRelease, volumes: Option<&str>) -> Option<CephUse> 
     Some(CephUse { user: user.to_owned(), pool, keyring: own })
 }
 
-/// Returns the path of the first enabled storage backend with the driver `driver`; `None` if no enabled backend has
-/// this driver.
+/// Returns the path of the settings of the first enabled storage backend that has the driver `driver`; `None` if no
+/// enabled backend has this driver.
 ///
 /// `enabled` is the path of a string with the names of the enabled backends, separated by commas. `sections` is the
 /// path of the map that contains the settings of each backend.
@@ -171,7 +174,8 @@ impl CephUses {
         let conf = |option| state.configuration.as_deref().and_then(|conf| setting(conf, option)).map(str::to_owned);
         let reported: Vec<_> =
             state.clusters.iter().filter_map(|(cluster, fsid)| Some((cluster, fsid.clone()?))).collect();
-        // If Rook reports the fsids of several `CephCluster`s, osdpl does not guess which one the cloud uses.
+        // Guess only if exactly one `CephCluster` reports its fsid. With several, osdpl can't know which one the cloud
+        // uses.
         let guess =
             || if let [(cluster, fsid)] = &reported[..] { Some(((*cluster).clone(), fsid.clone())) } else { None };
         let guess = if conf("fsid").is_none() { guess() } else { None };
@@ -205,8 +209,8 @@ impl CephUses {
         }
     }
 
-    /// Returns a message for each input that is missing: the addresses of the monitors, the fsid, or the key of a Ceph
-    /// user.
+    /// Returns a message for each missing input: the addresses of Ceph's monitors, the fsid, and the Ceph key of each
+    /// service.
     fn missing_inputs(&self, state: &CephState, (has_monitors, has_fsid): (bool, bool)) -> Vec<String> {
         let (namespace, map) = &self.configuration;
         let mut missing = Vec::new();
@@ -232,7 +236,7 @@ impl CephUses {
         self.consumers.keys().map(|consumer| consumer.name()).collect::<Vec<_>>().join(", ")
     }
 
-    /// Returns the names of the keys that the Secret must contain to describe this Ceph, for messages.
+    /// Returns, for messages, the names of the keys that the Secret about this Ceph cluster must contain.
     pub fn keys(&self) -> String {
         let keys_of = |(consumer, own): (&Consumer, &CephUse)| {
             let fields = if own.keyring.is_some() { &["key", "pool", "user"][..] } else { &["pool"] };
@@ -252,7 +256,7 @@ mod tests {
     use crate::observed::{ComparisonResult, ReleaseKey};
     use crate::release::{Chart, RevisionSource};
 
-    /// A key in the format that `ceph auth print-key` prints. The key was made up for this test.
+    /// A made-up Ceph key, in the format that `ceph auth print-key` prints.
     const KEY: &str = "AQABAgMEBQYHCBAApqampqampqampqampqamgQ==";
     const FSID: &str = "6d2a1b7e-0c8f-4a53-9d61-1f6f0f1d2c3b";
 
@@ -350,7 +354,8 @@ mod tests {
             found("nova", json!({"conf": {"ceph": {"enabled": true}, "nova": {"libvirt": {"images_type": "qcow2"}}}})),
         ];
         assert_eq!(used(&elsewhere), None);
-        // Nova attaches volumes from Ceph, so it needs a Ceph user even if the disks of instances are not in Ceph.
+        // Even if Ceph does not contain the disks of instances, Nova attaches volumes from Ceph. So it needs a Ceph
+        // user.
         let mut mixed = cloud();
         mixed[2] =
             found("nova", json!({"conf": {"nova": {"libvirt": {"images_rbd_pool": "vms", "rbd_user": "cinder"}}}}));

@@ -1,5 +1,5 @@
-//! Compares the newest revision of an installed release with the desired release, so that osdpl knows what an upgrade
-//! would change.
+//! Compares the newest revision of an installed release with the desired release. The result is what an upgrade would
+//! change.
 
 use serde_json::Value;
 
@@ -11,9 +11,10 @@ use osdpl_values::{Values, changed_paths, coalesce, normalize_numbers, remove_nu
 /// The values of a release before and after an upgrade to the desired release, and the differences. Contains secrets.
 #[derive(Clone, PartialEq)]
 pub struct Comparison {
-    /// The values that the templates of the installed revision read: the chart's defaults and the overrides.
+    /// The values that the templates read now: the installed chart's defaults, with the overrides in helm's record
+    /// merged into them.
     pub before: Values,
-    /// The values that the templates of the installed chart would read if helm got the desired release's values.
+    /// The values that the installed chart's templates would read with the desired release's values as overrides.
     pub after: Values,
     /// What the upgrade would change: the chart, and the paths of the changed values.
     pub result: ComparisonResult,
@@ -21,9 +22,9 @@ pub struct Comparison {
 
 /// Compares the chart and the values of an installed revision, `source`, with the desired release.
 ///
-/// The function merges the values of the revision over the defaults of the revision's chart, and the desired values
-/// over the same defaults. So if the installed and the desired version of the chart differ in a default, the result
-/// does not list this default as a changed value. It then only names the change of the chart.
+/// Both sides use the defaults of the installed chart: the function merges the recorded values into them, and the
+/// desired values, too. So the result does not list a default that differs between the installed and the desired
+/// version of the chart. It then only says that the chart changes.
 pub fn compare_release(release: &DesiredRelease, source: &RevisionSource) -> Comparison {
     let mut before = coalesce(&source.defaults, &source.config);
     let mut after = coalesce(&source.defaults, &release.values);
@@ -39,11 +40,11 @@ pub fn compare_release(release: &DesiredRelease, source: &RevisionSource) -> Com
     Comparison { before, after, result }
 }
 
-/// Removes a difference between `one` and `other` that templates do not see: if the maps at a path of both contain only
-/// nulls, the function empties these maps.
+/// Removes differences that templates can't see: where both `one` and `other` have a map that contains only nulls, the
+/// function empties both maps.
 ///
 /// Such maps can differ, because helm's merge keeps a key whose default is null, but removes a key whose override is
-/// null. So a key with the value null may be missing in the other map.
+/// null. So one of the maps may lack the key.
 fn clear_null_maps(one: &mut Values, other: &mut Values) {
     for (key, value) in one {
         let (Value::Object(value), Some(Value::Object(counterpart))) = (value, other.get_mut(key)) else { continue };
@@ -56,7 +57,7 @@ fn clear_null_maps(one: &mut Values, other: &mut Values) {
     }
 }
 
-/// Returns how the chart in the release record differs from the desired chart; `None` if both are the same.
+/// Returns how the chart in helm's record differs from the desired chart; `None` if it is the same chart.
 ///
 /// The function compares versions only if osdpl knows the desired chart's version, and fingerprints only if osdpl knows
 /// the desired chart's fingerprint.

@@ -8,10 +8,10 @@ use crate::catalog::{Body, Catalog, CredentialKind};
 use crate::credentials::Name;
 use osdpl_values::{Path, get};
 
-/// Well-known passwords: the passwords in OpenStack-Helm's documentation, and in the `values.yaml` of its charts as of
-/// 2026.1.
+/// Publicly known passwords: those in OpenStack-Helm's documentation, and those in the `values.yaml` of its charts as
+/// of release 2026.1.
 ///
-/// [`is_default`] compares a credential with these passwords, and also with the default in the release's chart.
+/// [`is_default`] also compares a credential with the default in the release's own chart.
 const WORDS: [&str; 11] = [
     "password",
     "insecure",
@@ -28,8 +28,8 @@ const WORDS: [&str; 11] = [
 
 /// The credentials of a running cloud that still have a default value of upstream's charts.
 ///
-/// Maps a credential, given by its service and name, to one place that uses it: the catalogue name of a release, and
-/// the path in the release's values.
+/// Maps each credential, given by its service and its name, to one place that contains it: the catalogue's name of a
+/// release, and a path in the values of this release.
 pub type DefaultCredentials = BTreeMap<Name, (String, Path)>;
 
 /// Finds the credentials of a running cloud that still have a default value of upstream's charts.
@@ -63,8 +63,8 @@ fn is_identifier(catalog: &Catalog, (service, name): (&str, &str)) -> bool {
     credential.is_some_and(|credential| credential.kind == CredentialKind::Uuid)
 }
 
-/// Whether the release's value at `path` is the default of the release's chart, or one of the well-known passwords
-/// [`WORDS`].
+/// Whether the value of a release at `path` is the default in the release's chart, or one of the publicly known
+/// passwords in [`WORDS`].
 fn is_default(found: &InstalledRelease, path: &Path) -> bool {
     let Some(text) =
         get(&found.effective_values, path).and_then(|value| value.as_str()).filter(|text| !text.is_empty())

@@ -23,7 +23,7 @@ use osdpl_values::{Values, get};
 /// The key under which a Secret stores helm values.
 const VALUES_KEY: &str = "values.yaml";
 
-/// The Secrets that the spec references: maps the name of each Secret to its keys, and each key to its content.
+/// The Secrets to which the spec refers. Maps the name of each Secret to its keys, and each key to its content.
 pub type Secrets = BTreeMap<String, BTreeMap<String, SecretContent>>;
 
 /// The content of one key of a Secret that the spec references. Contains secrets.
@@ -31,8 +31,8 @@ pub type Secrets = BTreeMap<String, BTreeMap<String, SecretContent>>;
 pub enum SecretContent {
     /// The text of a credential or of a Ceph key.
     Text(String),
-    /// A setting that is not secret, such as an address or a user name. The same Secret contains secrets under other
-    /// keys.
+    /// A setting that is not secret, such as an address or a user name. It is in a Secret because the Secret's other
+    /// keys contain secrets.
     Open(String),
     /// Helm values of a release, which the Secret stores as YAML under the key `values.yaml`.
     Values(Values),
@@ -55,10 +55,10 @@ pub struct Description {
     pub spec: OpenStackDeploymentSpec,
     /// The Secrets that the spec references. A person must create them together with the `OpenStackDeployment`.
     pub secrets: Secrets,
-    /// The changes that the first upgrade after the adoption would make to each running release, by the release's name
-    /// in the catalogue.
+    /// What the first upgrade after the adoption would change in each running release, by the release's name in the
+    /// catalogue.
     pub compared: BTreeMap<String, Comparison>,
-    /// The releases that osdpl derives from the spec, by their names in the catalogue.
+    /// The releases that result from `spec`, by their names in the catalogue.
     pub wanted: BTreeMap<String, DesiredRelease>,
     /// The catalogue names of releases that do not run, but that running releases need. The spec pauses them, so that
     /// the operator does not install them.
@@ -67,11 +67,11 @@ pub struct Description {
     pub findings: Vec<Finding>,
 }
 
-/// A function that returns the [`Facts`] from which osdpl computes the values of the selected releases. The facts are
-/// placeholders, such as made-up credentials.
+/// A function that returns the [`Facts`] from which osdpl computes the values of the selected releases. All these facts
+/// are placeholders, such as made-up credentials.
 ///
-/// [`CloudInventory::describe`] replaces the placeholders for which it finds real values in the cloud, such as the
-/// credentials of running releases.
+/// [`CloudInventory::describe`] then puts real values in place of some placeholders: those that it finds in the cloud,
+/// such as the credentials of running releases.
 pub type FactProvider<'a> = &'a dyn Fn(&Selection) -> Facts;
 
 /// The input from which osdpl builds a [`Description`]: the running releases, and the name and namespace of the
@@ -106,7 +106,7 @@ impl<'a> CloudInventory<'a> {
         }
     }
 
-    /// Sets the part of the spec that declares the cloud's Ceph; `None` for a cloud that uses no Ceph.
+    /// Sets the part of the spec that declares the Ceph cluster of the cloud; `None` if the cloud uses no Ceph.
     #[must_use]
     pub fn with_storage(self, storage: Option<&'a CephDeclaration>) -> Self {
         Self { storage, ..self }
@@ -141,8 +141,9 @@ impl<'a> CloudInventory<'a> {
         }
         let installs: Vec<String> =
             desired.releases.keys().filter(|name| !self.known.releases.contains_key(*name)).cloned().collect();
-        // A release that running releases need, but that does not run in this cluster, may run in another cluster.
-        // Pause the release in the spec, so that the operator does not install it before a person has checked this.
+        // A release that running releases need, but that does not run in this cluster, may be a service in another
+        // cluster. Pause the release in the spec, so that the operator does not install it before a person has checked
+        // this.
         for name in &installs {
             let service = desired.releases[name].service.clone();
             spec.services.entry(service).or_default().releases.entry(name.clone()).or_default().paused = true;
@@ -177,11 +178,12 @@ impl<'a> CloudInventory<'a> {
     /// releases, the Ceph that the spec declares, and placeholders for all other facts.
     ///
     /// The result contains only credentials of services that are part of the cloud. If a release uses the credential of
-    /// a service that is not part of the cloud, the overrides of the release contain the credential.
+    /// another service, which is not part of the cloud, the spec can't reference it. The overrides of the release
+    /// contain it instead.
     pub(super) fn facts(&self, selection: &Selection) -> Facts {
         let mut facts = (self.provide_facts)(selection);
-        // If the cloud uses no Ceph, remove the placeholder for a Ceph cluster. Then osdpl rejects settings of features
-        // that need a Ceph cluster.
+        // If the cloud uses no Ceph, also remove the placeholder for a Ceph cluster. Then osdpl rejects features with
+        // settings that need a Ceph cluster, so the search does not select them.
         facts.ceph = self.storage.map(|storage| storage.declared.clone());
         for ((service, name), value) in self.usable_credentials(selection) {
             facts.credentials.entry(service.clone()).or_default().insert(name.clone(), value.clone());
@@ -189,8 +191,8 @@ impl<'a> CloudInventory<'a> {
         facts
     }
 
-    /// Returns the credentials of running releases that the spec can reference: the credentials of services that are
-    /// part of the cloud.
+    /// Returns those credentials of running releases for which the spec can name a Secret: the credentials of services
+    /// that are part of the cloud.
     fn usable_credentials(&self, selection: &Selection) -> impl Iterator<Item = (&credentials::Name, &String)> {
         let enabled: BTreeSet<String> =
             selection.services.iter().chain(selection.external.keys()).cloned().collect_set();
@@ -209,10 +211,10 @@ impl<'a> CloudInventory<'a> {
     }
 }
 
-/// Returns the value that the running releases use for each credential.
+/// Returns the value of each credential in the running releases.
 ///
-/// If releases have different values for a credential, the result contains the value from the service that owns the
-/// credential. If no release of this service has a value, the result contains the most frequent value.
+/// If releases have different values, the result contains the value in the releases of the service that owns the
+/// credential. If none of these has a value, the result contains the value that most releases have.
 fn adopted_credentials(known: &IdentifiedReleases<'_>, catalog: &Catalog) -> BTreeMap<credentials::Name, String> {
     let mut counts: BTreeMap<credentials::Name, BTreeMap<&str, usize>> = BTreeMap::new();
     for (release, found) in &known.releases {
@@ -241,12 +243,12 @@ pub(super) fn credential(expression: &str) -> Option<(&str, &str)> {
     (is_plain(service) && is_plain(name)).then_some((service, name))
 }
 
-/// Whether osdpl can use a text as a credential: the text is not empty and has only one line.
+/// Whether osdpl can use a text as a credential: it is not empty, has only one line, and contains no NUL character.
 fn is_single_line(text: &str) -> bool {
     !text.is_empty() && !text.contains(['\n', '\r', '\0'])
 }
 
-/// Removes from the spec all entries of services and releases that contain no setting.
+/// Removes from the spec the entries of services and releases that set nothing.
 fn remove_empty_overrides(spec: &mut OpenStackDeploymentSpec) {
     for service in spec.services.values_mut() {
         service.releases.retain(|_, release| *release != crate::api::ReleaseOverrides::default());
@@ -254,7 +256,8 @@ fn remove_empty_overrides(spec: &mut OpenStackDeploymentSpec) {
     spec.services.retain(|_, service| *service != crate::api::ServiceOverrides::default());
 }
 
-/// Returns the [`score`] of a spec; `None` if osdpl can't run helm for a running release with this spec.
+/// Returns the [`score`] of a spec, which says how far the resulting cloud is from the running cloud. Returns `None` if
+/// osdpl can't run helm for a running release with this spec.
 pub(super) fn distance(cloud: &CloudInventory<'_>, spec: &OpenStackDeploymentSpec) -> Option<usize> {
     let selection = cloud.selected(spec);
     let facts = cloud.facts(&selection);

@@ -1,4 +1,5 @@
-//! Finds the presets and features that describe a running cloud best, so that the spec needs the fewest overrides.
+//! Searches for the presets and features that describe a running cloud best: with them, the spec needs the fewest
+//! overrides.
 
 use std::collections::BTreeSet;
 
@@ -15,23 +16,24 @@ use osdpl_values::{CollectSorted, Path, changed_paths, coalesce, get, normalize_
 /// The name of the feature that selects the storage backend.
 const STORAGE: &str = "storage";
 
-/// The penalty that each error adds to the score of a spec. It is so high that a spec without errors always has a
-/// better score than one with errors.
+/// What each error in a spec adds to its score. It is far more than the usual number of overrides, so the search
+/// prefers specs without errors.
 const REFUSED: usize = 10_000;
 
-/// The result of an attempt to change the spec.
+/// What happened when the search tried a change of the spec.
 #[derive(PartialEq, Eq)]
 enum Outcome {
-    /// The change improves the score, or the spec already had the new values. [`Fit::spec`] contains the new values.
+    /// The changed spec has a better score, or [`Fit::spec`] had the tried values already. [`Fit::spec`] now contains
+    /// them.
     Kept,
-    /// The change does not improve the score, or is not possible. [`Fit::spec`] stays as it is.
+    /// The changed spec has no better score, or can't be built. [`Fit::spec`] stays as it is.
     Worse,
     /// The operator would refuse the changed spec, or could not run helm for a running release with it. [`Fit::spec`]
     /// stays as it is.
     Refused,
 }
 
-/// The search for the spec that fits a running cloud best. It keeps the best spec that it has found so far.
+/// The state of the search for the spec that fits a running cloud best.
 pub(super) struct Fit<'a> {
     cloud: &'a CloudInventory<'a>,
     /// The spec with the lowest score so far.
@@ -71,10 +73,10 @@ impl<'a> Fit<'a> {
         fit
     }
 
-    /// Adds presets to the spec, one at a time. Each round adds the preset that improves the score most; the search
-    /// ends when no preset improves the score.
+    /// Adds presets to the spec, one in each round: the preset that improves the score most. Ends when no preset
+    /// improves the score.
     ///
-    /// The search adds presets that enable services first, and then presets that only set values, such as sizes.
+    /// First adds presets that enable services, then presets that only set values, such as sizes.
     pub(super) fn presets(&mut self) {
         for installs in [true, false] {
             while let Some(better) = self.with_best_preset(installs) {
@@ -83,7 +85,7 @@ impl<'a> Fit<'a> {
         }
     }
 
-    /// Returns a copy of this search whose spec has one more preset: the one that improves the score most. Returns
+    /// Returns a copy of this search with one more preset in the spec: the preset that improves the score most. Returns
     /// `None` if no preset improves the score.
     ///
     /// If `installs` is true, the method tries only presets that enable services, else only presets that enable none.
@@ -98,8 +100,8 @@ impl<'a> Fit<'a> {
         fits.filter(|fit| fit.best < self.best).min_by_key(|fit| fit.best)
     }
 
-    /// Returns a copy of this search that continues from `spec`; `None` if osdpl can't run helm for a running release
-    /// with `spec`. In the copy, the function updates `enabled` of each service, and then computes the score.
+    /// Returns a copy of this search with `spec` as its spec, after setting `enabled` for its services and computing
+    /// its score. Returns `None` if osdpl can't run helm for a running release with `spec`.
     fn with(&self, spec: OpenStackDeploymentSpec) -> Option<Self> {
         let mut fit = Self { spec, ..*self };
         fit.services();
@@ -109,8 +111,8 @@ impl<'a> Fit<'a> {
 
     /// Tries values for the fields of the spec, and keeps each value that improves the score.
     ///
-    /// The method first tries values that running releases have. Then it tries every value that the schemas of features
-    /// allow for enumerations, booleans, and lists whose items are an enumeration.
+    /// First tries the values that the running releases have. Then tries every value that the schemas of features allow
+    /// for booleans, fields with an `enum`, and lists of such fields.
     pub(super) fn features(&mut self) {
         let candidates = field_candidates(self.cloud);
         for (field, values) in &candidates {
@@ -137,10 +139,10 @@ impl<'a> Fit<'a> {
         }
     }
 
-    /// Tries to set the field in `choice` together with a second field of the same feature. The operator refuses a spec
-    /// that sets only the first field.
+    /// Sets the field in `choice` together with a second field of the same feature. Tries one second field after the
+    /// other. The caller has found that the operator would refuse a spec with `choice` alone.
     ///
-    /// For example, the operator refuses a spec that enables certificates but names no issuer.
+    /// For example, the operator refuses a spec that enables certificates but names no issuer for them.
     fn attempt_with_another_field(&mut self, choice: (&Path, &Value), feature: &Path, candidates: &[FieldCandidates]) {
         let open = candidates.iter().filter(|(field, _)| feature.covers(field) && self.value(field).is_none());
         let others: Vec<(&Path, &Value)> = open.filter_map(|(field, values)| Some((field, values.first()?))).collect();
@@ -153,8 +155,8 @@ impl<'a> Fit<'a> {
 
     /// Sets the given `fields` of the spec, and keeps the new values only if they improve the score.
     fn attempt(&mut self, fields: &[(&Path, &Value)]) -> Outcome {
-        // In a cloud that uses Ceph, `features.storage` declares the Ceph cluster with the cloud's data. The search
-        // must not change this feature, even if another value needs fewer overrides.
+        // If the cloud uses Ceph, `features.storage` declares the Ceph cluster that contains the cloud's data. The
+        // search must not change this feature, even if the spec would then need fewer overrides.
         let is_storage = |field: &Path| field.keys().starts_with(&["features".into(), STORAGE.into()]);
         if self.cloud.storage.is_some() && fields.iter().any(|(field, _)| is_storage(field)) {
             return Outcome::Worse;
@@ -188,10 +190,10 @@ impl<'a> Fit<'a> {
         get(&self.tree()?, field).filter(|value| !value.is_null()).cloned()
     }
 
-    /// Sets `enabled` of each service for which the presets of the spec are wrong: true for a running service that no
-    /// preset enables, false for a service that a preset enables but that does not run.
+    /// Sets `enabled` of each service for which the presets alone would be wrong: true if the service runs but no
+    /// preset enables it, false if a preset enables the service but it does not run.
     ///
-    /// Removes `enabled` from the entries of all other services.
+    /// Removes `enabled` from all other services.
     fn services(&mut self) {
         let running: BTreeSet<&str> =
             self.cloud.known.releases.keys().filter_map(|name| Some(self.cloud.catalog.release(name)?.0)).collect_set();
@@ -210,10 +212,10 @@ impl<'a> Fit<'a> {
 /// Returns the score of a spec; a lower score is better.
 ///
 /// The score is the number of values that need an override, plus the number of services for which the spec sets
-/// `enabled`.
+/// `enabled`, plus a penalty for each of the following: an error, a running release that the spec does not contain, and
+/// a release in the spec that does not run.
 ///
-/// Each of the following adds a penalty: an error, a running release that the spec does not contain, and a desired
-/// release that does not run. Returns `None` if osdpl can't run helm for a running release with this spec.
+/// Returns `None` if osdpl can't run helm for a running release with this spec.
 pub(super) fn score(
     cloud: &CloudInventory<'_>,
     spec: &OpenStackDeploymentSpec,

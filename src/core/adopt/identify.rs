@@ -1,4 +1,4 @@
-//! Maps the releases that run in a cluster to the releases of the catalogue.
+//! Finds, for each release that runs in a cluster, the release of the catalogue that it corresponds to.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,10 +14,10 @@ pub struct InstalledRelease {
     pub key: ReleaseKey,
     /// The number of the newest revision.
     pub revision: u32,
-    /// The chart and the values of the newest revision.
+    /// The chart in helm's record of the newest revision, with its defaults, and the overrides in this record.
     pub source: RevisionSource,
-    /// The values that the templates of the newest revision read: the chart's defaults, overridden by the revision's
-    /// values.
+    /// The values that the templates of the newest revision read: the chart's defaults, with the overrides merged into
+    /// them.
     pub effective_values: Values,
 }
 
@@ -31,31 +31,31 @@ impl InstalledRelease {
     }
 }
 
-/// The running releases, in two groups: releases with an entry in the catalogue, and all others.
+/// The running releases, divided into those that correspond to a release of the catalogue, and all others.
 #[derive(Default)]
 pub struct IdentifiedReleases<'a> {
-    /// The running releases with an entry in the catalogue, by their names in the catalogue.
+    /// The running releases that correspond to a release of the catalogue. The keys are the catalogue's names.
     pub releases: BTreeMap<String, &'a InstalledRelease>,
-    /// The running releases without an entry in the catalogue, each with a message that says why osdpl found no entry.
+    /// All other running releases, each with a message that says why no release of the catalogue corresponds to it.
     pub unknown: BTreeMap<ReleaseKey, String>,
 }
 
-/// Maps each running release to a release of the catalogue with the same chart. If several releases of the catalogue
-/// have this chart, osdpl prefers the one that has the name of the running release.
+/// Finds the release of the catalogue for each running release: one that has the same chart. If several releases of the
+/// catalogue have this chart, prefers the one with the name of the running release.
 pub fn identify_releases<'a>(found: &'a [InstalledRelease], catalog: &Catalog) -> IdentifiedReleases<'a> {
     let mut known = IdentifiedReleases::default();
     let home = main_namespace(found, catalog);
     let mut ordered: Vec<&InstalledRelease> = found.iter().collect();
-    // If several running releases match one release of the catalogue, the loop maps only the first running release to
-    // it. So put running releases whose name is in the catalogue first, then running releases in the main namespace.
+    // Each release of the catalogue can correspond to only one running release: the first one in this order. So begin
+    // with running releases whose name is in the catalogue, then take those in the main namespace.
     let is_named = |one: &InstalledRelease| of_chart(catalog, &one.source.chart.name).contains(&one.key.name);
     ordered.sort_by_key(|one| (!is_named(one), Some(&one.key.namespace) != home.as_ref(), one.key.clone()));
     for one in ordered {
         let chart = &one.source.chart.name;
         let names = of_chart(catalog, chart);
         let free = |name: &&String| !known.releases.contains_key(*name);
-        // Prefer the release of the catalogue that has the name of the running release. If there is none, use the
-        // release with the chart's name, or the only release that uses the chart.
+        // Prefer the release of the catalogue that has the name of the running release. Otherwise, use the one with the
+        // chart's name or, if only one release of the catalogue uses the chart, that one.
         let usual = names.get(chart).or_else(|| names.first().filter(|_| names.len() == 1));
         let name = names.get(&one.key.name).filter(free).or_else(|| usual.filter(free)).cloned();
         if let Some(name) = name {
@@ -71,8 +71,8 @@ pub fn identify_releases<'a>(found: &'a [InstalledRelease], catalog: &Catalog) -
     known
 }
 
-/// Returns the namespace with the most running releases whose chart the catalogue uses; `None` if the catalogue uses no
-/// chart of a running release.
+/// Returns the namespace with the most running releases whose chart the catalogue uses; `None` if there is no such
+/// release.
 ///
 /// If several namespaces have equally many of these releases, returns the first of these namespaces in alphabetical
 /// order.

@@ -1,4 +1,4 @@
-//! Detects the OpenStack release of a running cloud by the tags of its images.
+//! Detects the OpenStack release of a running cloud from the tags of its container images.
 
 use std::collections::BTreeMap;
 
@@ -18,12 +18,13 @@ const NAMED: usize = 3;
 pub(super) struct DetectedRelease {
     /// The name of the OpenStack release, such as `2026.1`.
     pub name: String,
-    /// A warning that the name is a guess; `None` if an image tag belongs to an OpenStack release of the catalogue.
+    /// A warning that `name` is only a guess; `None` if at least one image tag belongs to an OpenStack release of the
+    /// catalogue.
     pub warning: Option<Finding>,
 }
 
-/// Returns the OpenStack release to which most image tags belong. If no tag belongs to an OpenStack release of the
-/// catalogue, returns the newest one in the catalogue.
+/// Returns the OpenStack release of the catalogue to which most image tags belong. If no tag belongs to any, returns
+/// the newest OpenStack release of the catalogue.
 pub(super) fn detect_openstack_release(known: &IdentifiedReleases<'_>, catalog: &Catalog) -> DetectedRelease {
     let mut counts: BTreeMap<&String, usize> = catalog.openstack.keys().map(|name| (name, 0)).collect_map();
     let mut tags: BTreeMap<String, usize> = BTreeMap::new();
@@ -39,8 +40,8 @@ pub(super) fn detect_openstack_release(known: &IdentifiedReleases<'_>, catalog: 
     DetectedRelease { name, warning }
 }
 
-/// Returns the tags of the images of all releases. The result has no entry for an image without a tag, such as an image
-/// with only a digest.
+/// Returns the tags in the image references of all releases. Skips references without a tag, for example those with
+/// only a digest.
 fn tags_of(known: &IdentifiedReleases<'_>) -> Vec<String> {
     let path: Path = ["images", "tags"].into_iter().collect();
     let images =
@@ -48,7 +49,8 @@ fn tags_of(known: &IdentifiedReleases<'_>) -> Vec<String> {
     let images = images.flatten().filter_map(|(_, image)| image.as_str());
     let tag = |image: &str| {
         let (_, tag) = image.split('@').next()?.rsplit_once(':')?;
-        // If a slash follows the last colon, this colon separates a registry's host from its port, and there is no tag.
+        // In an image reference without a tag, the last colon may separate a registry's host and port. A slash follows
+        // then.
         (!tag.is_empty() && !tag.contains('/')).then(|| tag.to_owned())
     };
     images.filter_map(tag).collect()
@@ -56,8 +58,8 @@ fn tags_of(known: &IdentifiedReleases<'_>) -> Vec<String> {
 
 /// Whether an image tag belongs to the OpenStack release `name`.
 ///
-/// An image tag belongs to an OpenStack release if the catalogue's variables for this release contain the tag. An image
-/// tag that contains the release's name also belongs to the release, such as `2025.1-ubuntu_jammy` for `2025.1`.
+/// This is the case if the catalogue's variables for the OpenStack release contain the tag, or if the tag contains the
+/// release's name: the tag `2025.1-ubuntu_jammy` belongs to `2025.1`.
 fn is_of(tag: &str, name: &str, release: &OpenStackRelease) -> bool {
     let is_own = release.variables.values().any(|variable| variable.as_str() == Some(tag));
     is_own || tag.split(|letter: char| !letter.is_ascii_digit() && letter != '.').any(|part| part == name)
@@ -85,8 +87,8 @@ mod tests {
     use crate::observed::ReleaseKey;
     use crate::release::{Chart, RevisionSource};
 
-    /// Returns the OpenStack release that osdpl detects for a helm release with these images. Also returns the warning
-    /// if the detected release is a guess.
+    /// Returns the OpenStack release that osdpl detects for a cloud with these images, and the warning if it is a
+    /// guess.
     fn determined(images: &[&str]) -> (String, Option<String>) {
         let older = "openstackRelease: '2025.1'\ndescription: x\nvariables: {imageTag: t0}\n";
         let files = crate::testing::files(&[("values/openstack/2025.1.yaml", older)]);

@@ -6,19 +6,19 @@ use crate::api::Overrides;
 use crate::scrub::{find_secret_paths, is_secret_value};
 use osdpl_values::{Path, Values, coalesce, merge, normalize_numbers, set};
 
-/// The maximum number of rounds in which [`compute_overrides`] adds overrides.
+/// The maximum number of times that [`compute_overrides`] compares the resulting values and adds overrides.
 ///
-/// An override may replace a scalar in the desired values by a map. Helm then merges the chart's default map into the
-/// override's map, so the next round must also override these defaults.
+/// One round may not be enough: if an override replaces a scalar in the desired values by a map, helm also merges the
+/// chart's default map into this map. The next round must then override these defaults, too.
 const ROUNDS: usize = 4;
 
-/// The maximum number of paths that the CRD allows in the field `unset`.
+/// The maximum number of paths in the field `unset` of a release, according to the CRD.
 const MOST_UNSET: usize = 40;
-/// The maximum length that the CRD allows for a path in the field `unset`.
+/// The maximum length of a path in the field `unset` of a release, according to the CRD.
 const LONGEST_UNSET: usize = 128;
 
-/// The overrides with which one release keeps its running values. Overrides without secrets go to the spec, all others
-/// to a Secret. Contains secrets.
+/// The overrides with which one release keeps its running values: those without secrets, which go to the spec, and
+/// those with secrets, which go to a Secret. Contains secrets.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct RemainingOverrides {
     /// The overrides without secrets, for the spec.
@@ -27,10 +27,10 @@ pub(super) struct RemainingOverrides {
     pub secret: Values,
 }
 
-/// Returns the overrides that give a desired release the values `given` of the running release.
+/// Returns the overrides with which a desired release gets `given`, the values of the running release.
 ///
-/// `wanted` are the values of the desired release without these overrides. Helm merges the values of each release over
-/// the chart's `defaults`. So where `given` removes or replaces a default, the result overrides the default, too.
+/// `wanted` are the values of the desired release without these overrides. Helm merges them into the chart's
+/// `defaults`. So where `given` removes or replaces a default, an override is needed, too.
 pub(super) fn compute_overrides(defaults: &Values, wanted: &Values, given: &Values) -> RemainingOverrides {
     let effective = |values: &Values| {
         let mut values = coalesce(defaults, values);
@@ -51,7 +51,7 @@ pub(super) fn compute_overrides(defaults: &Values, wanted: &Values, given: &Valu
     split(overrides, &find_secret_paths(&target))
 }
 
-/// Adds to `overrides` the values that change the map `from` into the map `to`. An override with null removes a key.
+/// Adds to `overrides` the overrides that change the map `from` into the map `to`. The override null removes a key.
 ///
 /// `parent` is the path of both maps in the release's values.
 fn differences(from: &Values, to: &Values, parent: &Path, overrides: &mut Values) {
@@ -68,10 +68,10 @@ fn differences(from: &Values, to: &Values, parent: &Path, overrides: &mut Values
     }
 }
 
-/// Separates overrides that contain secrets from overrides that contain none.
+/// Divides overrides into those that contain secrets and those that contain none.
 ///
-/// Some tools remove nulls from manifests. So the function moves a path whose override is null to the list `unset`, if
-/// the CRD allows the path there.
+/// The function replaces an override with null by an entry in the list `unset`, because some tools remove nulls from
+/// manifests. It keeps the null if the CRD does not allow the path in the list.
 fn split(overrides: Values, secret_paths: &[Path]) -> RemainingOverrides {
     let mut remaining = RemainingOverrides::default();
     split_below(overrides, &Path::root(), secret_paths, &mut remaining);
@@ -92,8 +92,8 @@ fn split_below(values: Values, parent: &Path, secret_paths: &[Path], remaining: 
     }
 }
 
-/// Whether osdpl can write `path` to the list `unset`. The CRD limits the number of paths in the list and the length of
-/// each path. Also, [`Path::parse`] must return the same path when it parses the text in the list.
+/// Whether osdpl can write `path` to the list `unset`. The CRD limits the number of paths and the length of each path.
+/// Also, the text in the list must represent `path`: [`Path::parse`] must return the same path.
 fn fits(path: &Path, unset: &[String]) -> bool {
     let text = path.to_string();
     unset.len() < MOST_UNSET && text.len() <= LONGEST_UNSET && Path::parse(&text).as_ref() == Ok(path)
@@ -110,8 +110,8 @@ mod tests {
         serde_json::from_value(value).unwrap()
     }
 
-    /// Returns the values that templates read if the spec contains the overrides `remaining`. The function applies
-    /// overrides in the operator's order: first the Secret, then the plain values, then `unset`.
+    /// Returns the values that templates read if osdpl stores the overrides `remaining`. Applies them in the same order
+    /// as the operator: the values in the Secret, the values in the spec, then `unset`.
     fn applied(defaults: &Values, wanted: &Values, remaining: &RemainingOverrides) -> Values {
         let mut values = wanted.clone();
         merge(&mut values, remaining.secret.clone());
@@ -183,8 +183,8 @@ mod tests {
         prop::collection::btree_map("[abc]", tree(), 0..4).prop_map(|m| m.into_iter().collect())
     }
 
-    /// Removes the nulls that remain after the merge of values with the chart's defaults. For templates, a null is the
-    /// same as a missing key.
+    /// Removes the nulls that helm leaves when it merges values into the chart's defaults. Templates treat a null like
+    /// a missing key.
     fn without_nulls(values: &mut Values) {
         values.retain(|_, value| !value.is_null());
         values.values_mut().filter_map(Value::as_object_mut).for_each(without_nulls);

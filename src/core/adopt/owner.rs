@@ -1,5 +1,5 @@
-//! Detects whether another controller, such as Flux or Argo CD, manages a release. Such a controller and osdpl would
-//! revert each other's changes.
+//! Detects whether another controller, such as Flux or Argo CD, manages a release. If osdpl managed the release, too,
+//! the two would revert each other's changes.
 
 use crate::observed::Labels;
 
@@ -10,14 +10,14 @@ const FLUX_NAME: &str = "helm.toolkit.fluxcd.io/name";
 const FLUX_NAMESPACE: &str = "helm.toolkit.fluxcd.io/namespace";
 /// A label with which Argo CD marks the objects that it manages.
 ///
-/// Users can configure Argo CD to set a different label. osdpl ignores such labels, because programs other than Argo CD
-/// may set them, too. Only Argo CD sets the label `argocd.argoproj.io/instance`.
+/// Users can configure Argo CD to set a different label, but osdpl does not look for such labels, because other
+/// programs may set them, too. Only Argo CD sets the label `argocd.argoproj.io/instance`.
 const ARGO_LABEL: &str = "argocd.argoproj.io/instance";
 /// The annotation with which Argo CD marks the objects that it manages.
 const ARGO_ANNOTATION: &str = "argocd.argoproj.io/tracking-id";
 
-/// Returns a message if another controller manages a release; else `None`. The message names the controller, and says
-/// how to make the controller stop managing the release.
+/// Returns a message if another controller manages a release; `None` if none does. The message names the controller,
+/// and says how to end its management of the release.
 ///
 /// `object` is a workload of the release, such as `Deployment openstack/keystone-api`, with these `labels` and
 /// `annotations`.

@@ -17,8 +17,8 @@ fn found(name: &str, chart: &str, defaults: Value, config: Value) -> InstalledRe
     InstalledRelease::new(ReleaseKey::new("cloud", name), 3, source)
 }
 
-/// Returns releases that a person installed with helm: `front`, `store` under the name `db`, and `blog`. The catalogue
-/// knows `front` and `store`, but not `blog`.
+/// Returns releases that a person installed with helm: `front`, `store` (as the helm release `db`), and `blog`. The
+/// catalogue contains `front` and `store`, but not `blog`.
 fn by_hand() -> Vec<InstalledRelease> {
     let images = json!({"tags": {"api": "example.org/front:t1"}});
     let defaults = json!({"conf": {"region": "RegionOne", "debug": false, "old": 1}, "auth": {"admin": "password"}, "images": images});

@@ -40,8 +40,8 @@ impl Rollout {
 
     /// Returns the number of nodes in a batch, at least one, for a component with pods on `nodes` nodes.
     ///
-    /// A percentage is rounded up, as Kubernetes does for a `DaemonSet`'s `maxUnavailable`. The result is 1 for any
-    /// other string, but the API server rejects such a string anyway.
+    /// Rounds a percentage up, as Kubernetes does for the `maxUnavailable` of a `DaemonSet`. For any other string,
+    /// which the API server would reject, the result is 1.
     pub(crate) fn batch_size_for(&self, nodes: i32) -> i32 {
         let size = match &self.batch_size {
             None => 1,
@@ -126,7 +126,7 @@ pub enum RolloutPhase {
 }
 
 impl RolloutPhase {
-    /// Whether the rollout still has to recreate pods, now or after a wait.
+    /// Whether the rollout still has to recreate pods. True even if it waits, for example for approval.
     pub fn is_active(self) -> bool {
         match self {
             Self::Pending | Self::Complete => false,
@@ -143,15 +143,15 @@ impl RolloutPhase {
     }
 }
 
-/// Returns the schema of `spec.nodes.rollout.approval`. It does not allow `Always`, because this value has no meaning
-/// for a rollout.
+/// Returns the schema of `spec.nodes.rollout.approval`. It lacks the value `Always` of `Approval`, because this value
+/// has no meaning for a rollout.
 fn approval_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({ "type": "string", "enum": ["Manual", "Automatic"] })
 }
 
 fn int_or_percent(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    // `maxLength` lowers the cost that the API server estimates for the CEL rule on this field. It has no effect on
-    // integers.
+    // Without `maxLength`, the API server would estimate a higher cost for the CEL rule on this field. It applies only
+    // to strings.
     schemars::json_schema!({ "x-kubernetes-int-or-string": true, "anyOf": [{"type": "integer"}, {"type": "string"}], "maxLength": 4 })
 }
 

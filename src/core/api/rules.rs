@@ -1,11 +1,11 @@
 //! The CEL rules of the CRDs, which the API server evaluates. Each rule has a message that says what to do.
 //!
-//! The rules are in one table instead of in attributes of the types, so that people can read them together and a test
-//! can check all of them. Regular expressions are in rules instead of in `pattern`, because the API server's message
-//! for a `pattern` shows only the expression, and not what to do. Only the schemas of features and of
-//! `spec.images.digests` use `pattern`.
+//! All rules are in one table instead of in attributes of the types, so that people can read them together, and a test
+//! can check all of them. The rules also contain the regular expressions that could be in a schema's `pattern`, because
+//! the API server's message for a `pattern` shows only the expression, and not what to do. Only the schemas of features
+//! and of `spec.images.digests` use `pattern`.
 //!
-//! The operator makes two checks that rules can't make well:
+//! Two checks are left to the operator, because CEL rules can't make them well:
 //!
 //! * Do the presets, services, releases and features exist? Only the operator has the catalogue, and it can suggest the
 //!   nearest name.
@@ -19,11 +19,12 @@ pub(super) struct Rule {
     /// The path of the field to which the rule applies, such as `spec.nodes.overrides.[]`. In the path, `*` stands for
     /// the values of a map, and `[]` for the items of a list. An empty path means the whole object.
     pub at: &'static str,
-    /// The CEL expression that must be true. A rule with `oldSelf` applies only to updates of the resource.
+    /// The CEL expression that must be true. If it contains `oldSelf`, the API server evaluates it only when someone
+    /// updates the resource.
     pub holds: &'static str,
     /// The API server's message if the rule fails. It says what is required and how to fix the value.
     pub message: &'static str,
-    /// The path, below `at`, of the field that the API server's message names; `None` if the message names the field at
+    /// The path, below `at`, of the field to which the API server's message refers; `None` if this is the field at
     /// `at`.
     pub field: Option<&'static str>,
 }
@@ -44,8 +45,8 @@ const fn rule(at: &'static str, holds: &'static str, message: &'static str) -> R
 
 /// The rule for the syntax of paths in `unset` (`osdpl_values::Path::parse`).
 ///
-/// The rule is as short as possible, because the API server limits the estimated cost of a CRD's rules. The API server
-/// counts the cost of this rule once for every path of every release.
+/// The expression is as short as possible. The API server limits the estimated cost of all rules in a CRD, and counts
+/// this rule once for every path that every release may have in `unset`.
 const PATHS: &str = r#"self.all(path, (path + '.').matches('^(("[^"]+"|[^."][^.]*)[.])+$'))"#;
 const PATHS_MESSAGE: &str = "must contain paths whose keys are separated by single dots, such as conf.nova.DEFAULT.debug; write a key that contains dots in \
      double quotes: labels.\"example.org/zone\"";

@@ -1,7 +1,7 @@
 //! The spec of an `OpenStackDeployment`.
 //!
-//! Every string, list and map has a maximum size. The API server estimates the cost of a CRD's CEL rules (`rules.rs`)
-//! for the largest object that the schema allows, and rejects the CRD if the estimate is too high.
+//! Every string, list and map in the spec has a maximum size. The API server estimates the cost of a CRD's CEL rules
+//! (`rules.rs`) for the largest possible resource, and rejects a CRD whose estimate is too high.
 
 #![expect(clippy::duplicated_attributes, reason = "every `printcolumn` repeats the attributes `name` and `type_`")]
 
@@ -319,13 +319,14 @@ impl Images {
         *self == Self::default()
     }
 
-    /// Whether `spec.images` changes image references. If so, osdpl must know the image references in the charts.
+    /// Whether `spec.images` changes any reference to a container image. If so, osdpl must know the references in the
+    /// charts.
     pub fn rewrites(&self) -> bool {
         !self.mirrors.is_empty() || !self.digests.is_empty()
     }
 }
 
-/// Returns the schema of a map in which the API server accepts and keeps any keys.
+/// Returns the schema of a map with any keys and values, all of which the API server accepts and keeps.
 pub(super) fn free_form_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({ "type": "object", "maxProperties": 256, "x-kubernetes-preserve-unknown-fields": true })
 }

@@ -278,21 +278,21 @@ pub mod condition {
     pub const READY: &str = "Ready";
     /// The operator is working towards the desired state.
     pub const PROGRESSING: &str = "Progressing";
-    /// The cloud does not work as desired: for example, a release failed, or a component is not available.
+    /// Something in the cloud does not work, for example because a release failed or a component is not available.
     pub const DEGRADED: &str = "Degraded";
     /// The spec has `paused` set, so the operator installs, upgrades and uninstalls nothing.
     pub const PAUSED: &str = "Paused";
-    /// The operator is working towards the desired state. This condition always has the same status as `Progressing`.
-    /// It exists for tools that use the library kstatus, such as Flux: kstatus reads the condition under this name.
+    /// The same as `Progressing`, always with the same status, for tools that use the library kstatus, such as Flux.
+    /// kstatus looks for a condition of this name.
     pub const RECONCILING: &str = "Reconciling";
-    /// The operator can't continue until a person acts. This condition exists for tools that use the library kstatus,
-    /// such as Flux: kstatus reads the condition under this name.
+    /// The operator can't continue until a person acts. Tools that use the library kstatus, such as Flux, look for a
+    /// condition of this name.
     pub const STALLED: &str = "Stalled";
     /// The operator has read the settings of the Ceph cluster, and has written them to the ConfigMaps and Secrets that
     /// the pods mount. The status has this condition only if the spec declares a Ceph cluster.
     pub const CEPH_READY: &str = "CephReady";
-    /// All pods of the data plane have the newest pod template. The status has this condition after the first rollout
-    /// has begun.
+    /// All pods of the data plane have the newest pod template of their workload. The status has this condition only
+    /// after the first rollout has begun.
     pub const ROLLED_OUT: &str = "RolledOut";
 }
 
@@ -304,7 +304,7 @@ pub mod reason {
     pub const RELEASES: &str = "ReleasesInProgress";
     /// All releases are in sync, but some of their workloads are not available yet.
     pub const WORKLOADS: &str = "WorkloadsNotReady";
-    /// A release failed or can't continue, for example because one of its hooks failed.
+    /// A release failed, or can't continue because, for example, one of its hooks failed.
     pub const FAILED: &str = "ReleaseFailed";
     /// A component is not available.
     pub const UNHEALTHY: &str = "ComponentsUnhealthy";
@@ -317,7 +317,7 @@ pub mod reason {
     pub const OLDER_RESOURCE: &str = "NotTheOne";
     /// The operator has no rights in the namespace of the resource, so it ignores the resource.
     pub const OUTSIDE: &str = "NamespaceOutOfScope";
-    /// No node has the label that a `DaemonSet` selects.
+    /// No node has the label that a `DaemonSet` of the cloud selects, so this `DaemonSet` has no pods.
     pub const NO_NODES: &str = "NoNodes";
     /// The last runs of `CronJobs` failed, but everything else works.
     pub const CRON_JOBS: &str = "CronJobsFailing";
@@ -337,17 +337,17 @@ pub mod reason {
     pub const FAILING: &str = "ReconcileError";
     /// Someone edited or deleted objects of a release without helm.
     pub const DRIFTED: &str = "Drifted";
-    /// The operator must not change a release or a CRD: someone else owns it, or someone changed the release with helm
-    /// after osdpl's last change.
+    /// The operator must not change a release or a CRD, because someone else owns it. Or someone changed the release
+    /// with helm after osdpl's last change.
     pub const FOREIGN: &str = "ForeignRelease";
     /// The Secret that describes Ceph does not exist or can't be read.
     pub const CEPH_SECRET: &str = "SecretUnavailable";
     /// The Secret that describes Ceph is incomplete or malformed.
     pub const CEPH_INVALID: &str = "SecretInvalid";
-    /// The operator can't write a `ConfigMap` or Secret for the charts, because another object has this name and the
-    /// operator did not create that object.
+    /// The operator can't write a `ConfigMap` or Secret that the charts need, because someone else has created an
+    /// object of this name.
     pub const CEPH_OCCUPIED: &str = "ObjectInTheWay";
-    /// The spec declares a Ceph cluster that does not contain the cloud's data; the data is in another Ceph cluster.
+    /// The spec declares another Ceph cluster than the one that contains the cloud's data.
     pub const CEPH_ANOTHER: &str = "AnotherCeph";
     /// Rook has not created an object that the cloud needs, or reports a problem.
     pub const CEPH_ROOK: &str = "RookPending";
@@ -355,14 +355,12 @@ pub mod reason {
     pub const ROLLING: &str = "RolloutInProgress";
     /// A pod with the newest pod template does not become ready, so the operator recreates no more pods.
     pub const ROLLOUT_STOPPED: &str = "RolloutStopped";
-    /// The status of the condition needs no explanation, for example because there is no problem.
+    /// There is nothing to explain about the condition, for example because there is no problem.
     pub const NONE: &str = "AsExpected";
 }
 
-/// Returns the schema of a list of Kubernetes' conditions (`meta/v1.Condition`).
-///
-/// The schema is written by hand. The crate `k8s-openapi` could provide the schema, but only with a cargo feature that
-/// makes the crate's build take three times as long.
+/// Returns the schema of a list of Kubernetes' conditions (`meta/v1.Condition`). The schema is written by hand, because
+/// the crate `k8s-openapi` provides it only with a cargo feature that makes the crate's build take three times as long.
 pub(super) fn conditions(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     let text = |description: &str| serde_json::json!({"description": description, "type": "string"});
     schemars::json_schema!({

@@ -1,4 +1,5 @@
-//! Additions: `ConfigMap`s of users with catalogue files. They extend the catalogue without a new version of osdpl.
+//! Additions: `ConfigMap`s in which users provide further catalogue files. They extend the catalogue of a running
+//! osdpl.
 //!
 //! `spec.catalog` names the `ConfigMap`s. Each key of a `ConfigMap` stands for one file. The key is the file's path in
 //! the catalogue, but without `values/`, and with a dot for each slash, because keys can't contain slashes. Examples of
@@ -30,7 +31,7 @@ const FOLDERS: [(&str, &str); 6] = [
 /// but can't replace it.
 const LOCK: &str = "values/lock.yaml";
 
-/// The catalogue files that one `ConfigMap` of a user adds.
+/// The catalogue files in one `ConfigMap` of a user.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Addition {
     /// The name of the `ConfigMap` in messages: `ConfigMap openstack/edge`.
@@ -52,8 +53,8 @@ impl Addition {
         format!("ConfigMap {namespace}/{name}")
     }
 
-    /// Returns the digest of the data, in the form that `spec.catalog` uses. osdpl computes the digest over the data as
-    /// compact JSON with sorted keys.
+    /// Returns the digest of the `ConfigMap`'s data, in the form in which `spec.catalog` pins it. osdpl computes the
+    /// digest over the data as compact JSON with sorted keys.
     pub fn digest(&self) -> String {
         sha256(&canonical(&json!(self.data)))
     }
@@ -75,12 +76,12 @@ pub struct RejectedAddition {
     pub message: String,
 }
 
-/// The catalogue with the accepted additions, and the additions that osdpl rejected.
+/// The catalogue extended by the accepted additions, and the additions that osdpl rejected.
 #[derive(Debug)]
 pub struct ExtendedCatalog {
     /// The catalogue with the accepted additions.
     pub catalog: Catalog,
-    /// The files of the catalogue, including those of the accepted additions.
+    /// The files from which osdpl loaded this catalogue: the built-in files and those of the accepted additions.
     pub files: Files,
     /// The additions that osdpl rejected, each with the errors.
     pub rejected: Vec<RejectedAddition>,
@@ -95,7 +96,7 @@ struct AddedFile {
 }
 
 impl AddedFile {
-    /// Returns the file's path in the catalogue, and the file's source:
+    /// Returns the file's path in the catalogue, and the text that names the file's origin in messages:
     /// `ConfigMap openstack/edge, key presets.edge.yaml`.
     fn location(&self) -> (String, String) {
         (self.path.clone(), format!("{}, key {}", self.source, self.key))
@@ -104,11 +105,11 @@ impl AddedFile {
 
 /// Adds the files of the additions to the catalogue `base`, and rejects additions with errors.
 ///
-/// osdpl reads the additions in the order of their sources. If two additions contain the same file, osdpl rejects the
-/// second addition.
+/// osdpl reads the additions in the order of the `ConfigMap`s' namespaces and names. If two additions contain a file
+/// with the same path, osdpl rejects the addition that it reads second.
 ///
 /// # Errors
-/// Returns all errors of `base` if it has errors even without additions.
+/// Returns all errors of `base` if `base` has errors even without additions.
 pub fn extend_catalog(base: &Files, additions: &[Addition]) -> Result<ExtendedCatalog, Errors> {
     let mut sorted: Vec<&Addition> = additions.iter().collect();
     sorted.sort();
@@ -135,9 +136,9 @@ pub fn extend_catalog(base: &Files, additions: &[Addition]) -> Result<ExtendedCa
         let Some(last) = given.last() else { return Err(errors) };
         let mut errors_by_source = group_by_source(&errors, &given);
         if errors_by_source.is_empty() {
-            // No error names a file of an addition: for example, the error about a cycle names only releases. As the
-            // cause is unknown, reject the addition that osdpl read last. If the error remains, the next iteration
-            // rejects another addition.
+            // No error names a file of an addition: for example, the error about a cycle of releases names only the
+            // releases. So osdpl does not know which addition causes the errors, and rejects the addition that it read
+            // last. If the errors remain, the next iteration rejects another addition.
             errors_by_source.insert(last.source.clone(), errors.to_string());
         }
         given.retain(|given| !errors_by_source.contains_key(&given.source));
@@ -188,21 +189,21 @@ fn path(key: &str) -> Option<String> {
     })
 }
 
-/// Returns the path of the file in the catalogue `base` that an addition's file at `path` would replace; `None` if
-/// there is no such file. The file in `base` may end in `.json`, although `path` ends in `.yaml`.
+/// Returns the path of the file in the catalogue `base` that an addition's file with the path `path` would replace;
+/// `None` if `base` has no such file. The file in `base` may end in `.json`, although `path` ends in `.yaml`.
 fn own<'a>(base: &'a Files, path: &str) -> Option<&'a str> {
     let name = path.strip_suffix(".yaml")?;
     let is_same = |own: &&String| own.strip_suffix(".yaml").or_else(|| own.strip_suffix(".json")) == Some(name);
     base.keys().find(is_same).map(String::as_str)
 }
 
-/// Returns the charts that the lock of the catalogue `base` pins.
+/// Returns the charts that the chart lock of the catalogue `base` pins, each with its pin.
 fn own_pins(base: &Files) -> BTreeMap<String, file::Pin> {
     let lock = base.get(LOCK).and_then(|text| text.read::<file::Lock>(LOCK).ok());
     lock.map(|lock| lock.charts).unwrap_or_default()
 }
 
-/// Returns the charts that the file `lock.yaml` of an addition pins.
+/// Returns the charts that the file `lock.yaml` of an addition pins, each with its pin.
 ///
 /// Returns an error if the catalogue `base` or an earlier addition already pins one of these charts.
 fn pinned(base: &Files, text: &str, before: &[AddedFile]) -> Result<BTreeMap<String, file::Pin>, String> {
@@ -240,15 +241,15 @@ fn with(base: &Files, given: &[AddedFile]) -> Files {
     files
 }
 
-/// Returns the errors of each addition, by the addition's source. In each error, the key in the `ConfigMap` replaces
-/// the path of the addition's file.
+/// Groups the errors by the addition that causes them, and returns the errors as text, by `Addition::source`. In the
+/// text, `key "presets.edge.yaml"` replaces the path of the addition's file, because users know the key.
 fn group_by_source(errors: &Errors, given: &[AddedFile]) -> BTreeMap<String, String> {
     let mut errors_by_source: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for error in &errors.0 {
         let text = error.to_string();
         let at = |given: &&AddedFile| text.starts_with(&format!("{}:", given.path));
-        // If an addition contradicts a file of the catalogue, the error may begin with the path of the catalogue's
-        // file. The rest of the error then names the addition's file, so search the whole error for its path.
+        // If an addition contradicts a built-in file, the error may begin with the path of the built-in file, and name
+        // the addition's file later. So if no error begins with an addition's path, search the whole text for the path.
         let named = given.iter().find(at).or_else(|| given.iter().find(|given| text.contains(&given.path)));
         if let Some(own) = named {
             let text = text.replace(&own.path, &format!("key {:?}", own.key));

@@ -1,5 +1,5 @@
-//! Checks that compare the files of a catalogue: that every name exists, and that releases do not need each other in a
-//! cycle.
+//! Checks that compare the files of a catalogue with each other: every name that a file refers to must exist, and
+//! releases must not need each other in a cycle.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,7 +36,8 @@ fn unknown<'a>(
     Error::Unknown { file: file.into(), field, kind, name: name.into(), hint: did_you_mean(name, candidates) }
 }
 
-/// Checks that no two releases have the same name or the same component, and that fragments name existing releases.
+/// Checks that no two releases have the same name or provide the same component, and that fragments name existing
+/// releases.
 fn owners(catalog: &Catalog, errors: &mut Vec<Error>) {
     let mut releases: BTreeMap<&str, &str> = BTreeMap::new();
     let mut components: BTreeMap<&Component, &str> = BTreeMap::new();
@@ -74,8 +75,8 @@ fn fragments(catalog: &Catalog) -> impl Iterator<Item = &Fragment> {
         .chain(catalog.openstack.values().flat_map(|release| &release.fragments))
 }
 
-/// Checks that no condition reads a secret. Everybody can see the result of a condition, and could infer the secret
-/// from the result.
+/// Checks that no condition reads a credential or a Secret. The effect of a condition is public: everybody who sees
+/// whether it is true could infer the secret.
 fn conditions(catalog: &Catalog, errors: &mut Vec<Error>) {
     let fragments = fragments(catalog).filter_map(|fragment| Some((&fragment.file, fragment.when.as_ref()?)));
     let features = catalog.features.values().map(|feature| (&feature.file, &feature.checks));
@@ -172,7 +173,7 @@ fn presets(catalog: &Catalog, errors: &mut Vec<Error>) {
     }
 }
 
-/// Returns the service and name of every credential that a text mentions as `credentials.<service>.<name>`.
+/// Returns each credential that a text mentions as `credentials.<service>.<name>`, as a pair of service and name.
 pub fn credentials_in(text: &str) -> impl Iterator<Item = (&str, &str)> {
     text.split("credentials.").skip(1).filter_map(|rest| {
         let is_name = |character: char| character.is_alphanumeric() || character == '_';
@@ -182,7 +183,7 @@ pub fn credentials_in(text: &str) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// Checks that a service declares each credential that values of the catalogue use.
+/// Checks that, for each credential that the catalogue's values use, a service declares this credential.
 fn credentials(catalog: &Catalog, errors: &mut Vec<Error>) {
     let known = |service: &str, name: &str| {
         catalog.services.get(service).is_some_and(|entry| entry.credentials.contains_key(name))
@@ -210,8 +211,8 @@ fn credentials(catalog: &Catalog, errors: &mut Vec<Error>) {
     }
 }
 
-/// Returns the first cycle of releases that need or await each other, as a text such as `nova → neutron → nova`; `None`
-/// if there is no cycle.
+/// Returns the first cycle of releases that need or await components of each other, as a text such as
+/// `nova → neutron → nova`; `None` if there is no cycle.
 fn cycle(catalog: &Catalog) -> Option<String> {
     let releases = || catalog.services.values().flat_map(|service| &service.releases);
     let edges: BTreeMap<&str, Vec<&str>> = releases()
@@ -246,10 +247,9 @@ fn walk<'a>(
 
 /// Checks the expressions that read the variable `facts`.
 ///
-/// The variable contains the results that Jobs of releases record (`facts` in a service's file). A Job can record its
-/// results only after helm has installed the Job's release. So conditions that osdpl evaluates before it installs any
-/// release must not read `facts`. All other expressions may read `facts.<release>` only if a Job of `<release>` records
-/// results.
+/// The variable contains the facts that Jobs of releases record (`facts` in a service's file). A Job can record facts
+/// only after helm has installed the Job's release. So conditions that osdpl evaluates before it installs any release
+/// must not read `facts`. All other expressions may read `facts.<release>` only if a Job of `<release>` records facts.
 fn check_facts(catalog: &Catalog, errors: &mut Vec<Error>) {
     for (file, when) in early_conditions(catalog).filter(|(_, when)| when.uses_variable("facts")) {
         let problem = format!(
@@ -286,8 +286,8 @@ fn check_facts(catalog: &Catalog, errors: &mut Vec<Error>) {
     }
 }
 
-/// Returns all expressions in the values of a body, one per line; an empty text if the body does not contain the word
-/// `facts`. The text includes expressions within longer strings and within lists.
+/// Returns all expressions (`${…}`) in the values of a body, one per line, including expressions within longer strings
+/// and within lists. Returns an empty text if the body does not contain the word `facts`.
 fn expressions(body: &Body) -> String {
     // A body without the word `facts` can't read facts. Do not parse the values of such a body, because parsing is
     // slow.
@@ -316,8 +316,8 @@ fn early_conditions(catalog: &Catalog) -> impl Iterator<Item = (&str, &Expressio
     releases.chain(checks.flat_map(|(file, checks)| checks.iter().map(move |check| (file, &check.when))))
 }
 
-/// Returns the names of the releases whose facts an expression reads. The expression contains each name in the form
-/// `facts.nova` or `facts['ceph-rgw']`.
+/// Returns the names of the releases whose facts an expression reads, such as `nova` for `facts.nova`, and `ceph-rgw`
+/// for `facts['ceph-rgw']`.
 pub fn releases_of_facts(expression: &str) -> impl Iterator<Item = &str> {
     let matches = expression
         .match_indices("facts")

@@ -1,5 +1,5 @@
-//! Loads the files that name values of several releases: the checks in `values/couplings.yaml` and `values/rules.yaml`,
-//! and the list of unread values in `values/hooks.yaml`.
+//! Loads the files that refer to values of several releases by their paths: `values/couplings.yaml` and
+//! `values/rules.yaml` with checks of these values, and `values/hooks.yaml` with the values that no hook reads.
 
 mod coupling;
 mod hooks;
@@ -19,8 +19,8 @@ pub use rule::Rule;
 pub use separate_servers::SeparateServers;
 pub use shared::SharedClaim;
 
-/// The checks that compare values of several releases. Each field is one table in `values/couplings.yaml` or
-/// `values/rules.yaml`.
+/// The checks that compare values of several releases with each other. Each field contains the entries of one table in
+/// `values/couplings.yaml` or `values/rules.yaml`.
 #[derive(Debug, Default)]
 pub struct CrossChecks {
     /// Settings that must be equal in several charts (`couplings`).
@@ -29,7 +29,7 @@ pub struct CrossChecks {
     pub rules: Vec<Rule>,
     /// Components whose pods keep pools of connections to the database (`pools`).
     pub pools: Vec<ConnectionPool>,
-    /// Servers with a quorum, each of which must run on a node of its own (`apart`).
+    /// Servers of one quorum, each of which must run on a different node (`apart`).
     pub separate_servers: Vec<SeparateServers>,
     /// Volume claims that pods on several nodes mount at once (`shared`).
     pub shared: Vec<SharedClaim>,
@@ -37,22 +37,22 @@ pub struct CrossChecks {
     pub unshared: Vec<String>,
 }
 
-/// A reader of the tables. It looks up in `services` the releases that the tables name, and collects errors in
-/// `errors`.
+/// Reads the tables. `services` contains the releases that the tables may name, and `errors` collects the errors in the
+/// tables.
 struct Reader<'a> {
     services: &'a BTreeMap<String, Service>,
     errors: &'a mut Vec<Error>,
 }
 
-/// Reads `values/couplings.yaml` and `values/rules.yaml`, and adds their errors to `errors`. If there are errors, the
-/// result is incomplete.
+/// Reads `values/couplings.yaml` and `values/rules.yaml`, and adds the errors in these files to `errors`. If there are
+/// errors, the result is incomplete.
 pub(super) fn read(files: &Files, services: &BTreeMap<String, Service>, errors: &mut Vec<Error>) -> CrossChecks {
     let mut reader = Reader { services, errors };
     CrossChecks { couplings: coupling::read(files, &mut reader), ..rule::read(files, &mut reader) }
 }
 
-/// Reads `values/hooks.yaml`, and adds its errors to `errors`. Returns the paths of the values that no hook of a release
-/// reads, by the name of the release.
+/// Reads `values/hooks.yaml`, and adds the errors in this file to `errors`. Returns the paths of the values that no
+/// hook of a release reads, by the name of the release.
 pub(super) fn read_unread_by_hooks(
     files: &Files,
     services: &BTreeMap<String, Service>,

@@ -42,14 +42,14 @@ pub enum Error {
         file: String,
         /// The field that contains the unknown name.
         field: String,
-        /// The kind of object that the name refers to, for the message: `release`, `component`, `credential`.
+        /// The kind of thing that the name should refer to, for the message: `release`, `component`, `credential`.
         kind: &'static str,
         /// The name that no file declares.
         name: String,
         /// The suggestion of a similar name: ` (did you mean …?)`; empty if no name is similar.
         hint: String,
     },
-    /// Releases need each other in a cycle, such as `nova → neutron → nova`.
+    /// Releases need or await components of each other in a cycle, such as `nova → neutron → nova`.
     #[error(
         "releases need each other in a cycle: {0}; remove one of these releases from the `needs` or `awaits` of another one; the pods of the charts wait for each other even without this entry"
     )]
@@ -79,7 +79,8 @@ impl fmt::Display for Errors {
 
 impl std::error::Error for Errors {}
 
-/// Returns ` (did you mean "nova"?)` with the candidate that is most similar to `name`; empty if none is similar enough.
+/// Returns ` (did you mean "nova"?)` with the candidate that is most similar to `name`; an empty text if no candidate
+/// is similar enough.
 pub fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     let nearest = nearest_of(name, &mut candidates.into_iter());
     nearest.map(|candidate| format!(" (did you mean {candidate:?}?)")).unwrap_or_default()
@@ -87,14 +88,14 @@ pub fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str
 
 #[cfg(debug_assertions)]
 thread_local! {
-    /// Counts the searches for a similar name, so that a test can limit their number.
+    /// Counts the calls of `nearest_of`, so that a test can check that few searches for a similar name take place.
     pub static SEARCHES: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
 /// Returns the candidate that is most similar to `name`, if any candidate is similar enough.
 ///
-/// A candidate is similar enough if it differs from `name` in few letters. It is also similar enough if it consists of
-/// mostly the same words as `name` (see `share_words`), and no other candidate does.
+/// A candidate is similar enough if it differs from `name` in few letters. It is also similar enough if it and `name`
+/// share most words (see `share_words`), and no other candidate does.
 pub fn nearest_name<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     nearest_of(name, &mut candidates.into_iter())
 }
@@ -108,7 +109,8 @@ fn nearest_of<'a>(name: &str, candidates: &mut dyn Iterator<Item = &'a str>) -> 
         candidates.map(|candidate| (osa_distance(&lower, &candidate.to_lowercase()), candidate)).collect();
     all.sort_unstable();
     all.dedup();
-    // If several numbers differ from `name` in equally many digits, prefer the number with the nearest value.
+    // `name` may be a number, such as `2026.1`. If several candidates differ from it in equally many digits, prefer the
+    // candidate with the nearest value.
     all.sort_by(|(one, left), (two, right)| {
         one.cmp(two).then_with(|| numeric_difference(name, left).total_cmp(&numeric_difference(name, right)))
     });
@@ -131,8 +133,8 @@ fn words(name: &str) -> Vec<String> {
             word.extend(letter.to_lowercase());
         }
     }
-    // Ignore single letters and numbers. If two names contain the same number, such as the year of an OpenStack
-    // release, this does not make the names similar.
+    // Ignore single letters and numbers: two names are not similar just because both contain the same number, such as
+    // the year of an OpenStack release.
     words.retain(|word| word.len() > 1 && word.contains(char::is_alphabetic));
     words
 }

@@ -51,12 +51,12 @@ pub struct Fragment {
     /// The values for single releases, by the release's name.
     #[serde(default)]
     pub releases: BTreeMap<String, Body>,
-    /// Values for every release. osdpl drops the keys that a release's chart does not have.
+    /// Values for every release. Each release gets only the keys that its chart knows.
     #[serde(default)]
     pub every: Option<EveryRelease>,
 }
 
-/// A fragment in the `fragments` of a release: values for this release, with an optional condition.
+/// A fragment in the list `fragments` of a release: values for this release only, with an optional condition.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct OwnFragment {
@@ -90,17 +90,17 @@ pub struct Body {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EveryRelease {
-    /// The group whose releases get the values. If unset, the releases of all groups get them.
+    /// The group of services whose releases get the values. If unset, the releases of all groups get them.
     #[serde(default)]
     pub group: Option<Group>,
     /// The names of the releases that do not get the values.
     #[serde(default)]
     pub except: Vec<String>,
-    /// The helm values. A release gets only the keys that its chart has.
+    /// The helm values. Each release gets only the keys that its chart knows.
     pub values: Values,
 }
 
-/// The content of `values/shared/<topic>.yaml`: values about one topic for many releases.
+/// The content of `values/shared/<topic>.yaml`: values about one topic, such as endpoints, for many releases.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Shared {
@@ -108,7 +108,7 @@ pub struct Shared {
     pub shared: String,
     /// A one-line description of the topic, for people.
     pub description: String,
-    /// The values that the topic sets in releases.
+    /// The values about the topic, for single releases or for every release.
     pub fragments: Vec<Fragment>,
 }
 
@@ -124,7 +124,7 @@ pub struct Feature {
     /// The JSON schema of `spec.features.<name>`. It must not contain defaults, because the API server would write them
     /// into the spec.
     pub schema: Value,
-    /// The value of the feature if neither the spec nor a preset sets one.
+    /// The settings of the feature if neither the spec nor a preset sets any.
     pub default: Value,
     /// The values that the feature sets in releases.
     #[serde(default)]
@@ -149,7 +149,7 @@ pub struct Preset {
     /// The names of the services that the preset enables.
     #[serde(default)]
     pub services: Vec<String>,
-    /// The defaults that the preset sets for features, by the feature's name.
+    /// The settings of features that the preset provides, by the feature's name. The spec can override them.
     #[serde(default)]
     pub features: Values,
     /// The values that the preset sets in releases.
@@ -158,7 +158,7 @@ pub struct Preset {
     /// The presets that a spec can't combine with this preset, each with a message that says why and what to do.
     #[serde(default)]
     pub excludes: BTreeMap<String, String>,
-    /// A text for the reference documentation that calculates the maximum number of database connections of all
+    /// A calculation, as text for the reference documentation, of the maximum number of database connections of all
     /// services. Only presets that set the size of a cloud have this text.
     #[serde(default)]
     pub connections: String,
@@ -186,7 +186,7 @@ pub struct Check {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
-    /// Information that needs no action, for example that osdpl added a service.
+    /// Information for which nobody must act, for example that osdpl added a service.
     Note,
     /// A problem despite which the operator accepts the `OpenStackDeployment`.
     Warning,
@@ -195,7 +195,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// Returns the word for the severity in messages.
+    /// Returns the word for the severity in messages, such as `warning`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Note => "note",
@@ -216,7 +216,7 @@ pub struct OpenStackRelease {
     /// The content of the variable `openstack` in expressions. osdpl adds the release's name as `openstack.release`.
     #[serde(default)]
     pub variables: Values,
-    /// The names of the OpenStack releases from which a cloud can be upgraded to this release.
+    /// The names of the OpenStack releases from which a cloud can be upgraded directly to this OpenStack release.
     #[serde(default)]
     pub upgrades_from: Vec<String>,
     /// The values that the OpenStack release sets in helm releases.
@@ -224,8 +224,8 @@ pub struct OpenStackRelease {
     pub fragments: Vec<Fragment>,
 }
 
-/// The content of `values/drift.yaml`: which changes to a release's objects osdpl tolerates and does not report as
-/// drift.
+/// The content of `values/drift.yaml`: the changes to a release's objects that osdpl tolerates. osdpl does not report
+/// these changes as drift.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Drift {
@@ -241,22 +241,22 @@ pub struct Drift {
 
 /// The content of `values/hooks.yaml`: the values that no hook of a release reads.
 ///
-/// If an upgrade changes only these values, osdpl runs helm without hooks.
+/// If an upgrade changes only such values, osdpl runs helm without hooks.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hooks {
-    /// The values, in groups with a common reason.
+    /// The values that no hook reads. Each entry lists the values for which the same reason holds.
     #[serde(default)]
     pub unread: Vec<UnreadValues>,
 }
 
-/// Values that no hook of some releases reads.
+/// Values of one or more releases that no hook of these releases reads.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UnreadValues {
     /// Why no hook reads the values, for people.
     pub why: String,
-    /// The names of the releases.
+    /// The names of the releases whose hooks do not read the values.
     pub releases: Vec<String>,
     /// The paths of the values. A path also stands for all values below it.
     pub paths: Vec<String>,
@@ -292,13 +292,13 @@ pub struct Lock {
     pub charts: BTreeMap<String, Pin>,
 }
 
-/// The version, digest and repository to which a chart is pinned.
+/// The version of a chart that osdpl installs, with the digest and the repository of the chart's archive.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pin {
     /// The exact version of the chart, such as `2026.1.0`.
     pub version: String,
-    /// The digest over the sorted entries of the chart's archive; `None` if the lock contains no digest yet.
+    /// The digest over the files in the chart's archive, sorted by name; `None` if the lock contains no digest yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
     /// The URL of the chart's repository; `None` if the chart is in the default repository.

@@ -1,4 +1,4 @@
-//! Lookups in the catalogue by the name of a release, a component or a key.
+//! Lookups in the catalogue by a name: of a release, a component, or a key in helm values.
 
 use std::collections::BTreeMap;
 
@@ -29,8 +29,8 @@ impl Catalog {
         own.map(|entry| &entry.base).into_iter().chain(fragments.filter_map(move |fragment| fragment.body(release)))
     }
 
-    /// Returns the credentials that the catalogue may insert into the values of a release, as pairs of service and
-    /// name.
+    /// Returns the credentials that expressions in the catalogue may insert into the values of a release, as pairs of
+    /// service and credential name.
     pub(crate) fn credentials_of(&self, release: &str) -> &[(String, String)] {
         self.release_index.credentials(release, || {
             let used = self.bodies(release).flat_map(|body| credentials_in(&body.source));
@@ -38,11 +38,11 @@ impl Catalog {
         })
     }
 
-    /// Whether the built-in files of the catalogue set a value under a key of this name, at any depth and in any
-    /// release. If so, a user's key of this name is no typo, even if it resembles a key of a chart.
+    /// Whether a built-in file of the catalogue sets a value under a key of this name, at any depth and in any release.
+    /// If so, osdpl does not regard a user's key of this name as a typo, even if the key resembles a key of a chart.
     pub(crate) fn has_own_key(&self, key: &str) -> bool {
-        // A `Body` stores canonical JSON, in which a string before a colon is always a key. So search for the key with
-        // a colon.
+        // A `Body` stores canonical JSON. In JSON, a string before a colon is always a key. So search for the quoted
+        // key followed by a colon.
         let written = format!("{}:", canonical(&key.into()));
         let has = |body: &Body| body.source.contains(&written);
         let services = self.services.values().filter(|service| !self.added.contains_key(&service.file));
@@ -60,8 +60,8 @@ impl Catalog {
         own_fragments.any(any) || releases.map(|release| &release.base).any(has)
     }
 
-    /// Returns a digest of everything in the built-in catalogue that may set values of a release. The caller can add
-    /// further inputs to the digest.
+    /// Returns a digest of everything in the built-in catalogue that may set values of a release. The caller can extend
+    /// the returned digest with further inputs.
     ///
     /// The digest changes only with a new version of osdpl. It does not depend on the catalogue files that users add,
     /// because a person approves changes of these files separately

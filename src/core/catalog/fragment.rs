@@ -1,4 +1,4 @@
-//! Fragments: values that a file of the catalogue sets in releases, with an optional condition.
+//! Fragments: values that a catalogue file sets in one or more releases, with an optional condition.
 //!
 //! A cloud uses only some of the fragments. So, to save memory, the catalogue keeps the values as JSON text and parses
 //! them on first use.
@@ -12,7 +12,7 @@ use super::keys::Keys;
 use osdpl_values::expr::{self, Expression, Scope, Template};
 use osdpl_values::{Digest, Layer, Origin, Path, PathError, Values, canonical};
 
-/// Values that a file of the catalogue sets in some releases if a condition holds.
+/// Values that a catalogue file sets in some or all releases if a condition holds.
 #[derive(Debug)]
 pub struct Fragment {
     /// The path of the file that contains the fragment.
@@ -23,8 +23,8 @@ pub struct Fragment {
     pub why: String,
     /// The condition under which the values apply; `None` if they always apply.
     pub when: Option<Expression>,
-    /// The values for single releases, by the release's name. The bodies are boxed to save memory, because a map
-    /// allocates space for eleven bodies, but most fragments have only one.
+    /// The values for single releases, by the release's name. The bodies are boxed to save memory: a map allocates
+    /// space for eleven entries at once, but most fragments have only one entry.
     pub named: BTreeMap<String, Box<Body>>,
     /// The values for every release; `None` if the fragment only sets values of single releases. Each release gets only
     /// the keys that its chart has.
@@ -41,7 +41,7 @@ impl Fragment {
 /// All releases of the catalogue, and the key trees of their charts.
 ///
 /// A fragment can contain values for every release. With this index, osdpl determines which of these values a release
-/// gets.
+/// gets: those whose keys the release's chart knows.
 #[derive(Debug, Default)]
 pub struct ReleaseIndex {
     releases: BTreeMap<String, IndexedRelease>,
@@ -57,7 +57,8 @@ struct IndexedRelease {
     chart: String,
     group: Group,
     digest: OnceLock<Digest>,
-    /// The credentials that the catalogue may insert into the values of the release, as pairs of service and name.
+    /// The credentials that expressions may insert into the values of the release, as pairs of service and credential
+    /// name.
     credentials: OnceLock<Box<[(String, String)]>>,
 }
 
@@ -81,8 +82,8 @@ impl ReleaseIndex {
         Some(&self.releases.get(release)?.service)
     }
 
-    /// Returns the digest of everything in the catalogue that may set values of a release. On the first call, `make`
-    /// computes the digest.
+    /// Returns the digest of everything in the catalogue that may set values of a release. `make` computes the digest;
+    /// the index calls it only once per release.
     pub(super) fn digest(&self, release: &str, make: impl FnOnce() -> Digest) -> Digest {
         match self.releases.get(release) {
             Some(release) => release.digest.get_or_init(make).clone(),
@@ -90,8 +91,9 @@ impl ReleaseIndex {
         }
     }
 
-    /// Returns the credentials that the catalogue may insert into the values of a release, as pairs of service and
-    /// name; an empty list for an unknown release. On the first call, `find` determines the credentials.
+    /// Returns the credentials that expressions may insert into the values of a release, as pairs of service and
+    /// credential name; an empty list for an unknown release. `find` determines them; the index calls it only once per
+    /// release.
     pub(super) fn credentials(
         &self,
         release: &str,
@@ -105,7 +107,7 @@ impl ReleaseIndex {
 /// Values that a fragment sets in every release. Each release gets only the keys that its chart has.
 #[derive(Debug)]
 pub struct ValuesForEvery {
-    /// The values as in the file, including keys that some charts do not have.
+    /// The values as the file contains them, including keys that some charts do not know.
     pub unfiltered: Body,
     group: Option<Group>,
     except: Vec<String>,
@@ -116,7 +118,7 @@ pub struct ValuesForEvery {
 }
 
 impl ValuesForEvery {
-    /// Creates the values from the entry `every` of a fragment in a file.
+    /// Creates the values from the field `every` of a fragment in a catalogue file.
     pub fn new(entry: file::EveryRelease, release_index: &Arc<ReleaseIndex>) -> Self {
         let file::EveryRelease { group, except, values } = entry;
         let bodies = release_index.releases.values().map(|_| OnceLock::new()).collect();
@@ -140,13 +142,13 @@ impl ValuesForEvery {
     }
 }
 
-/// The values that a fragment or a service sets in one release, and the chart defaults that it removes.
+/// The values that a fragment or a service sets in one release, and the paths at which it removes the chart's defaults.
 #[derive(Debug)]
 pub struct Body {
     /// The paths at which osdpl removes the chart's default, by setting them to null.
     pub unset: Vec<Path>,
-    /// The values as canonical JSON, followed by the paths in `unset`. Digests of the catalogue use this text, because
-    /// it is the same for bodies with the same content.
+    /// The values as canonical JSON, followed by the paths in `unset`. Digests of the catalogue are computed over this
+    /// text, because bodies with the same content have the same text.
     pub source: Box<str>,
     template: OnceLock<Template>,
 }
@@ -165,7 +167,7 @@ impl Body {
         serde_json::Deserializer::from_str(&self.source).into_iter().find_map(Result::ok).unwrap_or_default()
     }
 
-    /// Checks that every expression can be compiled. The method drops the compiled expressions to save memory.
+    /// Checks that every expression can be compiled. The method does not keep the compiled expressions, to save memory.
     ///
     /// # Errors
     /// Returns the first expression that can't be compiled, with its path.
@@ -198,8 +200,8 @@ impl Body {
 
     /// Returns the path and the expression of each value that consists of exactly one expression.
     ///
-    /// Adoption uses the paths to find credentials, because the values of a running release contain the result of the
-    /// expression at the same path.
+    /// Adoption finds the credentials of an existing cloud with these paths: if the catalogue sets a path to an
+    /// expression that reads a credential, the values of the running release contain this credential at the same path.
     pub fn whole_scalar_expressions(&self) -> Vec<(Path, String)> {
         Template::whole_scalar_expressions(&self.values())
     }

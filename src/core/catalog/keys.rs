@@ -1,8 +1,8 @@
 //! The known keys of charts: for each chart, a tree of the keys that its `values.yaml` contains or its templates read.
 //!
-//! The operator keeps the trees of all charts that it uses in memory, and OpenStack-Helm's charts have thirty thousand
-//! keys in thousands of small maps. To save memory, a tree stores maps as sorted slices, because a `BTreeMap` allocates
-//! space for eleven entries at once. Instead of a long default, a tree stores only the type of the default.
+//! The operator keeps the trees of all charts that it uses in memory. OpenStack-Helm's charts have thirty thousand keys
+//! in thousands of small maps. To save memory, a tree stores each map as a sorted slice instead of a `BTreeMap`, which
+//! allocates space for eleven entries at once. If a default is long, a tree stores only the default's type.
 
 mod entry;
 mod read;
@@ -22,7 +22,7 @@ use osdpl_values::{Path, Values};
 #[derive(Debug, Default)]
 pub struct Keys(BTreeMap<String, Chart>);
 
-/// The key tree of one chart: the text and, after the first use, the parsed tree.
+/// The key tree of one chart: the text of the tree's file and, after the first use, the parsed tree.
 #[derive(Debug)]
 struct Chart {
     text: Text,
@@ -45,8 +45,8 @@ impl Keys {
         self.0.keys().map(String::as_str)
     }
 
-    /// Whether `holds` returns true for the key tree of any chart. The method begins with the trees that are already
-    /// parsed, to avoid parsing the others if possible.
+    /// Whether `holds` returns true for the key tree of at least one chart. The method begins with the trees that are
+    /// already parsed. So it parses other trees only if `holds` returns false for all parsed trees.
     pub fn any(&self, holds: impl Fn(&KeyTree) -> bool) -> bool {
         let read = self.0.values().filter_map(|chart| chart.tree.get()?.as_ref());
         let others = self.0.values().filter(|chart| chart.tree.get().is_none()).filter_map(Chart::tree);
@@ -56,8 +56,8 @@ impl Keys {
     /// Adds the key tree of a chart from the file at `path`.
     ///
     /// # Errors
-    /// Returns an error if a user provided the text and the text is not a valid key tree. osdpl parses built-in texts
-    /// later, on first use.
+    /// Returns an error if a user provided the text and the text is not a valid key tree. If the text is built in,
+    /// osdpl parses it later, on first use.
     pub(super) fn add(&mut self, chart: String, path: &str, text: &Text) -> Result<(), yaml::Error> {
         let entry = match text {
             Text::BuiltIn { .. } => Chart { text: text.clone(), tree: OnceLock::new() },
@@ -125,7 +125,7 @@ impl KeyTree {
         }
     }
 
-    /// Returns the chart's default for this node and all keys below it; `None` if the tree stores only a part of the
+    /// Returns the chart's default for this node and all keys below it; `None` if the tree does not store the whole
     /// default.
     pub fn default(&self) -> Option<Value> {
         self.is_complete().then(|| self.outline())
@@ -140,10 +140,10 @@ impl KeyTree {
         }
     }
 
-    /// Returns an outline of the chart's default for this node and all keys below it.
+    /// Returns the chart's default for this node and all keys below it, as far as the tree stores it.
     ///
-    /// Instead of the entries of a list, the outline contains their names ([`entry_name`]). Instead of a long or secret
-    /// string, it contains `<string>`.
+    /// Instead of the entries of a list, the outline contains the entries' names ([`entry_name`]). Instead of a long or
+    /// secret string, it contains `<string>`.
     pub fn outline(&self) -> Value {
         match self {
             Self::Text(text) => Value::from(text.as_ref()),
@@ -166,7 +166,7 @@ impl KeyTree {
         keys.iter().try_fold(self, |tree, key| tree.child(key)).filter(|tree| tree.has_default())
     }
 
-    /// Returns the part of `values` for which the chart's `values.yaml` has defaults at the same paths.
+    /// Returns the part of `values` at whose paths the chart's `values.yaml` has defaults.
     pub(crate) fn filter_known(&self, values: &Values) -> Values {
         let known = values.iter().filter_map(|(key, value)| {
             let below = self.child(key)?;
@@ -197,12 +197,12 @@ impl KeyTree {
         }
     }
 
-    /// Whether the chart's templates read this map as a whole, so that every key may have an effect.
+    /// Whether the chart's templates read this map as a whole, so that every key which users add may have an effect.
     pub(crate) fn allows_any_key(&self) -> bool {
         self.child(ANY_KEY).is_some_and(|any| *any == Self::ReadOnly)
     }
 
-    /// Returns the keys of this map, including keys without a default that templates read.
+    /// Returns the keys of this map, including keys that have no default but that templates read.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let map: &[(Box<str>, Self)] = if let Self::Map(map) = self { map } else { &[] };
         map.iter().map(|(key, _)| key.as_ref()).filter(|key| *key != ANY_KEY)

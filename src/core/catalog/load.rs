@@ -1,6 +1,7 @@
 //! Loads a [`Catalog`] from the texts of its files.
 //!
-//! The loader parses every file, compiles the expressions in users' files to check them, and collects all errors.
+//! The loader parses every file and collects all errors. In files that users added, it also compiles the expressions,
+//! to report the invalid ones.
 
 mod feature;
 mod service;
@@ -23,7 +24,8 @@ impl Catalog {
     /// Loads a catalogue from the texts of its files.
     ///
     /// The method does not check expressions in built-in files ([`super::Text::BuiltIn`]). If all files are built in,
-    /// it also skips the checks that compare files. Tests run the skipped checks on the built-in files.
+    /// it also skips the checks that compare the files with each other. osdpl's own tests run these checks on the
+    /// built-in files.
     ///
     /// # Errors
     /// Returns all errors of all files.
@@ -42,8 +44,8 @@ impl Catalog {
 struct Loader<'a> {
     files: &'a Files,
     errors: Vec<Error>,
-    /// Whether a user provided the file that is being loaded. Tests verify the built-in files, so the loader skips most
-    /// checks of these files.
+    /// Whether a user provided the file that is being loaded. The loader skips most checks of built-in files, because
+    /// osdpl's own tests check these files.
     is_user_provided: bool,
     /// All releases, and the key trees of their charts.
     release_index: Arc<ReleaseIndex>,
@@ -69,8 +71,8 @@ impl Loader<'_> {
         let mut rule_errors = Vec::new();
         let cross_checks = checks::read(self.files, &services, &mut rule_errors);
         let unread_by_hooks = checks::read_unread_by_hooks(self.files, &services, &mut rule_errors);
-        // If a service could not be loaded, its releases are unknown, and every rule for these releases causes an
-        // error. Drop these errors, because the error about the service explains them.
+        // If a service could not be loaded, its releases are unknown, and every entry of the tables that names one of
+        // these releases causes an error. Drop these errors, because the error about the service explains them.
         if services.len() == self.names("values/services/", &[".yaml"]).len() {
             self.errors.append(&mut rule_errors);
         }
@@ -220,10 +222,11 @@ impl Loader<'_> {
         checks
     }
 
-    /// Checks that the expressions in a check's message are valid and read neither facts nor secrets.
+    /// Checks that the expressions (`${…}`) in a check's message are valid, and that they read neither facts nor
+    /// secrets.
     ///
-    /// Facts are forbidden, because osdpl also runs the check before it installs the releases whose Jobs record the
-    /// facts. Secrets are forbidden, because everybody can read the message.
+    /// Facts are forbidden, because osdpl also runs the check while the releases whose Jobs record the facts are not
+    /// installed yet. Secrets are forbidden, because everybody can read the message.
     fn message(&mut self, path: &str, field: &str, message: &str) {
         let values = Values::from_iter([("message".to_owned(), message.into())]);
         if let Err((_, error)) = Template::compile(values.clone()) {
@@ -289,7 +292,7 @@ impl Loader<'_> {
         body
     }
 
-    /// Compiles the expressions in a body's values, and reports the first one that can't be compiled.
+    /// Compiles the expressions in a body's values, and adds an error for the first one that can't be compiled.
     fn expressions(&mut self, path: &str, field: &str, body: &Body) {
         if let Err((at, error)) = body.check_expressions() {
             let near = at.keys().last().map_or("", |key| key);

@@ -1,4 +1,4 @@
-//! Reads the additions that a spec names, and checks their digests. An addition is a `ConfigMap` with catalogue files.
+//! Reads the `ConfigMap`s with catalogue files (additions) that `spec.catalog` names, and checks their digests.
 
 use std::collections::BTreeMap;
 
@@ -6,8 +6,8 @@ use super::{Addition, Level, RejectedAddition};
 use crate::api::AdditionReference;
 use crate::finding::Finding;
 
-/// The data of a `ConfigMap`; `None` if the `ConfigMap` does not exist. An error says why osdpl can't read the
-/// `ConfigMap`, and what to do.
+/// The data of a `ConfigMap`; `None` if the `ConfigMap` does not exist. If osdpl can't read the `ConfigMap`, the error
+/// text says why, and what to do.
 pub type ConfigMapData = Result<Option<BTreeMap<String, String>>, String>;
 
 /// The additions (`ConfigMap`s with catalogue files) that a spec names, and the errors about additions that osdpl can't
@@ -22,8 +22,8 @@ pub struct NamedAdditions {
     pub missing: Vec<(String, String)>,
     /// The errors about `ConfigMap`s that osdpl can't read, or whose content does not have the digest in the spec.
     pub errors: Vec<Finding>,
-    /// Maps the source of each addition, such as `ConfigMap openstack/edge`, to the field of the spec that names the
-    /// addition.
+    /// Maps the name of each addition in messages, such as `ConfigMap openstack/edge`, to the field of the spec that
+    /// names the addition.
     fields: BTreeMap<String, String>,
 }
 
@@ -72,7 +72,8 @@ impl NamedAdditions {
         })
     }
 
-    /// Returns the errors about additions that the catalogue rejected.
+    /// Returns a finding for each addition in `rejected`, the additions that [`extend_catalog`](super::extend_catalog)
+    /// rejected.
     pub fn rejected_errors(&self, rejected: &[RejectedAddition]) -> Vec<Finding> {
         let error = |RejectedAddition { source, message }: &RejectedAddition| {
             let field = self.fields.get(source).map_or("spec.catalog", String::as_str);

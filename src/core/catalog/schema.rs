@@ -1,4 +1,4 @@
-//! Validates values against structural schemas, the subset of JSON schema that CRDs support.
+//! Validates values against structural schemas, the subset of JSON schema that Kubernetes allows in CRDs.
 
 mod messages;
 mod type_messages;
@@ -18,7 +18,7 @@ pub struct SchemaViolation<'a> {
     pub explained: String,
     /// The wrong value; null if a required field is missing.
     pub value: &'a Value,
-    /// The part of the schema that describes the value; null for an unknown field.
+    /// The part of the schema that describes this value; null for a field that the schema does not have.
     pub schema: &'a Value,
     /// The requirement of the schema that the value violates.
     pub problem: ViolationKind<'a>,
@@ -37,8 +37,8 @@ pub enum ViolationKind<'a> {
     Shorter(u64),
     /// The string does not match this regular expression.
     Pattern(&'a str),
-    /// The validation did not compare the string with the schema's regular expression, because the search would take
-    /// too long.
+    /// The validation did not match the string against the schema's regular expression, because the match would take
+    /// too many steps.
     Unsearched,
     /// The string is not an RFC 3339 time.
     Time,
@@ -58,13 +58,13 @@ pub enum ViolationKind<'a> {
     Unknown(&'a str, Vec<&'a str>),
 }
 
-/// How the validation treats nulls in maps.
+/// How the validation treats a field whose value is null.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nulls {
     /// The validation treats a field with the value null as missing, because the API server drops such a field. Only in
-    /// free-form maps, the API server keeps nulls.
+    /// free-form maps, the API server keeps fields with the value null.
     Dropped,
-    /// A field with the value null is an error, because no type allows null.
+    /// The validation reports a field with the value null, because no type in the schemas allows null.
     Kept,
 }
 
@@ -74,8 +74,8 @@ pub fn validate<'a>(schema: &'a Value, value: &'a Value, field: &str, nulls: Nul
     validate_with(&mut Patterns::default(), schema, value, field, nulls)
 }
 
-/// Validates like [`validate`], but several calls share one limit: all calls with the same `patterns` together may
-/// spend only a limited number of steps on matching strings against regular expressions.
+/// Validates like [`validate`], but several calls share one limit: all calls with the same `patterns` together may take
+/// only a limited number of steps to match strings against regular expressions.
 pub(crate) fn validate_with<'a>(
     patterns: &mut Patterns<'a>,
     schema: &'a Value,
@@ -90,7 +90,7 @@ pub(crate) fn validate_with<'a>(
     walk.found
 }
 
-/// Returns the path of the field `key` below `field`. A key that contains dots is quoted.
+/// Returns the path of the field `key` below `field`. A key that contains dots is in quotes, as in `labels."a.b"`.
 pub fn field_path(field: &str, key: &str) -> String {
     let dot = if field.is_empty() { "" } else { "." };
     if key.contains('.') { format!("{field}{dot}\"{key}\"") } else { format!("{field}{dot}{key}") }

@@ -1,7 +1,7 @@
-//! References to Secrets in the settings of features.
+//! Fields in the settings of features that reference a key of a Secret.
 //!
-//! With the keyword [`MARK`], a feature's schema marks fields that name a key of a Secret. Such a field is an object
-//! with the strings `name` and `key`. The operator reads only the Secrets that marked fields name.
+//! A feature's schema marks each such field with the keyword [`MARK`]. The field is an object with the strings `name`
+//! and `key`. Of all Secrets that the settings of features could name, the operator reads only those in marked fields.
 
 use serde_json::Value;
 
@@ -22,8 +22,8 @@ pub struct SecretField {
     pub key: String,
 }
 
-/// Returns the references to Secrets in the settings of a feature, in the order of the fields. Skips marked fields that
-/// do not contain `name` and `key`.
+/// Returns the references to Secrets in `value`, the settings of a feature, in the order of the fields. Skips marked
+/// fields in which `name` or `key` is missing.
 pub fn secrets(feature: &str, schema: &Value, value: &Value) -> Vec<SecretField> {
     let mut found = Vec::new();
     walk(schema, value, &format!("spec.features.{feature}"), &mut found);

@@ -110,8 +110,8 @@ fn reports_every_error_with_its_location() {
     }
 }
 
-/// If osdpl can't read a service, it does not know the service's releases. So it must not report an error for a rule
-/// that names one of these releases.
+/// If osdpl can't read a service's file, it does not know the names of the service's releases. So it must not report
+/// that a rule names an unknown release.
 #[test]
 fn reports_only_the_unreadable_service() {
     let front = files(&[])["values/services/front.yaml"].as_written().replace("service: front", "servce: front");

@@ -1,4 +1,4 @@
-//! Texts of the catalogue's files, and JSON trees that are kept as text to save memory.
+//! The texts of the catalogue's files, and JSON values that osdpl keeps as text to save memory.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -20,8 +20,8 @@ pub type Files = BTreeMap<String, Text>;
 /// The text of one file of the catalogue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Text {
-    /// A file that is compiled into the program. Tests verify the content of the file, so osdpl compiles an expression
-    /// in the file only when it uses the expression.
+    /// A file that is compiled into the program. osdpl's own tests check the content of the file. So osdpl does not
+    /// check the file's expressions when it loads the catalogue, and compiles each expression on first use.
     BuiltIn {
         /// The file as written, compressed with DEFLATE (RFC 1951).
         deflated: &'static [u8],
@@ -42,7 +42,7 @@ impl Text {
         }
     }
 
-    /// Parses the text as a `T`. `path` is the name of the file in errors.
+    /// Parses the text as a `T`. `path` is the path of the file, for errors.
     ///
     /// # Errors
     /// Returns an error with line and column if the text does not have the shape of `T`.
@@ -58,10 +58,10 @@ impl Text {
     }
 }
 
-/// Decompresses a text that the build script compressed.
+/// Decompresses a text that `build.rs` compressed.
 fn inflate(deflated: &[u8]) -> String {
     let mut text = String::new();
-    // A test reads every built-in text, so the decompression can't fail.
+    // The decompression can't fail, because a test of osdpl decompresses every built-in text.
     drop(DeflateDecoder::new(deflated).read_to_string(&mut text));
     text
 }
@@ -78,28 +78,28 @@ impl From<String> for Text {
     }
 }
 
-/// A JSON tree that is kept as text until its first use.
+/// A JSON value that is kept as text until its first use.
 ///
-/// A cloud uses few of the catalogue's trees, and a parsed tree takes ten times as much memory as its text.
+/// A cloud uses few of the catalogue's JSON values, and a parsed value takes ten times as much memory as its text.
 pub struct LazyTree {
     text: Box<str>,
     tree: OnceLock<Value>,
 }
 
 impl LazyTree {
-    /// Converts a tree to its text.
+    /// Converts a JSON value to its text.
     pub fn new(tree: &Value) -> Self {
         Self { text: canonical(tree).into(), tree: OnceLock::new() }
     }
 
-    /// Whether the text contains `name` anywhere. If it does not, no key and no string of the tree contains `name`.
+    /// Whether `name` occurs anywhere in the text. If not, no key and no string of the JSON value contains `name`.
     pub(crate) fn contains_text(&self, name: &str) -> bool {
         self.text.contains(name)
     }
 
-    /// Parses the text, and does not keep the tree in memory.
+    /// Parses the text and returns the JSON value, without keeping the value in memory.
     pub fn read(&self) -> Value {
-        // The text was written from a tree, so parsing it can't fail.
+        // Parsing can't fail, because the text was written from a JSON value.
         serde_json::from_str(&self.text).unwrap_or_default()
     }
 }

@@ -1,17 +1,17 @@
-//! Explains why volume claims have no volume, and suggests commands that delete claims which can never get a volume.
+//! Explains why volume claims have no volume, and suggests commands that delete the claims that will never get one.
 
 use super::Facts;
 use crate::health::pod::{OwnerKind, UnreadyPod};
 use crate::observed::{Claim, ClaimPhase};
 
-/// A volume claim without a volume, which keeps the scheduler from placing the pod that mounts the claim.
+/// A volume claim without a volume, because of which the scheduler can't place the pod that mounts the claim.
 pub(super) struct Waiting<'a> {
     pub(super) claim: &'a str,
     pub(super) message: String,
     pub(super) stuck: bool,
 }
 
-/// Returns the first volume claim that keeps the scheduler from placing a pod; `None` if no claim does.
+/// Returns the pod's first volume claim because of which the scheduler can't place the pod; `None` if there is none.
 pub(super) fn waiting<'a>(facts: &Facts<'a>, namespace: &str, pod: &UnreadyPod) -> Option<Waiting<'a>> {
     let scheduler = pod.cause.as_ref().map(|cause| cause.message.as_str()).unwrap_or_default();
     pod.claims.iter().find_map(|name| {
@@ -41,8 +41,8 @@ pub(super) fn waiting<'a>(facts: &Facts<'a>, namespace: &str, pod: &UnreadyPod) 
     })
 }
 
-/// Whether the scheduler's message names a volume as the reason why the scheduler can't place a pod. Several plugins of
-/// the scheduler write such messages (Kubernetes: `pkg/scheduler/framework/plugins/volumebinding`).
+/// Whether the message of the scheduler says that it can't place a pod because of a volume. Several plugins of the
+/// scheduler write such messages (Kubernetes: `pkg/scheduler/framework/plugins/volumebinding`).
 fn is_about_volumes(scheduler: &str) -> bool {
     let message = scheduler.to_lowercase();
     ["persistentvolumeclaim", "persistent volume", "storageclass", "free storage"]
@@ -88,8 +88,8 @@ fn commands(facts: &Facts<'_>, claim: &Claim, pod: &UnreadyPod) -> String {
     }
 }
 
-/// Returns the commands that delete a `StatefulSet` and its claims without a volume. helm and Kubernetes then create
-/// these objects again with another StorageClass.
+/// Returns the commands that delete a `StatefulSet` and those of its claims that have no volume. helm then creates the
+/// `StatefulSet` again, and Kubernetes creates the claims again, with the StorageClass that the values now set.
 ///
 /// The objects must be deleted, because Kubernetes allows no change to the StorageClass of a claim or to the claim
 /// templates of a `StatefulSet`. If all claims of a pod have volumes, the commands keep the pod running.

@@ -1,4 +1,4 @@
-//! Explains why a pod is not ready. The explanation uses the state of claims, nodes and other objects in the cluster.
+//! Explains why a pod is not ready, from the state of volume claims, nodes and other objects in the cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,15 +19,16 @@ pub struct Facts<'a> {
     /// `false` means that the node is lost: it is not ready, and its grace period is over. The grace period is the time
     /// for which osdpl waits for a node to become ready again, for example after a restart of the kubelet.
     pub nodes: Option<BTreeMap<&'a str, bool>>,
-    /// The names of the nodes that are not ready but still in their grace period. A node may recover in this period, so
-    /// osdpl treats pods of `DaemonSets` on these nodes as ready.
+    /// The names of the nodes that are not ready but still in their grace period. These nodes may become ready again
+    /// soon, so osdpl treats the pods of `DaemonSets` on them as ready.
     pub recovering_nodes: BTreeSet<&'a str>,
-    /// The missing Secrets and `ConfigMaps` that a pod mounts, by the pod's uid.
+    /// The Secrets and `ConfigMaps` that a pod mounts but that do not exist, by the pod's uid.
     pub absent: BTreeMap<&'a str, &'a [Mount]>,
-    /// The reason why Kubernetes can't create an owner's pods, by the owner: a workload or a Job. The owner's
-    /// controller reports the reason.
+    /// The reason why Kubernetes can't create the pods of a workload or Job, by the workload or Job. The controller of
+    /// the workload or Job reports the reason.
     pub rejections: BTreeMap<OwnerRef<'a>, &'a str>,
-    /// The error with which a provisioner failed to create a volume, by the namespace and name of the volume claim.
+    /// The error with which a storage provisioner failed to create a volume, by the namespace and name of the volume
+    /// claim.
     pub provisioners: BTreeMap<(&'a str, &'a str), &'a str>,
     /// The last lines of the log of a pod's failed container, with secrets redacted, by the pod's uid.
     pub logs: BTreeMap<&'a str, &'a str>,
@@ -36,7 +37,7 @@ pub struct Facts<'a> {
 /// The reason why a pod is not ready, and the objects that a person should inspect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
-    /// The reason why the pod is not ready, and whether a person must fix it.
+    /// The reason why the pod is not ready, and whether a person must act.
     pub trouble: Issue,
     /// The objects that a person should inspect; the pod comes first.
     pub inspect: Vec<CauseObject>,

@@ -11,7 +11,7 @@ use crate::health::pod::{Dependency, OwnerKind, UnreadyPod};
 use crate::health::{assess, has_no_nodes};
 use crate::observed::{Issue, ObservedJob, ReleaseKey, Workload};
 
-/// The reason in messages if a pod waits for a missing object that may never have existed.
+/// The reason in messages if a pod waits for an object that does not exist, and that may never have existed.
 const NOT_FOUND: &str = "it does not exist";
 
 /// The reason in messages if a pod waits for a workload that someone deleted.
@@ -43,7 +43,8 @@ impl<'a> Input<'a> {
         self.has_reason(&owner_of_workload(workload)).then(|| self.follow(Suspect::Workload(workload, None), None))
     }
 
-    /// Returns a path for each pod of the workload on a `NotReady` node. The path leads from the workload to the node.
+    /// Returns a path for each pod of the workload on a `NotReady` node. Each path leads from the workload to the pod's
+    /// node.
     pub fn lost_node_chains(&self, workload: &'a Workload) -> Vec<Chain> {
         let lost = self.pods.get(&owner_of_workload(workload)).into_iter().flatten();
         let lost = lost.filter(|pod| pod.node.as_ref().is_some_and(|node| workload.lost_nodes.contains(node)));
@@ -76,8 +77,8 @@ impl<'a> Input<'a> {
 
     /// Returns the path from an affected object to its root cause.
     ///
-    /// The search starts at `given`, a pod of the affected object. If `given` is `None`, the search starts at the
-    /// affected object's pod with the most severe cause. The search ends at an object that waits for no other object.
+    /// The first step of the search follows what a pod of the affected object waits for: the pod `given` or, if `given`
+    /// is `None`, the pod with the most severe cause. The search ends at an object that waits for no other object.
     fn follow(&self, affected_object: Suspect<'a>, given: Option<&'a UnreadyPod>) -> Chain {
         let mut links = vec![link(affected_object)];
         let (mut suspect, mut pod) = (affected_object, given.or_else(|| self.pod(affected_object)));
@@ -106,11 +107,11 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// Returns the object that `pod` waits for; `None` if it waits for no object. `pod` belongs to `suspect`, the
+    /// Returns the object that `pod` waits for; `None` if it waits for no object. `pod` is a pod of `suspect`, the
     /// object that the search has reached.
     ///
-    /// If the pod's node is lost, the pod waits for the node. Otherwise, it waits for the object that its first unmet
-    /// dependency names.
+    /// If the pod's node is lost, the pod waits for the node. Otherwise, it waits for the object of its first unmet
+    /// dependency, such as a Job or a Service.
     fn next(&self, suspect: Suspect<'a>, pod: &'a UnreadyPod) -> Option<Suspect<'a>> {
         let node = self.facts.lost_node(pod).map(Suspect::Node);
         node.or_else(|| {
@@ -173,8 +174,8 @@ impl<'a> Input<'a> {
 
     /// Returns an incomplete Job of the same release as `affected_object`, but never `affected_object` itself.
     ///
-    /// A pod of `affected_object` can wait for a hook Job that does not exist yet, because helm creates a hook only
-    /// after the previous hook is done. So the missing Job waits for the Job that runs now.
+    /// A pod of `affected_object` can wait for a hook Job that does not exist yet, because helm creates each hook only
+    /// after the previous hook is done. So the pod really waits for the Job that runs now.
     fn running_hook(&self, affected_object: Suspect<'a>) -> Option<Suspect<'a>> {
         let own = release(affected_object)?;
         let runs = |job: &&&ObservedJob| !job.complete && job.namespace == own.namespace && job.release == own.name;
@@ -196,8 +197,8 @@ impl<'a> Input<'a> {
 
     /// Returns the reason why the root cause `suspect` is not ready, and the objects that a person should inspect.
     ///
-    /// If `given` is true, the caller asked about `pod` only. The result then contains only the reason why `pod` is not
-    /// ready, because the reason of the workload or Job may be about another pod.
+    /// If `given` is true, the caller asked about this pod only. The result then contains only the reason why the pod
+    /// is not ready. The reason of the workload or Job is left out, because it may be about another pod.
     fn root_reason(&self, suspect: Suspect<'a>, pod: Option<&UnreadyPod>, given: bool) -> RootReason {
         let namespace = link(suspect).object.namespace;
         let own = pod.and_then(|pod| self.facts.explain(&namespace, pod));
@@ -241,10 +242,10 @@ fn release(suspect: Suspect<'_>) -> Option<ReleaseKey> {
 
 /// Returns the deleted workload whose pods had these labels; `None` if such a workload may never have existed.
 ///
-/// A pod of `affected_object` waits for pods with these labels, but the caller has found no workload of such pods. If
-/// the labels name the release of `affected_object`, the workload existed and was deleted: helm creates the workloads
-/// of a release before anything in the release starts to wait for them. If the labels name another release, the
-/// workload may never have existed.
+/// A pod of `affected_object` waits for pods with these labels, but no workload has such pods. The labels may name the
+/// release of `affected_object`. If so, the workload existed and was deleted, because helm creates the workloads of a
+/// release before any pod of the release starts to wait for them. If the labels name another release, the workload may
+/// never have existed.
 fn gone<'a>(
     affected_object: Suspect<'a>,
     namespace: &'a str,

@@ -1,4 +1,4 @@
-//! Groups the objects that are not ready by their root cause, so that the status reports each root cause once.
+//! Groups the objects that are not ready by their root cause, so that the status reports each root cause only once.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -20,8 +20,8 @@ pub struct AffectedObject {
 
 /// Returns each root cause once, with all objects that it affects.
 ///
-/// The root causes that a person must fix come first, then all others. In both groups, root causes that affect more
-/// objects come first.
+/// The root causes that a person must fix come first, then those that may resolve by themselves. Within each of these
+/// two groups, the root causes that affect more objects come first.
 pub fn group_by_root_cause<'a>(affected: impl IntoIterator<Item = &'a AffectedObject>) -> Vec<Cause> {
     let mut roots: BTreeMap<String, Cause> = BTreeMap::new();
     for AffectedObject { release, chain } in affected {

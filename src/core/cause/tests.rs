@@ -4,7 +4,7 @@ use super::*;
 use crate::health::{job, pod, storage, workload};
 use crate::observed::{Claim, ClaimPhase, Class};
 
-/// A cluster for tests, to which each test adds the objects that it needs.
+/// The objects of a simulated cluster. Each test adds the objects that it needs.
 #[derive(Default)]
 struct Cluster {
     workloads: Vec<Workload>,
@@ -50,8 +50,8 @@ impl Cluster {
         self
     }
 
-    /// Adds a pod of `owner` with an init container that waits for dependencies. `environment` contains the variables
-    /// that name the dependencies.
+    /// Adds a pod of `owner` with an init container that waits for dependencies. `environment` contains the environment
+    /// variables of the container that name the dependencies.
     fn waits(self, kind: &str, owner: &str, node: &str, environment: &Value) -> Self {
         let mut all = json!({"DEPENDENCY_SERVICE": ""});
         all.as_object_mut().unwrap().extend(environment.as_object().unwrap().clone());

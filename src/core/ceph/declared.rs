@@ -6,24 +6,26 @@ use std::collections::BTreeMap;
 use super::{Ceph, Cluster, Consumer, Gateway, ObjectStore, SecretError, external, mirantis, variables};
 use osdpl_values::{CollectSorted, Values};
 
-/// The Ceph cluster that the spec declares: its settings, its gateways, and its problems.
+/// The Ceph cluster that the spec declares: its settings, its gateways, and the reasons why the cloud can't use it yet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeclaredCeph {
     /// The settings of the Ceph cluster, or the reason why osdpl can't read them.
     pub settings: Result<Ceph, NotReady>,
-    /// The status of the `CephCluster`, if Rook runs Ceph and the operator could read the status.
+    /// The status of Rook's `CephCluster`; `None` if Rook does not run Ceph, or if the operator could not read the
+    /// status.
     pub cluster: Option<Cluster>,
-    /// The gateways of the object store, or the reason why osdpl does not know their addresses; `None` if the spec has
-    /// no object store.
+    /// The gateways (RGW) of the object store, or the reason why osdpl does not know the gateways' addresses; `None` if
+    /// the spec has no object store.
     pub gateway: Option<Result<Gateway, NotReady>>,
-    /// An error for each missing Ceph user: a desired release needs the user, but the Secret that describes the Ceph
-    /// cluster does not contain it. The order of the errors is the order of [`Consumer::ALL`].
+    /// An error for each Ceph user that a desired release needs, but that is missing in the Secret that describes the
+    /// Ceph cluster. The order of the errors is the order of [`Consumer::ALL`].
     pub missing_users: Vec<SecretError>,
-    /// A problem of the Ceph cluster, such as a `CephCluster` in `HEALTH_ERR`. Despite the problem, osdpl can run helm
-    /// for all releases, because the settings are valid.
+    /// A problem of the running Ceph cluster, such as a `CephCluster` in `HEALTH_ERR`. The settings are valid despite
+    /// the problem, so osdpl can run helm for all releases.
     pub warning: Option<NotReady>,
-    /// All texts that are or may be cephx keys; osdpl redacts these texts in all its output. For a Secret that a person
-    /// wrote, the texts include malformed cephx keys and cephx keys under a wrong name.
+    /// All texts that are or may be cephx keys. osdpl redacts these texts in all its output. If a person wrote the
+    /// Secret, the texts include malformed cephx keys, and cephx keys that the person stored under a wrong name in the
+    /// Secret's data.
     pub secrets: Vec<Secret>,
 }
 
@@ -49,11 +51,11 @@ pub enum NotReady {
     /// Rook has not created an object that the cloud needs, or Rook reports a problem of the Ceph cluster.
     #[error("{0}")]
     Rook(String),
-    /// osdpl can't write an object that the charts need, because osdpl did not create the existing object with this
-    /// name.
+    /// osdpl must write an object for the charts, but someone else has created an object with the same name. osdpl does
+    /// not overwrite it.
     #[error("osdpl must write {0}, but osdpl did not create the existing object; delete or rename the object")]
     Occupied(String),
-    /// The spec declares a Ceph cluster that does not contain the cloud's data.
+    /// The spec declares another Ceph cluster than the one that contains the cloud's data.
     #[error(
         "the declared Ceph has the fsid {found}, but the cloud's images, volumes and instances are in the Ceph with the fsid {in_use} (ConfigMap {map}), so osdpl changes nothing; declare the Ceph with the cloud's data, or delete the ConfigMap to start with an empty Ceph"
     )]
@@ -76,13 +78,14 @@ impl DeclaredCeph {
         Self { settings, cluster: None, gateway: None, missing_users: Vec::new(), warning: None, secrets }
     }
 
-    /// Creates a declared Ceph from the result of [`super::RookSettings::read`].
+    /// Creates a `DeclaredCeph` without gateways from the result of [`super::RookSettings::read`].
     pub fn from_rook((read, cluster): (Result<Ceph, NotReady>, Option<Cluster>)) -> Self {
         let warning = cluster.as_ref().and_then(Cluster::not_ready_reason);
         Self { cluster, warning, ..Self::of(read) }
     }
 
-    /// Returns the most important problem of the declared Ceph; `None` if it has no problem.
+    /// Returns the most important reason why the cloud can't use the declared Ceph cluster, or a warning; `None` if the
+    /// cluster has no problem.
     pub fn not_ready_reason(&self) -> Option<NotReady> {
         let missing_users = || self.missing_users.first().cloned().map(NotReady::from);
         let gateway = || self.gateway.as_ref()?.as_ref().err().cloned();
@@ -119,7 +122,7 @@ impl DeclaredCeph {
         variables
     }
 
-    /// Returns the reason why expressions can't read `ceph.<name>`; `None` if osdpl knows no reason.
+    /// Returns the reason why the field `ceph.<name>` is missing for expressions; `None` if osdpl knows no reason.
     pub(crate) fn missing_reason(&self, name: &str) -> Option<String> {
         if let ("rgw", Some(gateway)) = (name, &self.gateway) {
             return gateway.as_ref().err().map(ToString::to_string);
@@ -149,8 +152,8 @@ pub fn read_declared_ceph<'a>(
         Ok(data) => data,
         Err(problem) => return DeclaredCeph::of(Err(NotReady::Secret(problem))),
     };
-    // A Secret in Mirantis' layout has the key `mon_endpoints`, and a Secret in osdpl's documented layout has
-    // `mon_host`. If a Secret has both keys, read the documented layout, because this layout has more settings.
+    // A Secret in Mirantis' layout has the key `mon_endpoints`, and a Secret in osdpl's documented layout has the key
+    // `mon_host`. If a Secret has both keys, use the documented layout, because it has more settings.
     let is_mirantis = data.contains_key("mon_endpoints") && !data.contains_key("mon_host");
     let read = if is_mirantis { mirantis(object, &data) } else { external(object, &data) };
     let missing_users = read.as_ref().map(|ceph| missing_users(ceph, releases)).unwrap_or_default();
@@ -177,9 +180,10 @@ fn missing_users<'a>(ceph: &Ceph, releases: impl Iterator<Item = &'a str>) -> Ve
         .collect()
 }
 
-/// Returns the words in a Secret's data that are long enough to be a cephx key or a large part of a cephx key.
+/// Returns the words in a Secret's data that are long enough to be a cephx key or most of a cephx key.
 ///
-/// The result contains no addresses, no fsid, and no names of pools and users, because none of them is secret.
+/// The result contains no addresses, no fsid, and no names of pools and users. None of these is secret, so osdpl need
+/// not redact them.
 fn possible_keys(data: &BTreeMap<String, Vec<u8>>) -> Vec<Secret> {
     const MIN_LENGTH: usize = 16;
     const PUBLIC: [&str; 5] = ["mon_host", "mon_endpoints", "fsid", "rgw_internal", "rgw_external"];

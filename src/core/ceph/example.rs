@@ -1,11 +1,11 @@
-//! Creates a placeholder Ceph for commands that resolve a spec without access to a cluster.
+//! Creates placeholder settings of a Ceph cluster, for commands that resolve a spec without access to Kubernetes.
 
 use std::collections::BTreeMap;
 
 use super::{Ceph, CephxKey, Consumer, Gateway, Layout, Monitors, Pool, Url, User};
 
-/// Returns the settings of a placeholder Ceph cluster. The names of its users and pools contain the word `placeholder`,
-/// so that people recognize them in values.
+/// Returns the settings of a Ceph cluster that does not exist. The names of its users and pools contain the word
+/// `placeholder`, so that people do not take them for names of a real cluster.
 pub fn example() -> Ceph {
     let key = CephxKey::placeholder();
     let user = |consumer: Consumer| {
@@ -26,7 +26,7 @@ pub fn example() -> Ceph {
 }
 
 impl Ceph {
-    /// Replaces the keys of all Ceph users by a placeholder, and removes the key of `client.admin`.
+    /// Replaces the cephx keys of all Ceph users by a placeholder, and removes the settings of `client.admin`.
     pub fn hide_keys(&mut self) {
         for user in self.users.values_mut() {
             user.key = CephxKey::placeholder();
@@ -35,7 +35,7 @@ impl Ceph {
     }
 }
 
-/// Returns placeholder gateways of an object store, with an address that does not exist.
+/// Returns gateways of an object store that do not exist. Their address can't exist either (`.invalid`).
 pub fn example_gateway() -> Gateway {
     let url = Url { scheme: "http".into(), host: "rgw.placeholder.invalid".into(), port: 80 };
     Gateway::External { internal: url.clone(), public: url }

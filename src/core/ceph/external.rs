@@ -1,4 +1,5 @@
-//! Reads a Secret in osdpl's documented layout, in which a person describes an external Ceph cluster.
+//! Reads a Secret in osdpl's documented layout. In such a Secret, a person describes a Ceph cluster that Rook does not
+//! run.
 
 use std::collections::BTreeMap;
 
@@ -36,11 +37,12 @@ pub fn external(object: &str, data: &BTreeMap<String, Vec<u8>>) -> Result<Ceph, 
         .consistent()
 }
 
-/// Reads the Ceph user of one service from the entries `<service>.key`, `<service>.pool` and `<service>.user` of the
-/// Secret; `None` if the Secret has none of these three entries.
+/// Reads the Ceph user of one service from the keys `<service>.key`, `<service>.pool` and `<service>.user` in the
+/// Secret's data; `None` if the data has none of these three keys.
 ///
-/// If the Secret has one of the three, it must also have `<service>.pool` and `<service>.key`. There is one exception:
-/// if the Secret has `nova.pool`, but neither `nova.key` nor `nova.user`, Nova gets the name and key of Cinder's user.
+/// If the data has one of the three keys, it must also have `<service>.pool` and `<service>.key`. There is one
+/// exception: if the data has `nova.pool`, but neither `nova.key` nor `nova.user`, Nova gets the name and key of
+/// Cinder's user.
 ///
 /// `cinder` is Cinder's user if `consumer` is Nova; for other consumers, it is `None`.
 fn user(source: &SecretData<'_>, consumer: Consumer, cinder: Option<&User>) -> Result<Option<User>, SecretError> {

@@ -1,5 +1,5 @@
-//! Reads the addresses of the RADOS gateways (RGW) of Ceph's object store, and builds the Secret for gateways that the
-//! chart ceph-rgw runs.
+//! Reads the addresses of the gateways (RGW, HTTP servers) of Ceph's object store, and builds the Secret with the cephx
+//! key for gateways that the chart ceph-rgw runs.
 
 use std::collections::BTreeMap;
 
@@ -50,21 +50,22 @@ impl Url {
     }
 }
 
-/// The gateways of the object store: HTTP servers that answer the requests of users and services.
+/// The gateways of the object store: HTTP servers (RGW) that serve the APIs of Swift and S3.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Gateway {
-    /// Gateways that run outside of the cloud's releases, such as the gateways of Rook.
+    /// Gateways that do not belong to a release of the cloud, such as the gateways that Rook runs.
     External {
         /// The address to which the cloud's services send requests.
         internal: Url,
-        /// The address that Keystone's catalogue shows to users of the cloud.
+        /// The address that Keystone's service catalogue shows to users of the cloud.
         public: Url,
     },
     /// Gateways that the chart ceph-rgw runs, as a release of the cloud.
     Chart {
-        /// The key of `client.bootstrap-rgw`, with which each gateway creates its own user.
+        /// The cephx key of `client.bootstrap-rgw`, with which each gateway creates its own Ceph user.
         key: CephxKey,
-        /// The address that Keystone's catalogue shows to users; `None` if the spec does not set it.
+        /// The address that Keystone's service catalogue shows to users of the cloud; `None` if the spec does not set
+        /// it.
         public: Option<Url>,
     },
 }
@@ -72,9 +73,9 @@ pub enum Gateway {
 impl Gateway {
     /// Reads the settings of the gateways from a Secret that describes a Ceph cluster.
     ///
-    /// For gateways outside of the cloud's releases, the Secret has the addresses `rgw_internal` and `rgw_external`. If
-    /// both addresses are the same, the Secret needs only one of these two keys. For gateways that the chart ceph-rgw
-    /// runs, the Secret has `bootstrap-rgw.key`.
+    /// If the gateways do not belong to a release of the cloud, the Secret has the addresses `rgw_internal` and
+    /// `rgw_external`. If both addresses are the same, the Secret needs only one of these two keys. If the chart
+    /// ceph-rgw runs the gateways, the Secret has `bootstrap-rgw.key` instead.
     ///
     /// # Errors
     /// Returns an error about the key that is missing or malformed.
@@ -117,8 +118,8 @@ impl Gateway {
         Ok(Self::External { internal: url.clone(), public: url })
     }
 
-    /// Replaces the public address, which Keystone's catalogue shows to users, with the object store's `publicUrl`. If
-    /// the spec does not set `publicUrl`, the address does not change.
+    /// Replaces the public address, which Keystone's service catalogue shows to users, with the object store's
+    /// `publicUrl`. If the spec does not set `publicUrl`, the address does not change.
     ///
     /// # Errors
     /// Returns an error if `publicUrl` is not a URL.
@@ -127,8 +128,8 @@ impl Gateway {
             .map_err(|problem| NotReady::Rook(format!("spec.features.storage.ceph.objectStore.publicUrl: {problem}")))
     }
 
-    /// Replaces the public address, which Keystone's catalogue shows to users, with the URL `text`. If `text` is
-    /// `None`, the address does not change.
+    /// Replaces the public address, which Keystone's service catalogue shows to users, with the URL `text`. If `text`
+    /// is `None`, the address does not change.
     ///
     /// # Errors
     /// Returns an error if `text` is not a URL.
@@ -158,8 +159,8 @@ impl Gateway {
         }
     }
 
-    /// Returns the Secret from which the gateways' pods in `namespace` mount their cephx key. If the chart ceph-rgw
-    /// does not run the gateways, the result is empty.
+    /// Returns the Secret from which the gateways' pods in `namespace` mount the cephx key of `client.bootstrap-rgw`;
+    /// an empty list if the chart ceph-rgw does not run the gateways.
     pub fn objects(&self, namespace: &str) -> Vec<Object> {
         let Self::Chart { key, .. } = self else { return Vec::new() };
         let file = format!("[client.bootstrap-rgw]\n    key = {}\n", key.reveal());
@@ -167,8 +168,7 @@ impl Gateway {
         vec![Object { data, ..Self::keyring_object(namespace) }]
     }
 
-    /// Returns the Secret from which the gateways' pods in `namespace` mount their cephx key. The data is empty,
-    /// because the callers need only the kind and the name.
+    /// Returns the Secret of `objects` without data, for callers that need only the kind, the namespace and the name.
     pub fn keyring_object(namespace: &str) -> Object {
         let (namespace, name) = (namespace.to_owned(), KEYRING.to_owned());
         Object { kind: Kind::Opaque, namespace, name, data: BTreeMap::new() }

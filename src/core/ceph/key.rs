@@ -1,4 +1,4 @@
-//! Checks and hides the secret keys of cephx, Ceph's authentication protocol.
+//! Checks the format of secret keys of cephx, Ceph's authentication protocol, and keeps the keys out of debug output.
 
 use std::fmt;
 
@@ -31,15 +31,15 @@ impl CephxKey {
         Ok(Self(text.to_owned()))
     }
 
-    /// Returns a key with a valid format but no secret: type 1, time 0, and 16 zeros as the secret.
+    /// Returns a cephx key with a valid format, but with 16 zeros as the secret (type 1, time 0).
     pub(super) fn placeholder() -> Self {
         let mut bytes = [0; 28];
         (bytes[0], bytes[10]) = (1, 16);
         Self(base64::engine::general_purpose::STANDARD.encode(bytes))
     }
 
-    /// Returns the key's text. Use the text only for the data of a Secret, for a digest, or to redact the key in other
-    /// texts.
+    /// Returns the key's text. Callers may use the text only in the data of a Secret, to compute a digest, or to redact
+    /// the key in other texts.
     pub fn reveal(&self) -> &str {
         &self.0
     }

@@ -1,12 +1,12 @@
-//! Reads Secrets in the layout of Mirantis' `openstack-ceph-keys`, so that a cloud with such a Secret can be migrated
-//! to osdpl.
+//! Reads Secrets in the layout of Mirantis' `openstack-ceph-keys`, so that people can migrate a cloud with such a
+//! Secret to osdpl.
 
 use std::collections::BTreeMap;
 
 use super::{Ceph, CephxKey, Consumer, Layout, Monitors, Pool, SecretData, SecretError, User, ValueError, is_name};
 
-/// The consumers (services that use Ceph) for which a Secret in Mirantis' layout has a key. Cinder's backup service has
-/// no key: it uses Cinder's Ceph user, and its pool is the pool with the role `backup`.
+/// The consumers (services that use Ceph) of whose Ceph users a Secret in Mirantis' layout contains the keys. Cinder's
+/// backup service has no user of its own: it uses Cinder's user, and its pool is the pool with the role `backup`.
 const KNOWN: [Consumer; 4] = [Consumer::Nova, Consumer::Cinder, Consumer::Glance, Consumer::Manila];
 
 /// Reads the settings of a Ceph cluster from a Secret in Mirantis' layout.
@@ -14,7 +14,8 @@ const KNOWN: [Consumer; 4] = [Consumer::Nova, Consumer::Cinder, Consumer::Glance
 /// * `mon_endpoints` lists the monitors as `ip:port,…`.
 /// * `nova`, `cinder`, `glance` and `manila` each have the form `client.<user>;<key>;<pool>:<role>:<device class>;…`. A
 ///   newline may follow the key.
-/// * osdpl ignores the key `client.admin`.
+///
+/// osdpl does not read the cephx key of `client.admin` in the Secret.
 ///
 /// # Errors
 /// Returns an error about the first key that is missing or malformed.

@@ -1,4 +1,4 @@
-//! Parses the addresses of Ceph's monitors.
+//! Parses the network addresses of a Ceph cluster's monitors.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -6,12 +6,12 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use super::ValueError;
 
 /// The addresses of all monitors, each in the notation of the option `mon_host` of `ceph.conf`. osdpl sorts the
-/// addresses, so that a new order of the same addresses in the Secret changes nothing.
+/// addresses. So if a person or Rook only changes the order of the addresses, `ceph.conf` does not change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Monitors(Vec<String>);
 
 impl Monitors {
-    /// Parses addresses that are separated by commas, spaces or newlines.
+    /// Parses a text with the addresses of monitors, separated by commas, spaces or newlines.
     ///
     /// An address is written as `10.0.0.1`, `10.0.0.1:6789`, `[fd00::1]:6789`, `v2:10.0.0.1:3300/0`, or as the address
     /// vector of a monitor: `[v2:10.0.0.1:3300/0,v1:10.0.0.1:6789/0]`.
@@ -32,7 +32,7 @@ impl Monitors {
         if found.is_empty() { Err(ValueError::Empty) } else { Ok(Self(found)) }
     }
 
-    /// Returns the address of a placeholder monitor; the address is reserved for documentation (RFC 5737).
+    /// Returns the address of a monitor that does not exist. RFC 5737 reserves this address for documentation.
     pub(super) fn example() -> Self {
         Self(vec!["192.0.2.1:6789".into()])
     }
@@ -44,7 +44,8 @@ impl fmt::Display for Monitors {
     }
 }
 
-/// Splits the text into the addresses of single monitors. A comma inside of brackets does not end an address.
+/// Splits the text into the addresses of single monitors. A comma within brackets belongs to one monitor's address
+/// vector.
 fn entries(text: &str) -> Vec<&str> {
     let mut depth = 0_usize;
     let pieces = text.split(|c: char| {

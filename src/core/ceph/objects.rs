@@ -12,8 +12,7 @@ use super::{ADMIN_SECRET, CONFIG_MAP, Ceph, Consumer, Monitors, NotReady, User, 
 pub enum Kind {
     /// A `ConfigMap` with `ceph.conf`.
     ConfigMap,
-    /// A Secret of type `kubernetes.io/rbd` with a Ceph user's key. The charts' own Jobs give such Secrets the same
-    /// type.
+    /// A Secret of type `kubernetes.io/rbd` with the cephx key of a Ceph user. The charts' own Jobs use this type, too.
     Secret,
     /// A Secret of type `Opaque`, the type for arbitrary data.
     Opaque,
@@ -40,10 +39,10 @@ pub struct Object {
 }
 
 impl Object {
-    /// Returns an error if `existing`, the data of this object in the cluster, contains another fsid than `self`; else
-    /// `None`.
+    /// Returns an error if `existing` contains another fsid than `self`; `None` if it does not. `existing` is the data
+    /// that this object has now in the Kubernetes cluster.
     ///
-    /// If osdpl wrote the new fsid, the cloud would lose access to all data in its present Ceph cluster.
+    /// If osdpl wrote the fsid in `self`, the cloud would lose access to all data in the Ceph cluster that it uses now.
     pub fn other_ceph_error(&self, existing: &BTreeMap<String, String>) -> Option<NotReady> {
         let fsid =
             |data: &BTreeMap<String, String>| data.get("ceph.conf").and_then(|text| fsid_of(text)).map(str::to_owned);
@@ -52,13 +51,14 @@ impl Object {
         (found != in_use).then_some(NotReady::OtherCeph { found, in_use, map })
     }
 
-    /// Whether `existing`, the data of an object that someone else created, is equivalent to the data of `self`.
+    /// Whether pods can use `existing` instead of the data of `self`. `existing` is the data of an object with the same
+    /// name that someone else created.
     ///
-    /// In an adopted cloud, the operator may keep an equivalent object instead of replacing it.
+    /// In an adopted cloud, the operator may keep such an object instead of replacing it.
     ///
-    /// For a Secret, the method compares only the value of `key`, because charts read no other key from the Secrets
-    /// that upstream's Jobs write. Nova's Secret is never equivalent, because Nova's pods need the keyring file, which
-    /// only osdpl writes.
+    /// For a Secret, the method compares only the value under the key `key`, because the charts read no other key of
+    /// the Secrets that upstream's Jobs write. The method always rejects an existing Secret for Nova: Nova's pods need
+    /// the key `keyring`, a keyring file that only osdpl writes.
     pub fn is_equivalent_to(&self, existing: &BTreeMap<String, String>) -> bool {
         let conf = |data: &BTreeMap<String, String>| {
             let text = data.get("ceph.conf")?;
@@ -105,11 +105,12 @@ fn mounted_by(consumer: Consumer, ceph: &Ceph) -> &'static [&'static str] {
     }
 }
 
-/// Returns the `ConfigMap`s and Secrets that the desired releases mount, in the namespace of each release.
+/// Returns the `ConfigMap`s and Secrets with Ceph's settings and keys that the desired releases mount, in the namespace
+/// of each release.
 ///
 /// `releases` maps the catalogue names of the releases to their namespaces. `namespace` is the namespace of the
-/// OpenStackDeployment. The result also contains the objects for Manila and Gnocchi in `namespace`, because a person
-/// may install the charts of Manila and Gnocchi in this namespace.
+/// OpenStackDeployment. There, the result also contains the objects for Manila and Gnocchi, because a person may
+/// install the charts of Manila and Gnocchi without osdpl.
 pub fn desired_objects(ceph: &Ceph, namespace: &str, releases: &BTreeMap<&str, &str>) -> Vec<Object> {
     let mut objects = Objects::new();
     for (consumer, user) in &ceph.users {
@@ -129,11 +130,11 @@ pub fn desired_objects(ceph: &Ceph, namespace: &str, releases: &BTreeMap<&str, &
     objects.into_values().collect()
 }
 
-/// Returns the Secrets that the charts' own Jobs write under names that osdpl also uses. The returned Secrets have no
-/// data.
+/// Returns the Secrets that the charts' own Jobs write. The names of these Secrets are names that osdpl otherwise uses
+/// for its own Secrets. The returned Secrets have no data.
 ///
-/// The Jobs write these Secrets if the charts get the key of `client.admin`. The operator must not change or delete
-/// these Secrets. `releases` maps the releases' names in the catalogue to their namespaces.
+/// The Jobs write these Secrets only if osdpl gives the charts the key of `client.admin`. Then the operator must not
+/// change or delete the Secrets. `releases` maps the releases' names in the catalogue to their namespaces.
 pub fn chart_owned_secrets(ceph: &Ceph, releases: &BTreeMap<&str, &str>) -> Vec<Object> {
     let names = ceph.admin.iter().flat_map(|_| Consumer::ALL).map(Consumer::keyring);
     let in_each_namespace = |name: &'static str| {
@@ -147,8 +148,8 @@ pub fn chart_owned_secrets(ceph: &Ceph, releases: &BTreeMap<&str, &str>) -> Vec<
     names.flat_map(in_each_namespace).collect()
 }
 
-/// Returns every object that the pods of `releases` may mount, whatever the settings of Ceph are. The returned objects
-/// have no data.
+/// Returns every object with Ceph's settings or keys that the pods of `releases` mount with some settings of Ceph,
+/// including the objects that the present settings do not require. The returned objects have no data.
 ///
 /// `releases` maps the releases' names in the catalogue to their namespaces.
 pub fn mountable_objects(releases: &BTreeMap<&str, &str>) -> Vec<Object> {
@@ -181,7 +182,8 @@ pub fn mountable_objects(releases: &BTreeMap<&str, &str>) -> Vec<Object> {
 /// themselves.
 const ALL: [&str; 4] = ["glance", "cinder", "nova", "libvirt"];
 
-/// Objects by kind, namespace and name. So an object that several releases in a namespace need occurs only once.
+/// Objects by kind, namespace and name. If several releases in one namespace need the same object, the map contains the
+/// object only once.
 type Objects = BTreeMap<(Kind, String, &'static str), Object>;
 
 /// Adds to `objects` the `ConfigMap` with `ceph.conf` and the Secret `secret`, both in `namespace`.
@@ -193,8 +195,8 @@ fn add(objects: &mut Objects, ceph: &Ceph, namespace: &str, secret: (&'static st
     }
 }
 
-/// Returns the data of the Secret with a Ceph user's key: `key`, which the charts' scripts read, and a keyring file,
-/// which some pods mount.
+/// Returns the data of the Secret for a Ceph user: `key` is the user's cephx key, which the charts' scripts read, and
+/// `keyring` is the keyring file that some pods mount.
 fn keyring(user: &User) -> BTreeMap<String, String> {
     let key = user.key.reveal();
     let file = format!("[client.{}]\n    key = {key}\n", user.name);

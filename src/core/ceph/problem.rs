@@ -1,9 +1,9 @@
-//! Errors in a Secret that describes a Ceph cluster. Their messages never quote the Secret's values.
+//! Errors in a Secret that describes a Ceph cluster. The error messages never quote the Secret's values.
 
 use std::collections::BTreeMap;
 
-/// An error in a Secret that describes a Ceph cluster: the key with the error, the problem and the remedy. The error
-/// quotes no value of the Secret.
+/// An error in a Secret that describes a Ceph cluster. The error names the key in the Secret's data, the problem and
+/// the remedy, but quotes no value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("Secret {object}, key {key}: {error}")]
 pub struct SecretError {
@@ -21,7 +21,7 @@ pub enum ValueError {
     /// The Secret does not have the key.
     #[error("the key is missing; add it")]
     Missing,
-    /// The value contains only spaces and newlines.
+    /// The value is empty, or contains only spaces and newlines.
     #[error("the value is empty; set a value, or remove the key if the key is optional")]
     Empty,
     /// The value is not UTF-8 text.
@@ -34,7 +34,7 @@ pub enum ValueError {
         "the value is not a cephx key, because it is not base64; store the one word that `ceph auth print-key` prints, without [client…] and `key =`"
     )]
     NotBase64,
-    /// The value is base64, but the bytes are not a cephx key.
+    /// The value is base64, but the decoded bytes do not have the format of a cephx key.
     #[error(
         "the value is not a cephx key: it has the wrong length and may be truncated; store what `ceph auth print-key` prints"
     )]
@@ -56,11 +56,11 @@ pub enum ValueError {
     /// The value does not have the form that Mirantis' layout requires.
     #[error("the value is not of the form client.<user>;<key>;<pool>:<role>:<device class>;…; write all fields")]
     Fields,
-    /// In Mirantis' layout, the text about a pool does not have three valid fields. The number is the position of this
-    /// pool in the value, counted from 1.
+    /// In Mirantis' layout, the description of a pool does not consist of three valid fields. The number is the
+    /// position of this pool among the pools in the value, counted from 1.
     #[error("the pool at position {0} of the value is not of the form <pool>:<role>:<device class>; correct it")]
     PoolFields(usize),
-    /// Two services have the same Ceph user with different keys.
+    /// Two services have the same Ceph user, but the Secret contains different cephx keys for them.
     #[error(
         "the value differs from another service's key for the same user; a user has only one key: correct one of the two values"
     )]
@@ -68,12 +68,12 @@ pub enum ValueError {
     /// The value is not the address of an HTTP server.
     #[error("the value is not a URL of the form http[s]://host[:port], without a path")]
     Url,
-    /// The spec has an object store, but the Secret describes no gateways.
+    /// The spec has an object store, but the Secret contains neither the gateways' address nor the key for ceph-rgw.
     #[error(
         "the key is missing, but features.storage.ceph.objectStore needs it; set it to the gateways' URL, or set bootstrap-rgw.key if the chart ceph-rgw runs the gateways"
     )]
     NoGateway,
-    /// No service has a cephx key in the Secret.
+    /// The Secret contains a cephx key for none of the services.
     #[error("the key is missing, and so are the keys of all other services; set the key of at least one service")]
     NoUsers,
 }

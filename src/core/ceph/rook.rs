@@ -1,8 +1,8 @@
 //! Builds the objects with which osdpl requests pools, file systems and users from Rook, and reads the settings of the
 //! Ceph cluster that Rook runs in the same Kubernetes cluster.
 //!
-//! Each service has its own Ceph user with minimal rights. The only exception is Nova, which shares Cinder's user.
-//! osdpl reads the key of `client.admin` only if the spec allows it.
+//! Each service that stores data in Ceph has its own Ceph user with minimal rights. The only exception is Nova, which
+//! shares Cinder's user. osdpl reads the key of `client.admin` only if the spec allows it.
 //!
 //! osdpl uses Rook's API `ceph.rook.io/v1`, its ConfigMap `rook-ceph-mon-endpoints`, its Secret `rook-ceph-mon`, and
 //! the Secrets `rook-ceph-client-<name>` that Rook creates for `CephClient`s.
@@ -25,7 +25,7 @@ pub const ENDPOINTS: &str = "rook-ceph-mon-endpoints";
 /// The name of the Secret in which Rook stores the name and key of `client.admin` (`ceph-username`, `ceph-secret`).
 const MONITORS: &str = "rook-ceph-mon";
 
-/// The settings for Rook in `features.storage.ceph`.
+/// The settings in `features.storage.ceph` for a Ceph cluster that Rook runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RookSettings {
     /// The namespace of the `CephCluster`.
@@ -36,7 +36,7 @@ pub struct RookSettings {
     pools: Map<String, Value>,
 }
 
-/// An object of the API `ceph.rook.io/v1` with which osdpl requests a pool, a file system or a user from Rook.
+/// An object of Rook's API `ceph.rook.io/v1` with which osdpl requests a pool, a file system or a Ceph user from Rook.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Manifest {
     /// The kind of the object: `CephBlockPool`, `CephFilesystem` or `CephClient`.
@@ -48,8 +48,8 @@ pub struct Manifest {
 }
 
 impl Consumer {
-    /// Returns the name that the consumer's pool has in a Ceph that Rook runs. In the spec,
-    /// `features.storage.ceph.rook.pools` contains the pool's settings under the same name.
+    /// Returns the name of the consumer's pool in a Ceph cluster that Rook runs. The spec contains the pool's settings
+    /// under the same name, in `features.storage.ceph.rook.pools`.
     pub(super) fn rook_pool(self) -> &'static str {
         match self {
             Self::Glance => "images",
@@ -72,8 +72,8 @@ impl RookSettings {
         (feature["mode"] == "rook").then_some(Self { namespace, admin, pools })
     }
 
-    /// Returns the names of Rook's Secrets that osdpl may read: the Secrets of all consumers' users or, if the charts
-    /// get the key of `client.admin`, only the Secret with this key.
+    /// Returns the names of Rook's Secrets that osdpl may read: the Secrets with the keys of all consumers' Ceph users.
+    /// If osdpl gives the charts the key of `client.admin`, it may read only the Secret with this key.
     pub fn secrets(&self) -> BTreeSet<String> {
         if self.admin {
             return [MONITORS.to_owned()].into();
@@ -131,7 +131,8 @@ impl RookSettings {
     }
 }
 
-/// Returns the consumers that belong to the releases with these catalogue names.
+/// Returns the consumers whose programs run in the releases with these catalogue names: cinder and cinder-backup for
+/// cinder, for example.
 pub fn consumers<'a>(releases: impl Iterator<Item = &'a str>) -> BTreeSet<Consumer> {
     let of = |release| match release {
         "glance" => vec![Consumer::Glance],
@@ -157,7 +158,7 @@ fn filesystem(pool: &Value) -> Value {
     let metadata = json!({"failureDomain": pool["failureDomain"], "replicated": pool["replicated"]});
     json!({
         "metadataPool": metadata, "dataPools": [data], "metadataServer": {"activeCount": 1, "activeStandby": true},
-        // If someone deletes the CephFilesystem, Ceph keeps the data.
+        // If someone deletes the CephFilesystem, Rook must not delete the data in Ceph.
         "preserveFilesystemOnDelete": true,
     })
 }
@@ -179,8 +180,8 @@ fn capabilities(name: &str, consumers: &BTreeSet<Consumer>) -> Value {
     json!({"mon": "profile rbd", "osd": osd.join(", "), "mgr": own.join(", ")})
 }
 
-/// Whether `live`, an object in the cluster, contains all fields of `wanted`. If so, osdpl does not write the object.
-/// `live` may have further fields, from Rook or the API server.
+/// Whether `live`, an object in the Kubernetes cluster, already contains all fields of `wanted`. If so, osdpl need not
+/// write the object. `live` may have further fields, which Rook or the API server set.
 pub fn contains(live: &Value, wanted: &Value) -> bool {
     match (live, wanted) {
         (Value::Object(live), Value::Object(wanted)) => {

@@ -1,4 +1,4 @@
-//! Builds the settings that Ceph's object store (RGW) needs to validate Keystone's tokens.
+//! Builds the settings with which the gateways (RGW) of Ceph's object store validate Keystone's tokens.
 
 use std::collections::BTreeMap;
 
@@ -26,8 +26,8 @@ pub struct Keystone {
 ///
 /// The name is upstream's default in the chart ceph-rgw (`endpoints.identity.auth.swift`), which creates the user.
 pub const KEYSTONE_USER: &str = "swift";
-/// The name of the project of [`KEYSTONE_USER`], and of the domain that contains the user and the project. The name is
-/// from upstream's chart. Rook requires that user and project have the same domain.
+/// The name of the project of [`KEYSTONE_USER`], and of the domain of both user and project. The name is from
+/// upstream's chart. Rook requires that the user and the project are in the same domain.
 const PROJECT: &str = "service";
 
 impl ObjectStore {
@@ -40,19 +40,19 @@ impl ObjectStore {
         self.feature.get(key)?.as_str()
     }
 
-    /// Returns the name of Rook's `CephObjectStore` to which osdpl adds the settings for Keystone.
+    /// Returns the name of Rook's `CephObjectStore`, the object to which osdpl adds the settings for Keystone.
     pub fn name(&self) -> &str {
         self.text("name").unwrap_or_default()
     }
 
-    /// Returns the public URL that the spec sets for the gateways. If the spec sets none, osdpl takes the address from
-    /// the Secret that describes Ceph, or from Rook.
+    /// Returns the public URL of the gateways in the spec. If the spec sets none, osdpl takes the address from the
+    /// Secret that describes the Ceph cluster, or from Rook.
     pub(super) fn public_url(&self) -> Option<&str> {
         self.text("publicUrl")
     }
 
-    /// Returns the URL of Keystone that the spec sets for the gateways. If the spec sets none, osdpl uses the URL of
-    /// the cloud's Keystone.
+    /// Returns the URL of Keystone in the spec that the gateways should use. If the spec sets none, osdpl uses the URL
+    /// of the cloud's own Keystone.
     pub fn keystone_url(&self) -> Option<&str> {
         self.text("keystoneUrl")
     }
@@ -65,8 +65,8 @@ impl ObjectStore {
 
     /// Returns the Secret with the Keystone account of the gateways.
     ///
-    /// Rook reads this Secret. The Secret also contains `rgw_keystone_accepted_roles`, a setting for gateways that a
-    /// person runs outside of the cluster.
+    /// Rook reads this Secret and configures its gateways. For gateways that a person runs outside of the Kubernetes
+    /// cluster, the Secret also contains the value of Ceph's option `rgw_keystone_accepted_roles`.
     pub fn secret(&self, namespace: &str, deployment: &str, keystone: &Keystone) -> Object {
         let (url, roles) = (format!("{}/v3", keystone.url), self.roles().join(","));
         let known = [
@@ -101,8 +101,9 @@ impl ObjectStore {
         let s3 = self.feature.get("s3").and_then(Value::as_bool).unwrap_or(true);
         let mut spec = json!({
             "auth": {"keystone": keystone},
-            // Swift's URL in Keystone's catalogue contains the account, so gateways must accept URLs with an account.
-            // Public containers also need the account in the URL.
+            // The URL of Swift in Keystone's service catalogue contains the user's account, so the gateways must accept
+            // URLs with an account. Requests to public containers carry no token, so they also need the account in the
+            // URL.
             "protocols": {"swift": {"accountInUrl": true, "urlPrefix": "swift"}, "s3": {"authUseKeystone": s3}},
         });
         if self.text("caBundle").is_some() {

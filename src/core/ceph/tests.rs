@@ -2,8 +2,8 @@ use base64::Engine as _;
 
 use super::*;
 
-/// Returns a cephx key of type `kind` with a secret of `written` bytes. According to the key's header, the secret has
-/// `length` bytes.
+/// Returns a cephx key of type `kind` whose header says that the secret has `length` bytes. In fact, the secret has
+/// `written` bytes.
 fn key(kind: u8, length: u8, written: usize) -> String {
     let mut bytes = vec![kind, 0, 1, 2, 3, 4, 5, 6, 7, 8, length, 0];
     bytes.extend(std::iter::repeat_n(0xA7, written));
@@ -125,8 +125,8 @@ fn parses_addresses_in_every_form() {
     }
 }
 
-/// Reads a Secret in which `key` has a bad value or is missing, and returns the error message; asserts that the message
-/// contains no value of the Secret.
+/// Reads a Secret in which the value under `key` is `value`, or is missing if `value` is `None`. Returns the error
+/// message, and asserts that the message contains no value of the Secret.
 fn complaint_of(
     read: fn(&str, &Data) -> Result<Ceph, SecretError>,
     mut data: Data,

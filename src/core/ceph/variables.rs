@@ -1,5 +1,5 @@
-//! Builds the variable `ceph`, which expressions of the catalogue read. It contains the names of users and pools, and
-//! digests of keys, but no keys.
+//! Builds the variable `ceph`, which expressions of the catalogue read. The variable contains the names of Ceph's users
+//! and pools, and digests of cephx keys, but no keys.
 
 use serde_json::{Map, Value, json};
 
@@ -9,11 +9,11 @@ use osdpl_values::{Values, digest};
 /// Returns the content of the variable `ceph` from the settings of a Ceph cluster.
 ///
 /// * `ceph.<consumer>`, such as `ceph.glance`, has `user`, `pool` and `digest` if the consumer has a Ceph user. The
-///   digest changes with the settings and the key that the consumer's pods mount.
+///   value of `digest` changes if `ceph.conf` or the cephx key that the consumer's pods mount changes.
 /// * `ceph.libvirt` has `user`, `secret` and `digest`. `user` is the Ceph user with which libvirt attaches volumes:
-///   Cinder's user or, without it, Nova's user. `secret` is the name of the Secret with the key of this user. `digest`
-///   changes if one of libvirt's keys changes.
-/// * `ceph.nova.own` is true if Nova's user is another user than `ceph.libvirt.user`.
+///   Cinder's user or, if Cinder has none, Nova's user. `secret` is the name of the Secret with the key of this user.
+///   The value of `digest` changes if one of the cephx keys that libvirt uses changes.
+/// * `ceph.nova.own` is true if Nova's Ceph user is another user than `ceph.libvirt.user`.
 /// * If the charts create pools and users themselves, `ceph.admin.digest` exists instead of `ceph.libvirt`. Each
 ///   consumer then has `user`, `pool`, `replicas` and `digest`.
 pub fn variables(ceph: &Ceph) -> Values {
@@ -39,8 +39,9 @@ pub fn variables(ceph: &Ceph) -> Values {
     }
     let main = ceph.volume_consumer().and_then(|consumer| Some((consumer, ceph.user(consumer)?)));
     if let Some((consumer, user)) = main {
-        // Libvirt's pods restart if this digest changes. They use the keys of Ceph's users, but no ceph.conf, because
-        // Nova passes the addresses of the monitors with each disk. So the digest depends only on these keys.
+        // Libvirt's pods restart if this digest changes. The pods use the Ceph users' cephx keys, but no `ceph.conf`,
+        // because Nova passes the monitors' addresses with each disk. So the digest must change only if one of these
+        // keys changes.
         let own = ceph.user(Consumer::Nova).filter(|_| ceph.has_own_nova());
         let keys = [Some(user), own].into_iter().flatten().map(|user| user.key.reveal());
         let entry = json!({"user": user.name, "secret": consumer.keyring(), "digest": short_digest(keys)});
@@ -62,15 +63,15 @@ pub fn uses_ceph(expression: &str) -> bool {
     matches.any(|(position, _)| !expression[..position].ends_with(|c: char| c.is_alphanumeric() || "._".contains(c)))
 }
 
-/// Returns every `<name>` that follows `ceph.` in an expression.
+/// Returns each name that follows `ceph.` in an expression, such as `glance` for `ceph.glance.pool`.
 pub fn ceph_names_in(expression: &str) -> impl Iterator<Item = &str> {
     let occurrences = expression.split("ceph.").skip(1);
     occurrences.map(|rest| rest.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default())
 }
 
 impl Consumer {
-    /// Returns the consumer to which the variable `ceph.<name>` belongs; `None` for an unknown name. `ceph.libvirt`
-    /// belongs to Nova.
+    /// Returns the consumer whose settings are in the variable `ceph.<name>`; `None` for an unknown name. For
+    /// `ceph.libvirt`, returns Nova.
     pub(super) fn named(name: &str) -> Option<Self> {
         match name {
             "libvirt" => Some(Self::Nova),

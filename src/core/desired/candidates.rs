@@ -1,9 +1,10 @@
 //! Computes candidates: for a spec with unknown names, the specs that the user may have meant.
 //!
-//! With `presets: [cmpute]`, the user means a known preset, but osdpl can't be sure which one. If the meant preset
-//! satisfies a check, osdpl must not report that the check failed. So `select` evaluates one candidate for every name
-//! that the user may mean, and reports only the findings that all candidates share. If there are more than [`MOST`]
-//! candidates, `select` reports only the unknown names and the findings about node roles, image names and features.
+//! With `presets: [cmpute]`, the user means a known preset, but osdpl can't be sure which one. If the spec with the
+//! meant preset passes a check, osdpl must not report that the check fails. So `select` evaluates one candidate for
+//! every name that the user may mean, and reports only the findings that all candidates have in common. If there are
+//! more than [`MOST`] candidates, `select` reports only the unknown names and the findings about node roles, image
+//! names and features.
 
 use serde_json::Value;
 
@@ -11,14 +12,14 @@ use crate::api::OpenStackDeploymentSpec as Spec;
 use crate::catalog::schema::{Nulls, validate};
 use crate::catalog::{Catalog, nearest_name};
 
-/// The maximum number of candidates; specs with one or two typos have fewer. Each candidate costs time in every
+/// The maximum number of candidates. A spec with one or two typos has fewer. Evaluating a candidate takes time in every
 /// reconcile pass and every request to the webhook.
 pub(super) const MOST: usize = 64;
 
 /// Returns the specs that the user may have meant: an empty list if all names are known, `None` if there are more than
 /// [`MOST`].
 ///
-/// If the OpenStack release is unknown, the first candidate differs from the spec only in the OpenStack release.
+/// If the name of the OpenStack release is unknown, the first candidate differs from the spec only in this name.
 pub(super) fn candidates(spec: &Spec, catalog: &Catalog) -> Option<Vec<Spec>> {
     let releases = releases(spec, catalog);
     let base = releases.last().unwrap_or(spec);
@@ -53,8 +54,8 @@ fn presets(spec: &Spec, catalog: &Catalog) -> impl Iterator<Item = Spec> {
 /// If the spec names an unknown service, returns a candidate that enables every service for which the spec does not set
 /// `enabled`.
 ///
-/// The service that the user means is one of the enabled services. So no check of the candidate fails only because this
-/// service is missing.
+/// The service that the user means is one of the services that the candidate enables. So a check that fails only
+/// because this service is missing does not fail for the candidate.
 fn services(spec: &Spec, catalog: &Catalog) -> Option<Spec> {
     spec.services.keys().find(|name| !catalog.services.contains_key(*name))?;
     let mut candidate = spec.clone();

@@ -1,4 +1,4 @@
-//! Determines the certificates that services of a cloud read from Secrets.
+//! Determines the Secrets from which the services of a cloud read their TLS certificates.
 
 use serde::Deserialize;
 
@@ -11,7 +11,7 @@ use osdpl_values::expr::Scope;
 /// A Secret with a certificate, and the host names for which the certificate must be valid.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Certificate {
-    /// The field of the spec that makes the certificate necessary.
+    /// The field of the spec whose setting requires the certificate.
     pub field: String,
     /// The namespace of the Secret with the certificate.
     pub namespace: String,
@@ -19,7 +19,8 @@ pub struct Certificate {
     pub name: String,
     /// The host names with which clients connect. The certificate must be valid for all of them.
     pub hosts: Vec<String>,
-    /// The keys of the Secret that contain the certificate, its private key and the CA certificates.
+    /// The names of the entries in the Secret's data that contain the certificate, its private key and the CA
+    /// certificates.
     pub keys: CertificateKeys,
     /// Whether the user must create the Secret. If so, osdpl reports a missing Secret.
     pub user_provided: bool,
@@ -35,8 +36,8 @@ struct SecretEntry {
     hosts: Vec<String>,
 }
 
-/// Returns the certificates that the features need. Adds an error if osdpl can't evaluate a feature's list of
-/// certificates.
+/// Returns the certificates that the features require. Adds an error to `findings` if osdpl can't evaluate a feature's
+/// list of Secrets.
 ///
 /// `scope` contains no credentials, so a feature's list of certificates can't depend on a secret.
 pub(super) fn certificates(catalog: &Catalog, scope: &Scope, findings: &mut Vec<Finding>) -> Vec<Certificate> {
@@ -65,7 +66,7 @@ pub(super) fn certificates(catalog: &Catalog, scope: &Scope, findings: &mut Vec<
     found
 }
 
-/// Returns the Secrets with certificates that the expression of a feature lists.
+/// Evaluates the expressions in a feature's list of Secrets, and returns the Secrets.
 fn evaluate_secrets(entry: &Certificates, scope: &Scope) -> Result<Vec<SecretEntry>, String> {
     let layer = entry.secrets.layer(Origin::Derived("certificates".into()), scope);
     let mut layer = layer.map_err(|(path, error)| format!("{path}: {error}"))?;

@@ -1,7 +1,7 @@
-//! Collects the storage classes of existing volume claims.
+//! Groups existing volume claims by storage class.
 //!
-//! If all claims of a release have the same storage class, the release keeps this class even if `spec.storageClass`
-//! names another class.
+//! If all existing claims of a release have the same storage class, the values of the release keep this class, even if
+//! `spec.storageClass` now names another class.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +11,8 @@ use crate::catalog::{Catalog, Level};
 use crate::observed::{Claim, ClaimPhase, ReleaseKey};
 use osdpl_values::leaves;
 
-/// The names of the bound volume claims, by release and storage class. A claim that was never bound contains no data,
-/// so its class does not matter.
+/// The names of the bound volume claims, by catalogue name of the release and storage class. The map leaves out claims
+/// that were never bound: they contain no data, so their class does not matter.
 pub type ClaimClasses = BTreeMap<String, BTreeMap<String, Vec<String>>>;
 
 /// Groups the bound volume claims in `claims` by release and storage class. Leaves out claims that belong to none of
@@ -29,8 +29,8 @@ pub fn collect_claim_classes(claims: &[Claim], releases: &BTreeMap<String, Relea
     found
 }
 
-/// Returns the storage class of a release's existing claims if all of them have the same class. The release keeps this
-/// class even if the spec names another class.
+/// Returns the storage class of a release's existing claims; `None` if the claims have several classes, or if there are
+/// no claims. The values of the release keep this class, even if the spec names another class.
 pub(super) fn kept<'a>(classes: &'a ClaimClasses, name: &str) -> Option<&'a String> {
     let classes = classes.get(name).filter(|classes| classes.len() == 1)?;
     classes.keys().next()
@@ -51,8 +51,8 @@ pub(super) fn finding(
     let mut mixed = Vec::new();
     for (name, classes) in found.iter().filter(|(name, _)| selection.releases.contains_key(*name)) {
         let own = catalog.release(name).and_then(|(service, _)| release_overrides(spec, service, name));
-        // Do not warn about claims whose class the user sets in the release's values, because `spec.storageClass` does
-        // not determine this class.
+        // If the user sets the class of a claim in the release's values, do not warn about this claim:
+        // `spec.storageClass` does not determine its class.
         let chosen =
             |class: &str| own.is_some_and(|own| leaves(&own.overrides.values).iter().any(|(_, value)| *value == class));
         let mut others = classes.keys().filter(|class| *class != wanted && !chosen(class)).peekable();

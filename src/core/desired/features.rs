@@ -1,4 +1,4 @@
-//! Merges the features of a cloud: the presets override the catalogue's defaults, and the spec overrides the presets.
+//! Merges the settings of features: presets override the catalogue's defaults, and the spec overrides the presets.
 //!
 //! osdpl checks the spec's settings of each feature against the feature's schema.
 
@@ -14,9 +14,10 @@ use crate::scrub::Scrubber;
 use osdpl_values::expr::Patterns;
 use osdpl_values::{Values, merge};
 
-/// Merges the settings of all features.
+/// Merges the settings of all features from the catalogue, the presets and the spec.
 ///
-/// If the spec's settings of a feature violate the feature's schema, adds errors and ignores these settings.
+/// If the spec's settings of a feature violate the feature's schema, adds errors to `findings` and ignores these
+/// settings.
 pub(super) fn merge_features(spec: &OpenStackDeploymentSpec, catalog: &Catalog, findings: &mut Vec<Finding>) -> Values {
     let mut features: Values =
         catalog.features.iter().map(|(name, feature)| (name.clone(), feature.default.clone())).collect();
@@ -36,7 +37,7 @@ pub(super) fn merge_features(spec: &OpenStackDeploymentSpec, catalog: &Catalog, 
     features
 }
 
-/// Returns the fields of features whose values name a key of a Secret, each with the names of the Secret and the key.
+/// Returns the fields of features that refer to a key of a Secret, each with the names of the Secret and the key.
 ///
 /// Ignores the spec's settings of a feature if they violate the feature's schema.
 pub fn list_feature_secrets(spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Vec<SecretField> {
@@ -59,7 +60,7 @@ fn validate_feature<'a>(
     let has_pattern_fault = |field: &str| {
         faults.iter().any(|fault| fault.field == field && matches!(fault.problem, ViolationKind::Pattern(_)))
     };
-    // If a value does not match its pattern, report only this error, and not the value's length.
+    // If a string does not match its pattern, report only this error. Leave out an error about the string's length.
     let is_length =
         |fault: &&SchemaViolation<'_>| matches!(fault.problem, ViolationKind::Longer(_) | ViolationKind::Shorter(_));
     let relevant = faults.iter().filter(|fault| !(is_length(fault) && has_pattern_fault(&fault.field)));
@@ -74,8 +75,8 @@ fn validate_feature<'a>(
 /// osdpl does not redact the pattern: a pattern is no secret, even if it looks like a URL with a password.
 const PATTERN: &str = " does not match ";
 
-/// Redacts passwords of URLs in a message about an invalid value. A message with a redacted password also says that the
-/// value must contain no user and no password.
+/// Redacts passwords of URLs in a message about an invalid value. If it redacts a password, it also adds to the message
+/// that the value must contain no user and no password.
 pub fn redact_url_logins(message: &str) -> String {
     let (text, pattern) = message.split_at(message.rfind(PATTERN).unwrap_or(message.len()));
     let clean = Scrubber::default().scrub(text);

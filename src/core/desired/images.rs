@@ -10,8 +10,8 @@ use crate::api::{Images, reason};
 use crate::catalog::{Level, did_you_mean};
 use osdpl_values::{self as values, CollectSorted, Layer, Origin, Path, Values, canonical, get, merge_layers};
 
-/// Returns the layer of values that applies `spec.images` to the images in the chart's defaults and in the layers
-/// `below`; `None` if `spec.images` changes nothing.
+/// Returns the layer of values that sets the images as `spec.images` requests; `None` if `spec.images` changes no
+/// image. The images come from the chart's defaults and from `below`, the layers that this layer overrides.
 pub(super) fn layer(images: &Images, below: &[Layer], chart: Option<&ChartInfo>) -> Option<Layer> {
     let mut values = Values::new();
     if let Some(policy) = &images.pull_policy {
@@ -30,8 +30,8 @@ pub(super) fn layer(images: &Images, below: &[Layer], chart: Option<&ChartInfo>)
     (!values.is_empty()).then(|| Layer::new(Origin::Field("spec.images".into()), values))
 }
 
-/// Returns the release's images before `spec.images` rewrites them: the chart's defaults, overridden by the layers
-/// `below`.
+/// Returns the release's images before `spec.images` changes their names: the chart's defaults, overridden by the
+/// layers `below`.
 fn tags(below: &[Layer], chart: Option<&ChartInfo>) -> BTreeMap<String, String> {
     let mut tags = chart.map(|chart| chart.images.clone()).unwrap_or_default();
     let path: Path = ["images", "tags"].into_iter().collect();
@@ -41,8 +41,8 @@ fn tags(below: &[Layer], chart: Option<&ChartInfo>) -> BTreeMap<String, String> 
     tags
 }
 
-/// Returns a digest over the names of all images that a release uses: the chart's defaults, overridden by the merged
-/// values. If this digest changes, the pods of the release run other programs.
+/// Returns a digest of the names of all images that a release uses: the chart's defaults, overridden by the merged
+/// values. If the digest changes, the pods of the release run other versions of the programs.
 pub(super) fn digest(values: &Values, chart: Option<&ChartInfo>) -> String {
     let mut tags: BTreeMap<&str, Value> = BTreeMap::new();
     tags.extend(chart.iter().flat_map(|chart| &chart.images).map(|(tag, image)| (tag.as_str(), image.as_str().into())));
@@ -56,10 +56,11 @@ pub(super) fn digest(values: &Values, chart: Option<&ChartInfo>) -> String {
     text
 }
 
-/// Returns the name of an image after `spec.images` has added its mirror and its digest; `None` if `spec.images` has
-/// neither a mirror nor a digest for the image.
+/// Returns an image's name with the mirror and the digest that `spec.images` sets for it; `None` if `spec.images` sets
+/// neither of the two.
 ///
-/// The tag stays in front of the digest, so that people see the version; container runtimes use only the digest.
+/// If there is a digest, the name also keeps its tag, so that people see the version. Container runtimes ignore the
+/// tag.
 fn rewritten(images: &Images, image: &str) -> Option<String> {
     let mirrored = mirrored(&images.mirrors, image);
     match images.digests.get(image) {
@@ -90,11 +91,11 @@ fn is_image(text: &str) -> bool {
     text.contains(['/', ':']) && text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.chars().all(is_allowed)
 }
 
-/// Returns a warning for each entry of `spec.images.digests` whose image no release uses. Until osdpl knows the images
-/// of all releases, returns no warnings.
+/// Returns a warning for each entry of `spec.images.digests` that names an image which no release uses. Returns no
+/// warnings until osdpl knows the images of all releases.
 pub(super) fn unused_digests(images: &Images, desired: &Desired, facts: &Facts) -> Vec<Finding> {
-    // If a chart or values are not available yet, osdpl does not know their images. An entry may name one of these
-    // images, so do not warn yet.
+    // If a chart or the inputs of a release are not available yet, osdpl does not know the release's images. An entry
+    // may name one of these images, so do not warn yet.
     let known = |name: &String| facts.charts.get(name).and_then(|chart| chart.as_ref().ok()).is_some_and(has_images);
     let lacks_values =
         |release: &DesiredRelease| release.blocked.as_ref().is_some_and(|why| why.reason == reason::INPUTS);
@@ -128,9 +129,9 @@ fn has_images(chart: &ChartInfo) -> bool {
     !chart.version.is_empty() && !chart.images.is_empty()
 }
 
-/// Returns an image's name with its mirror: the mirror replaces the longest prefix of the name that is a key in
-/// `mirrors`. Returns `None` if no key is a prefix of the name. A key is a prefix only if it ends with `/`, or if `/`
-/// or `:` follows it in the name.
+/// Returns an image's name with the registry mirror from `mirrors`: the mirror replaces the longest key of `mirrors`
+/// that is a prefix of the name. Returns `None` if no key is a prefix. A key is a prefix only if it ends with `/`, or
+/// if `/` or `:` follows it in the name.
 fn mirrored(mirrors: &BTreeMap<String, String>, image: &str) -> Option<String> {
     let fits = mirrors.iter().filter_map(|(from, to)| {
         let rest = image.strip_prefix(from.as_str())?;

@@ -1,10 +1,9 @@
-//! Identifies installed releases, and rejects changes of their names and namespaces.
+//! Recognizes installed releases, and refuses changes of their names and namespaces in the spec.
 //!
-//! helm can't move a release. Under another name or namespace, helm would install a second release with empty
-//! databases, and osdpl would treat the first release as no longer desired. The API server can't refuse a change of a
-//! release's name or namespace in the spec, because it does not know the installed releases. So osdpl refuses the
-//! change, and does not run helm for the release with the change. It reconciles all other releases as if the spec did
-//! not request the change.
+//! helm can't rename or move a release. Under another name or namespace, helm would install a second release with empty
+//! databases, and osdpl would treat the first release as no longer desired. The API server can't refuse such a change,
+//! because it does not know which releases are installed. So osdpl refuses the change, and does not run helm for the
+//! changed release. It reconciles all other releases as if the spec did not request the change.
 
 use std::collections::BTreeMap;
 
@@ -14,20 +13,20 @@ use crate::catalog::Catalog;
 use crate::observed::{Observed, ObservedRelease, ReleaseKey};
 use crate::release::Status;
 
-/// The refused changes of release names and namespaces in a spec.
+/// A spec without the changes of release names and namespaces that osdpl refuses, and the reasons for the refusals.
 #[derive(Debug)]
 pub struct RejectedMoves {
     /// The spec without the refused changes: the releases have the names and namespaces under which they are installed.
     pub spec: OpenStackDeploymentSpec,
-    /// The releases whose change osdpl refuses, by catalogue name, each with the reason.
+    /// The releases for which osdpl refuses the name or namespace in the spec, by catalogue name, each with the reason.
     pub refused: BTreeMap<String, Blocked>,
 }
 
-/// Returns the catalogue name of an installed release; `None` if nothing identifies it.
+/// Returns the catalogue name of an installed release; `None` if none of the sources below tells it.
 ///
 /// osdpl tries these sources in this order:
 /// 1. osdpl's label on helm's record of the release
-/// 2. the chart, if only one release in the catalogue has this chart
+/// 2. the chart in helm's record, if only one release in the catalogue has this chart
 /// 3. the spec: `names` contains the namespace and name of each release in the spec, with the release's catalogue name
 /// 4. the helm release's own name, if the catalogue has a release with this name
 pub fn identify_release(
@@ -65,8 +64,8 @@ pub fn reject_moves(
             continue;
         }
         // helm's records are Secrets, so whoever may write Secrets in a namespace can create a record with osdpl's
-        // label. Such a record must not redirect the endpoints in the values of other releases. So ignore the records
-        // of releases that do not belong to the cloud.
+        // label. With such a record, an attacker could redirect the endpoints in the values of other releases. So
+        // ignore records that do not belong to the cloud.
         let mut owned = observed.releases.iter().filter(|(key, _)| observed.owned.contains(key));
         let installed = owned.find(|(_, record)| is_ours(record) && is_same(record));
         let other = here.and_then(|record| record.release.as_ref());
@@ -87,7 +86,7 @@ pub fn reject_moves(
     (!rejected.refused.is_empty()).then_some(rejected)
 }
 
-/// Writes the name and namespace under which a release is installed (`actual`) into the spec.
+/// Sets the name and namespace of a release in the spec to those under which the release is installed (`actual`).
 fn keep_identity(spec: &mut OpenStackDeploymentSpec, service: &str, release: &str, actual: &ReleaseKey) {
     let overrides = spec.services.entry(service.to_owned()).or_default();
     let overrides = overrides.releases.entry(release.to_owned()).or_default();
@@ -126,8 +125,8 @@ mod tests {
         Catalog::load(&crate::testing::files(&[])).unwrap()
     }
 
-    /// Returns a release of the chart `chart` that osdpl installed. `label` is the catalogue name in the label of its
-    /// record.
+    /// Returns a release of the chart `chart` that osdpl installed. `label` is the release's catalogue name in the
+    /// label of helm's record.
     fn installed_release(label: Option<&str>, chart: &str) -> ObservedRelease {
         ObservedRelease {
             status: Status::Deployed,

@@ -1,7 +1,9 @@
-//! Job facts: results that the Jobs of a release store in a ConfigMap. CEL expressions of the catalogue read them.
+//! Job facts: texts such as UUIDs that a Job of a release stores in a ConfigMap. The catalogue's CEL expressions read
+//! them.
 //!
-//! If a Job stores a new fact, the inputs of the releases that use the fact change. osdpl upgrades these releases
-//! without approval, because the inputs that come from the catalogue do not change.
+//! If a Job stores a new fact, the inputs of the releases whose values use the fact change. osdpl upgrades these
+//! releases without a person's approval, because the part of the inputs that a person approves does not contain the
+//! facts.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +14,10 @@ use crate::catalog::{Catalog, releases_of_facts};
 use crate::observed::ReleaseKey;
 use osdpl_values::{CollectSorted, Values};
 
-/// The facts that a Job has stored, by the key in its ConfigMap.
+/// The facts that the Jobs of one release have stored, by the key in the ConfigMap's data.
 pub type JobFacts = BTreeMap<String, String>;
 
-/// Returns the `ConfigMap`s in which the Jobs of the desired releases store facts, by release.
+/// Returns the `ConfigMap`s in which Jobs of the desired releases store facts, by the release's catalogue name.
 pub fn fact_config_maps(catalog: &Catalog, selection: &Selection) -> BTreeMap<String, ReleaseKey> {
     let config_map = |(release, key): (&String, &ReleaseKey)| {
         let name = catalog.release(release)?.1.facts.as_ref()?;
@@ -26,9 +28,9 @@ pub fn fact_config_maps(catalog: &Catalog, selection: &Selection) -> BTreeMap<St
 
 /// Returns the variable `facts` of CEL expressions: the job facts by release.
 ///
-/// A release whose Job has not stored facts yet has an empty map. A release whose facts osdpl can't read is not in the
-/// variable. If the variable contained an empty map for this release, the values that depend on the facts would
-/// silently change back to the values without facts.
+/// If a release's Job has not stored facts yet, the release has an empty map. If osdpl can't read the facts of a
+/// release, the release is missing in the variable, so that expressions with these facts fail. With an empty map, the
+/// expressions would silently return the values that they have without facts.
 pub(super) fn variable(catalog: &Catalog, facts: &Facts) -> Values {
     let releases = catalog.services.values().flat_map(|service| &service.releases);
     let known = releases.filter(|(_, release)| release.facts.is_some()).filter_map(|(name, _)| {
@@ -42,7 +44,7 @@ pub(super) fn variable(catalog: &Catalog, facts: &Facts) -> Values {
     known.collect()
 }
 
-/// Returns a release whose facts `expression` uses, if osdpl can't read these facts; also returns the reason.
+/// Returns a release whose facts `expression` reads although osdpl can't read these facts, and the reason; else `None`.
 pub(super) fn unreadable<'a>(expression: &str, facts: &'a Facts) -> Option<(&'a str, &'a Unavailable)> {
     let is_used = |release: &str| releases_of_facts(expression).any(|name| name == release);
     let failed =

@@ -1,4 +1,4 @@
-//! Builds the layers of values of one release. Each layer overrides the layers before it.
+//! Builds the layers of values that osdpl merges for one release. Each layer overrides the layers before it.
 
 use super::{Facts, Finding, Selection, Unavailable, images, passwords, release_overrides};
 use crate::api::{OpenStackDeploymentSpec, Overrides, ReleaseOverrides, ValuesKind};
@@ -7,8 +7,8 @@ use crate::scrub::{find_secret_paths, is_secret_in_clear};
 use osdpl_values::expr::Scope;
 use osdpl_values::{Layer, Origin, Path, Values, leaves, merge_layers};
 
-/// The catalogue's folder of features. Fragments of features copy settings from the spec into values, so osdpl searches
-/// the layers from this folder for passwords.
+/// The folder of the catalogue that contains the features. Fragments of features copy settings from the spec into
+/// values. So osdpl searches the layers that come from this folder for passwords that a user wrote there.
 const FEATURES: &str = "values/features/";
 
 /// The inputs from which osdpl builds the layers of one release.
@@ -25,22 +25,22 @@ pub(super) struct Source<'a> {
     pub scope: &'a Scope<'a>,
 }
 
-/// The available layers of a release, and a problem for each layer that is not available.
+/// The available layers of a release, and the reasons why other layers are not available.
 pub(super) struct Stack {
     /// The available layers; each layer overrides the layers before it.
     pub layers: Vec<Layer>,
     /// The reasons why osdpl can't run helm for the release; empty if it can run helm.
     pub problems: Vec<Finding>,
-    /// Whether all layers are available. An invalid path in `unset` does not make the stack incomplete, because osdpl
-    /// can check the values without the path.
+    /// Whether all layers are available. If the spec names an invalid path in `unset`, the stack still counts as
+    /// complete, because osdpl can check the values without this path.
     pub is_complete: bool,
 }
 
 /// Returns the layers of release `name`; each layer overrides the layers before it.
 ///
 /// # Errors
-/// Returns a finding for each layer that is not available, and for each path in `unset` that is invalid. With any of
-/// these findings, osdpl can't run helm for the release.
+/// Returns a finding for each layer that is not available, and for each invalid path in `unset`. Any of these findings
+/// prevents osdpl from running helm for the release.
 pub fn layers(
     name: &str,
     spec: &OpenStackDeploymentSpec,
@@ -128,8 +128,8 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Returns the location of a catalogue file for messages. For a file that a user added, the location is the
-    /// ConfigMap and the key that contain the file.
+    /// Returns the text that tells users where a catalogue file is. If a user added the file, this is the ConfigMap and
+    /// the key with the file; otherwise, it is the file's path.
     fn file_location<'b>(&'b self, file: &'b str) -> &'b str {
         self.catalog.added.get(file).map_or(file, String::as_str)
     }
@@ -143,8 +143,8 @@ impl<'a> Source<'a> {
 
     /// Returns the finding about an expression that failed.
     ///
-    /// If a Secret, a credential, a job fact or Ceph is not available, the finding names the missing input instead of
-    /// the expression's error.
+    /// If the expression failed because a Secret, a credential, a job fact or Ceph is not available, the finding names
+    /// what is missing, and not the CEL error.
     fn problem(&self, location: String, error: &osdpl_values::expr::Error) -> Finding {
         if let osdpl_values::expr::Error::UnavailableSecret { name, key, .. } = error {
             return self.unread(location, name, key);
@@ -173,8 +173,8 @@ impl<'a> Source<'a> {
         Finding::new(Level::Error, field, message)
     }
 
-    /// Returns the finding about a key of a Secret that is not available. The finding is about the field of the spec
-    /// that names the key.
+    /// Returns the finding that a key of a Secret is not available. The finding refers to the field of the spec that
+    /// names the Secret and the key.
     fn unread(&self, location: String, name: &str, key: &str) -> Finding {
         let field = self.selection.secrets.iter().find(|field| field.name == name && field.key == key);
         let problem = self.facts.secrets.get(&(name.to_owned(), key.to_owned()));
@@ -229,8 +229,8 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Returns the paths of all values in a layer that comes from a Secret, because osdpl treats each of these values as
-/// secret. Leaves out empty maps: an empty map contains no secret, and another layer may set keys below it.
+/// Returns the paths of all values in a layer that comes from a Secret: osdpl treats each of these values as secret.
+/// Leaves out empty maps. An empty map contains no secret, and other layers may set public values below it.
 fn all(values: &Values) -> Vec<Path> {
     let set = leaves(values).into_iter().filter(|(_, value)| !value.is_object());
     set.map(|(path, _)| path).collect()
@@ -243,7 +243,7 @@ pub(super) fn plain_text_secret_paths(values: &Values) -> Vec<Path> {
     found.chain(find_secret_paths(values)).collect()
 }
 
-/// Adds the layer that consists of `values` and `unset` at `field` of the spec.
+/// Adds the layer with the `values` and `unset` of `overrides`, which are at the path `field` of the spec.
 fn add_overrides(overrides: &Overrides, field: &str, layers: &mut Vec<Layer>, unset_errors: &mut Vec<Finding>) {
     if overrides.values.is_empty() && overrides.unset.is_empty() {
         return;

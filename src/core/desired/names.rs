@@ -5,14 +5,14 @@ use super::select::refused;
 use crate::api::OpenStackDeploymentSpec;
 use crate::catalog::{Catalog, did_you_mean};
 
-/// The maximum number of known names that a message lists if it also suggests a name. The catalogue has far more
-/// services and features, so a message that suggests a service or feature lists no names.
+/// The maximum number of known names that a message lists if it also suggests one of them. The catalogue has far more
+/// services and features, so a message that suggests a service or feature lists no other names.
 const LISTED: usize = 12;
 
 /// Returns the error for an unknown name, with the nearest known name.
 ///
-/// The error also lists all known names. If there are more than `LISTED` known names and one of them is similar to the
-/// unknown name, the error does not list them.
+/// The error also lists all known names, so that the user can choose. It does not list them if it already suggests a
+/// name and there are more than `LISTED` names.
 fn unknown<'a>(field: String, kind: &str, name: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> Finding {
     let hint = did_you_mean(name, known.clone());
     let names: Vec<_> = known.into_iter().collect();

@@ -1,5 +1,5 @@
-//! Determines the dependencies of a release: the components that must be available before osdpl installs it, and the
-//! releases that its pods wait for.
+//! Determines what a release depends on: the components that must be available before osdpl installs the release, and
+//! the releases that the release's pods wait for.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,7 +33,7 @@ impl Source<'_> {
         providers.filter(|provider| self.selection.releases.contains_key(*provider)).map(str::to_owned).collect_set()
     }
 
-    /// Returns the needs whose condition holds in this cloud.
+    /// Returns those of `needs` whose condition (`when`) holds in this cloud.
     fn applicable<'n>(&self, needs: &'n [Need], findings: &mut Vec<Finding>) -> Vec<&'n Need> {
         let field = format!("spec.services (release {})", self.name);
         let holds = |need: &&Need| super::select::holds(need.when.as_ref(), self.scope, &field, findings);

@@ -1,7 +1,8 @@
-//! Finds nulls that are in the `values` of an applied manifest but not in the stored resource.
+//! Finds nulls that a user wrote into `values` of a manifest, but that are missing in the stored resource.
 //!
-//! Client-side `kubectl apply` silently strips nulls from custom resources, but keeps them in the annotation
-//! `last-applied-configuration`. So osdpl compares this annotation with the spec.
+//! Client-side `kubectl apply` silently removes nulls from custom resources, although a null in `values` removes a
+//! chart's default. The annotation `last-applied-configuration` still has the nulls, so osdpl compares it with the
+//! spec.
 
 use serde_json::Value;
 

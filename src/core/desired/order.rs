@@ -1,5 +1,5 @@
-//! Computes the order in which osdpl starts helm if not all releases can start at once: the release with the longest
-//! chain of dependents comes first.
+//! Computes the order in which osdpl runs helm for releases if it can't run helm for all of them at once: the release
+//! with the longest chain of dependents comes first.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,8 @@ use osdpl_values::{self as values, CollectSorted, Values};
 
 /// Counts the Jobs that a release's chart renders, according to the switches `manifests.job_*` in its values.
 ///
-/// Nearly all Jobs are hooks, which helm runs one after another. So without rendering the chart, the number of Jobs is
-/// the best estimate of how long a release takes.
+/// Nearly all Jobs are hooks, which helm runs one after another. So the number of Jobs tells best how long helm takes
+/// for a release. Counting them needs no helm process.
 pub(super) fn jobs(values: &Values, chart: Option<&ChartInfo>) -> usize {
     let set = values::get(values, &["manifests"].into_iter().collect()).and_then(|set| set.as_object());
     let switch = |name: &str| set.and_then(|set| set.get(name)).and_then(serde_json::Value::as_bool);
@@ -18,7 +18,8 @@ pub(super) fn jobs(values: &Values, chart: Option<&ChartInfo>) -> usize {
 }
 
 impl Desired {
-    /// Returns for each release the number of releases in its longest chain of needs; 0 for a release without needs.
+    /// Returns for each release the length of its longest chain of needs: 0 for a release that needs no other release,
+    /// 1 for a release that needs only such releases, and so on.
     pub fn depths(&self) -> BTreeMap<&str, usize> {
         let mut depths: BTreeMap<&str, usize> = BTreeMap::new();
         for _ in 0..=self.releases.len() {
@@ -33,17 +34,17 @@ impl Desired {
         depths
     }
 
-    /// Returns for each release an estimate of the time that the release and its longest chain of dependents take.
+    /// Returns for each release an estimate of how long helm takes for the release and its longest chain of dependents.
     ///
-    /// Each release in a chain adds the number of its Jobs, plus one for helm, to the estimate. If only the pods of a
-    /// dependent wait for the release ([`DesiredRelease::waits_for`]), the dependent adds only one: its Jobs run at the
-    /// same time as the Jobs of the release.
+    /// To the estimate, each release in the chain adds the number of its Jobs, plus one for the rest of helm's work.
+    /// But if only the pods of a dependent wait for the release ([`DesiredRelease::waits_for`]), the dependent adds
+    /// only one: its Jobs run at the same time as the Jobs of the release.
     pub fn priorities(&self) -> BTreeMap<&str, usize> {
         let own = |release: &DesiredRelease| 1 + release.jobs;
         let mut lengths: BTreeMap<&str, usize> =
             self.releases.iter().map(|(name, release)| (name.as_str(), own(release))).collect_map();
-        // A chain has at most as many links as there are releases, so this number of rounds suffices. The limit also
-        // ends the loop if releases need each other in a cycle, which the catalogue forbids.
+        // A chain has at most as many releases as the cloud, so this number of rounds suffices. The limit also ends the
+        // loop if releases need each other in a cycle, which the catalogue forbids.
         for _ in 0..self.releases.len() {
             let mut changed = false;
             for (name, release) in &self.releases {

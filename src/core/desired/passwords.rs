@@ -1,15 +1,15 @@
 //! Finds the passwords that a user wrote into features in plain text, and the values that contain them.
 //!
-//! Fragments of the catalogue copy settings of features into values, so osdpl must redact the passwords in the values,
-//! too.
+//! Fragments of the catalogue copy settings of features into values. So osdpl must redact these passwords in the values
+//! of releases, too.
 
 use serde_json::Value;
 
 use crate::scrub::{MIN_SECRET_LENGTH, is_secret_key, is_secret_value};
 use osdpl_values::{Layer, Path, Values, leaves};
 
-/// Returns the strings in features that osdpl considers passwords because of their key or their form, such as a URL
-/// with a password.
+/// Returns the strings in features that osdpl considers passwords, because of the key in front of them or because of
+/// their form, such as a URL with a password.
 pub(super) fn find_passwords(features: &Values) -> Vec<String> {
     let mut found = Vec::new();
     in_map(features, &mut found);
@@ -47,7 +47,7 @@ fn below(value: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// Whether a key that looks like the name of a password has another meaning.
+/// Whether a key looks like the name of a password, but has another meaning.
 ///
 /// The value of `secret`, or of a key that ends in `Secret`, is the name of a Secret. A key with a colon is a policy
 /// rule (`secrets:post`).
@@ -55,8 +55,8 @@ fn names_something_else(key: &str) -> bool {
     key == "secret" || key.ends_with("Secret") || key.contains(':')
 }
 
-/// The minimum length in bytes of a password that osdpl also finds inside of longer strings, such as URLs. A shorter
-/// password may be part of another word, so osdpl finds a short password only if it is the whole string.
+/// The minimum length, in bytes, of a password that osdpl also finds within longer strings, such as URLs. A shorter
+/// text may occur in other words by chance, so osdpl finds a shorter password only if it is the whole string.
 const WITHIN: usize = 8;
 
 fn contains(value: &Value, password: &str) -> bool {

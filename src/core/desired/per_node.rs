@@ -1,10 +1,11 @@
-//! Builds the last layer of a release: values for some nodes (`spec.nodes.overrides`), in the form that the release's
-//! chart understands.
+//! Builds the last layer of a release: the values for single nodes or groups of nodes (`spec.nodes.overrides`), in the
+//! form that the release's chart understands.
 //!
-//! osdpl merges entries for the same nodes in the order of the spec; later entries override earlier ones. If entries
-//! for different sets of nodes select the same node, the result depends on the chart's form ([`crate::catalog::Form`]).
-//! With `conf`, the node gets the values of only one entry: of the entry that names the node, or else of the last entry
-//! that selects the node by label. With `root`, the chart runs no pod on the node.
+//! If several entries select nodes by the same label value or the same node name, osdpl merges their values in the
+//! order of the spec: later entries override earlier ones. If entries with different labels or names select the same
+//! node, the result depends on the chart's form ([`crate::catalog::Form`]). With `conf`, the node gets the values of
+//! only one entry: the entry that names the node or, without such an entry, the last entry that selects the node by
+//! label. With `root`, the chart runs no pod on the node.
 
 mod check;
 mod forms;
@@ -37,8 +38,8 @@ struct EntryValues<'a> {
     values: &'a Values,
 }
 
-/// Builds the layer with the values of one release for some nodes, and adds errors and warnings about the entries of
-/// `spec.nodes.overrides`.
+/// Builds the layer with the values of `spec.nodes.overrides` for one release, and adds errors and warnings about the
+/// entries of `spec.nodes.overrides`.
 ///
 /// `below` returns the merged values of all layers below the new layer.
 pub(super) fn layer(
@@ -82,16 +83,16 @@ pub(super) fn layer(
             findings.push(Finding::new(Level::Warning, OVERRIDES_FIELD, message));
         }
         osdpl_values::set(&mut layer.values, &path, forms::render(form, parts));
-        // The rendered values may be in a list, and a path can't name an item of a list. So if one of the values is
-        // secret, mark all of them as secret.
+        // The values are now in a list or map that the chart's form requires, and a path can't name an item of a list.
+        // So if one of the values is secret, mark the whole list or map as secret.
         let hides = parts.iter().any(|part| !plain_text_secret_paths(part.values).is_empty());
         layer.secret.extend(hides.then_some(path));
     }
     (!layer.is_empty()).then_some(layer)
 }
 
-/// Returns the entries of `spec.nodes.overrides` for a release, each with its values as a layer. The layer of each
-/// entry overrides all layers that do not come from `spec.nodes.overrides`.
+/// Returns the entries of `spec.nodes.overrides` that set values of a release, each with these values as a layer. Each
+/// of the layers overrides all layers that do not come from `spec.nodes.overrides`.
 pub fn list_node_layers<'a>(spec: &'a OpenStackDeploymentSpec, name: &str) -> Vec<(&'a NodeOverride, Layer)> {
     let entries = spec.nodes.overrides.iter().enumerate();
     let layers = entries.filter_map(|(index, entry)| {
@@ -109,8 +110,8 @@ fn refused(field: String, message: String) -> Finding {
 
 /// Returns the names of the `DaemonSets` to which an entry of `spec.nodes.overrides` applies.
 ///
-/// If the entry names no `DaemonSet`, the entry applies to the only `DaemonSet` of the release. But if the release has
-/// several `DaemonSets`, the function adds an error and returns `None`.
+/// If the entry names no `DaemonSet` and the release has only one, the entry applies to this one. If the entry names
+/// none and the release has several, the function adds an error and returns `None`.
 fn select_daemonsets<'a>(
     release: &'a Release,
     given: &'a NodeValues,
@@ -137,7 +138,8 @@ fn select_daemonsets<'a>(
     None
 }
 
-/// Warns about each value that two entries set differently for the same nodes; the warning does not show secrets.
+/// Warns about each path at which two entries set different values for the same nodes. The warning does not show
+/// secrets.
 fn warn_conflicts(parts: &[EntryValues<'_>], findings: &mut Vec<Finding>) {
     for (index, part) in parts.iter().enumerate() {
         for (path, value) in leaves(part.values) {
@@ -164,7 +166,7 @@ fn warn_conflicts(parts: &[EntryValues<'_>], findings: &mut Vec<Finding>) {
     }
 }
 
-/// The part of an entry of `spec.nodes.overrides` that a problem is about.
+/// What a problem with an entry of `spec.nodes.overrides` is about.
 enum Subject {
     /// The problem is about the value at this path of the entry's values.
     Value(Path),

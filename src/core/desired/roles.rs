@@ -1,4 +1,5 @@
-//! Checks `spec.nodes.roles` for mistakes that osdpl finds without a cluster: unknown names and invalid labels.
+//! Checks `spec.nodes.roles` for mistakes that osdpl can find without access to a cluster: unknown names and invalid
+//! labels.
 
 use super::Finding;
 use crate::api::{NodeOperator, NodeSelector, OpenStackDeploymentSpec, RoleNodes};
@@ -6,7 +7,7 @@ use crate::catalog::schema::field_path;
 use crate::catalog::{Catalog, Level, did_you_mean};
 use crate::observed::Labels;
 
-/// Returns the labels of a role: the labels in the spec, or else the labels in the catalogue.
+/// Returns the labels of a node role: the labels in the spec or, if the spec has none, the labels in the catalogue.
 pub fn role_labels(name: &str, role: &RoleNodes, catalog: &Catalog) -> Labels {
     let known = || catalog.roles.get(name).map(|known| known.labels.clone()).unwrap_or_default();
     if role.labels.is_empty() { known() } else { role.labels.clone() }
@@ -41,8 +42,8 @@ pub(super) fn check(spec: &OpenStackDeploymentSpec, catalog: &Catalog, findings:
         if let Some(problem) = bad_selector(selector) {
             refuse(format!("{field}.selector"), problem);
         }
-        // osdpl sets the role's labels on each node with the role. If the role selected its nodes by one of these
-        // labels, no node could ever lose the role.
+        // osdpl sets the role's labels on each node with the role. If the role's selector matched one of these labels,
+        // a node with the role would always match, and could never lose the role.
         if let Some(key) = keys(selector).find(|key| labels.contains_key(*key)) {
             let message = format!(
                 "selects by {key}, which the role itself sets, so that no node could ever lose the role; select by another label, or by `names`"

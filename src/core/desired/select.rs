@@ -18,15 +18,17 @@ use osdpl_values::expr::{Expression, Scope, Template};
 
 /// Returns the services, features and releases that a spec selects, with findings about all problems of the spec.
 ///
-/// If the spec contains an unknown name, the user meant a known name, but osdpl can't know which. So osdpl reports the
-/// unknown names. It reports any other finding only if every known name that may be meant leads to this finding.
+/// If the spec contains an unknown name, the user meant a known name, but osdpl can't know which one. So osdpl reports
+/// the unknown name. It reports any other finding only if the spec has this problem with every known name that the user
+/// may have meant.
 pub fn select(name: &str, namespace: &str, spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Selection {
     let mut selection = read(name, namespace, spec, catalog);
     let mut findings = names::check_names(spec, catalog);
     if let Some(candidates) = candidates::candidates(spec, catalog) {
         let mut selections = candidates.into_iter().map(|candidate| read(name, namespace, &candidate, catalog));
-        // If the OpenStack release is unknown, expressions of the catalogue lack its variables and fail with useless
-        // errors. So take the findings of the first candidate instead: the same spec with a known OpenStack release.
+        // If the OpenStack release in the spec is unknown, the variables of the OpenStack release are missing, and the
+        // catalogue's expressions fail with errors that do not help the user. So use the findings about the first
+        // candidate: the same spec with a known OpenStack release.
         if !catalog.openstack.contains_key(&spec.openstack_release)
             && let Some(first) = selections.next()
         {
@@ -69,8 +71,8 @@ fn read(name: &str, namespace: &str, spec: &OpenStackDeploymentSpec, catalog: &C
     duplicates(&mut selection);
     per_node::check(spec, catalog, &selection.releases, &mut selection.findings);
     checks(spec, catalog, &mut selection);
-    // A check of the catalogue may report the same problem as an unmet need, but with a better remedy. So the errors
-    // about unmet needs (`refusals`) come after the findings of the checks.
+    // A check of the catalogue may report the same problem as an error about an unmet need (`refusals`), but with a
+    // better remedy. So put the findings of the checks before these errors.
     selection.findings.extend(refusals);
     selection.findings.extend(notes);
     selection
@@ -114,9 +116,10 @@ pub(super) fn home_namespace<'a>(namespace: &'a str, catalog: &'a Catalog, servi
     entry.and_then(|entry| entry.namespace.as_deref()).unwrap_or(namespace)
 }
 
-/// Returns the variables of the catalogue's CEL expressions, without credentials and other facts.
+/// Returns the variables that the catalogue's CEL expressions can read, without credentials and other facts.
 ///
-/// The variables contain disabled services and releases, too, so that expressions can ask whether they are enabled.
+/// The variables `services` and `releases` also contain disabled services and their releases, so that expressions can
+/// ask whether a service or release is enabled.
 pub(super) fn variables(
     namespace: &str,
     spec: &OpenStackDeploymentSpec,
@@ -149,7 +152,8 @@ pub(super) fn variables(
     });
     let Value::Object(variables) = json!({
         "spec": spec, "features": features, "openstack": openstack, "services": services, "releases": releases,
-        // The module `resolve` adds the properties of Ceph later, because osdpl reads them from the cluster.
+        // The module `resolve` sets this variable later, because the operator must first read Ceph's settings from the
+        // cluster.
         "ceph": {},
     }) else {
         return Map::new();
@@ -157,7 +161,7 @@ pub(super) fn variables(
     variables
 }
 
-/// Whether a location is in a catalogue file that the user added. The user must correct errors in such a file.
+/// Whether a location is in a catalogue file that a user added. If so, the user can correct errors at this location.
 pub(super) fn is_added(location: &str) -> bool {
     location.starts_with("ConfigMap ")
 }
@@ -184,7 +188,7 @@ pub(super) fn holds(
     })
 }
 
-/// Adds an error if two releases would have the same name and namespace in helm.
+/// Adds an error if two releases of the catalogue would have the same name and namespace as helm releases.
 fn duplicates(selection: &mut Selection) {
     let mut releases_by_key: BTreeMap<&ReleaseKey, &str> = BTreeMap::new();
     let mut found = Vec::new();
@@ -199,8 +203,8 @@ fn duplicates(selection: &mut Selection) {
     selection.findings.extend(found);
 }
 
-/// Runs the catalogue's checks of presets and features, and reports presets that exclude each other. If the findings
-/// contain no error, also determines the certificates of the cloud.
+/// Runs the checks that the catalogue has for presets and features, and reports presets that exclude each other. If
+/// there is no error, also determines the Secrets with certificates that the cloud needs.
 fn checks(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &mut Selection) {
     let scope = &selection.scope;
     let presets = spec.presets.iter().filter_map(|name| catalog.presets.get(name)).flat_map(|preset| &preset.checks);
@@ -213,8 +217,8 @@ fn checks(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &mut Sel
             refused(format!("spec.presets[{later}]"), message)
         },
     ));
-    // Skip a check that reads a feature whose settings in the spec are invalid: the check would report a second,
-    // misleading error.
+    // If the settings of a feature in the spec are invalid, skip the checks that read this feature. Such a check would
+    // report a second, misleading error.
     let uses = |check: &Check, feature: &String| {
         let mut behind = check.when.source().split(feature.as_str()).skip(1);
         behind.any(|rest| !rest.starts_with(|letter: char| letter.is_alphanumeric()))

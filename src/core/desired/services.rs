@@ -1,8 +1,8 @@
-//! Determines the services of a cloud: the services that the presets and the spec enable by name, and the services that
-//! the enabled services need.
+//! Determines the services of a cloud: the services that the presets and the spec enable by name, and the further
+//! services that these services need.
 //!
-//! The condition of a need may depend on other services. So osdpl adds needed services in rounds until a round adds
-//! none. No round removes a service, so the rounds end.
+//! Whether a service needs another one may depend on which services are enabled. So osdpl adds needed services in
+//! rounds until a round adds none. No round removes a service, so the rounds end.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ use osdpl_values::{CollectSorted, Values};
 pub(super) struct Chosen {
     /// The services that run inside the cluster.
     pub services: BTreeSet<String>,
-    /// The services that run outside of the cluster, each with its host and port.
+    /// The services that run outside of the cluster, each with its external address and the Kubernetes Service for it.
     pub external: BTreeMap<String, ExternalService>,
     /// The releases by catalogue name, each with the namespace and name of its helm release.
     pub releases: BTreeMap<String, ReleaseKey>,
@@ -28,15 +28,15 @@ pub(super) struct Chosen {
     pub findings: Vec<Finding>,
     /// Notes about the services that osdpl added because other services need them.
     pub notes: Vec<Finding>,
-    /// Errors about unmet needs, such as the need for a service that the spec disables.
+    /// Errors about needs that the cloud does not meet, such as the need for a service that the spec disables.
     pub refusals: Vec<Finding>,
 }
 
 /// The releases that need a certain service, each with the components of this service that the release needs.
 type Dependents = BTreeMap<String, BTreeSet<String>>;
 
-/// The services and releases that the releases of a cloud need. `services` and `optional` do not contain services that
-/// a preset or the spec enables by name, because these services are part of the cloud anyway.
+/// What the releases of a cloud need. `services` and `optional` leave out the services that a preset or the spec
+/// enables by name, because these services are part of the cloud anyway.
 #[derive(Default)]
 struct Needed {
     /// The services without which releases can't start, each with the releases that need it.
@@ -44,8 +44,8 @@ struct Needed {
     /// The services that releases use but can start without, each with the releases that use it. The user may provide a
     /// replacement for such a service.
     optional: BTreeMap<String, Dependents>,
-    /// The needed releases that are missing although their service is part of the cloud. The key is the service and the
-    /// missing release; the value contains the releases that need the missing release.
+    /// The releases that other releases need, but that are not part of the cloud although their service is. The key is
+    /// the service and the missing release; the value contains the releases that need the missing release.
     releases: BTreeMap<(String, String), Dependents>,
 }
 
@@ -91,7 +91,7 @@ pub(super) fn chosen(
     }
 }
 
-/// Determines the releases and the CEL variables of a cloud in which exactly the services in `enabled` are enabled.
+/// Determines the releases and the CEL variables of a cloud with exactly the services in `enabled`.
 fn round(
     namespace: &str,
     spec: &OpenStackDeploymentSpec,
@@ -120,11 +120,11 @@ fn round(
     Chosen { services, external, releases, scope, findings, notes: Vec::new(), refusals: Vec::new() }
 }
 
-/// Returns the services and releases that the releases of a cloud need. In the result, `services` and `optional` do not
-/// contain the services in `named`.
+/// Returns the services and releases that the releases of a cloud need. In the result, `services` and `optional` leave
+/// out the services in `named`.
 ///
 /// A release can't start without the components in its `needs` and `waits_for`. It can start without the components in
-/// its `alongside`, because the user may provide replacements.
+/// its `alongside`, because the user may run a replacement for them.
 fn needed(catalog: &Catalog, chosen: &mut Chosen, named: &BTreeSet<String>) -> Needed {
     let mut needed = Needed::default();
     let scope = &chosen.scope;
@@ -156,7 +156,7 @@ fn needed(catalog: &Catalog, chosen: &mut Chosen, named: &BTreeSet<String>) -> N
     needed
 }
 
-/// Adds the dependents in `more` to `known`. If both contain a release, the release keeps the components of both.
+/// Adds the dependents in `more` to `known`. If a release is in both maps, its set of components becomes the union.
 fn join(known: &mut Dependents, more: Dependents) {
     for (name, components) in more {
         known.entry(name).or_default().extend(components);
@@ -191,8 +191,8 @@ fn in_use_error(service: &str, dependents: &Dependents, catalog: &Catalog) -> Fi
     refused(format!("spec.services.{service}.enabled"), message)
 }
 
-/// Returns the warning about a disabled service that releases use. These releases work only with a replacement of the
-/// service.
+/// Returns the warning that the spec disables a service which releases use. These releases work only if the user runs a
+/// replacement for the service.
 fn disabled_warning(service: &str, dependents: &Dependents) -> Finding {
     let message = format!(
         "is false, but these releases need {service} or a replacement of your own: {}; remove `enabled: false` if you \
@@ -202,8 +202,8 @@ fn disabled_warning(service: &str, dependents: &Dependents) -> Finding {
     Finding::new(Level::Warning, format!("spec.services.{service}.enabled"), message)
 }
 
-/// Returns the error about a missing release: other releases need it, but the features in the spec exclude it from the
-/// cloud.
+/// Returns the error about a release that other releases need, but that is not part of the cloud: the catalogue
+/// includes it only with other settings of features.
 fn unmet_error(service: &str, release: &str, dependents: &Dependents) -> Finding {
     let message = format!(
         "release {release}, which is needed by {}, is not part of the cloud with the present features; change the \
@@ -274,10 +274,11 @@ fn empty(spec: &OpenStackDeploymentSpec, catalog: &Catalog, chosen: &Chosen) -> 
     named.map(|(service, _)| service).filter(|service| is_empty(service)).map(warning).collect()
 }
 
-/// Returns the external services with their hosts and ports.
+/// Returns the services that run outside of the cluster, each with its host, its port and the Kubernetes Service for
+/// it.
 ///
-/// Adds an error for each service that can't be external. If the user must store a credential of an external
-/// service in a Secret, but the spec does not name this Secret, adds an error for the credential.
+/// Adds an error for each service that can't run outside of the cluster. Also adds an error for each credential of an
+/// external service that the user must provide in a Secret, if the spec does not name this Secret.
 fn external(
     namespace: &str,
     spec: &OpenStackDeploymentSpec,

@@ -1,9 +1,9 @@
-//! Warns about unknown keys in the values of a chart. A key is unknown if the chart has no default value for the key,
-//! and the chart's templates do not read the key.
+//! Warns about unknown keys in the helm values that users write. A key is unknown if the chart has no default value for
+//! the key, and the chart's templates do not read the key.
 //!
-//! helm accepts unknown keys silently, so without a warning nobody notices a typo. osdpl warns instead of refusing the
-//! values, because a template that computes the names of keys may read an unknown key. In some maps, such as the
-//! sections of configuration files, the user chooses the keys. In such a map, osdpl reports a key only if the key is a
+//! helm accepts unknown keys silently, so without a warning nobody notices a typo. osdpl does not refuse the values,
+//! because a key may only seem unknown: a template may compute the names of the keys that it reads. In some maps, such
+//! as the sections of configuration files, users choose the keys. There, osdpl reports a key only if the key is a
 //! likely typo of a known key.
 
 mod typo;
@@ -20,16 +20,17 @@ const NAMED: usize = 5;
 /// library chart helm-toolkit, `extraObjects`, and `overrides` (values for some nodes).
 const READ_BY_ALL: [&str; 4] = ["global", "helm-toolkit", "extraObjects", "overrides"];
 
-/// The top-level maps in which the user chooses keys, each with the depth of the first chosen key. For `conf`, the
-/// depth is 2: in `conf.nova.DEFAULT`, the user chooses `DEFAULT`, and two keys come before it.
+/// The top-level maps below which users choose keys, each with the depth of the first key that users choose: the number
+/// of known keys before it. For `conf`, the depth is 2: in `conf.nova.DEFAULT`, users choose `DEFAULT`.
 const FILLED_BY_USERS: [(&str, usize); 4] = [("conf", 2), ("endpoints", 2), ("network_policy", 1), ("dependencies", 1)];
 
 /// Returns one warning for each location at which a user wrote unknown keys, even if the values at this location apply
-/// to several charts. Only an added catalogue file may cause a warning for each release ([`is_reported_per_release`]).
+/// to several charts. Only a location in a catalogue file that a user added may cause a warning for each release
+/// ([`is_reported_per_release`]).
 ///
-/// A warning names only the first few unknown keys, while [`find_unknown_keys`] returns a warning for each key. osdpl
-/// does not check a release if the user chose the version of its chart, because the catalogue contains only the keys of
-/// the locked version.
+/// A warning names only the first few unknown keys of its location. [`find_unknown_keys`] returns a warning for each
+/// key. If the user chose the version of a release's chart, osdpl does not check the release, because the catalogue
+/// contains only the keys of the version in the chart lock.
 pub fn warn_unknown_keys(spec: &OpenStackDeploymentSpec, catalog: &Catalog, layered: &ResolvedLayers) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (name, layers) in layered.layers.iter().chain(&layered.partial) {
@@ -59,17 +60,17 @@ fn check_layers(layers: &[Layer], chart: &str, catalog: &Catalog, findings: &mut
     }
 }
 
-/// Whether osdpl reports the unknown keys of a layer separately for each release. If the result is false, osdpl reports
-/// them only once.
+/// Whether osdpl reports the unknown keys of a layer for each release that gets the layer. If not, it reports them only
+/// once for all these releases.
 ///
-/// The result is true for a catalogue file that a user added, because one location in such a file may contain different
-/// values for each release.
+/// The result is true for a layer from a catalogue file that a user added: one location in such a file may contain
+/// different values for each release.
 pub fn is_reported_per_release(layer: &Layer) -> bool {
     matches!(layer.origin, Origin::File { .. })
 }
 
-/// Returns the unknown keys of a layer that a user wrote: the path of each key, with a warning about the key. Leaves
-/// out the keys for whose paths `is_reported` returns true, because the caller has already reported these keys.
+/// Returns the unknown keys in a layer that a user wrote: the path of each key, and a warning about the key. Leaves out
+/// keys for which `is_reported` returns true, because the caller has already reported them.
 pub fn find_unknown_keys(
     layer: &Layer,
     chart: &str,
@@ -81,7 +82,7 @@ pub fn find_unknown_keys(
     unknown(layer, tree, catalog, |key| is_reported(&key.path())).into_iter().map(own).collect()
 }
 
-/// Whether a finding warns about unknown keys.
+/// Whether a finding is a warning about unknown keys.
 pub fn is_about_unknown_keys(finding: &Finding) -> bool {
     finding.message.contains(NOTHING_READS_THEM)
 }
@@ -89,10 +90,10 @@ pub fn is_about_unknown_keys(finding: &Finding) -> bool {
 /// The part of the message by which [`is_about_unknown_keys`] recognizes a warning about unknown keys.
 const NOTHING_READS_THEM: &str = "helm passes unknown keys on, but most likely no template reads them";
 
-/// Returns the place where the user wrote a layer; `None` if no user wrote the layer.
+/// Returns the location at which a user wrote a layer, for messages; `None` if the layer does not come from a user.
 ///
-/// The place is a field of the custom resource, a key of an object that the custom resource names, or a field of an
-/// added catalogue file.
+/// The location is a field of the custom resource, a key in the data of an object that the custom resource names, or a
+/// field of a catalogue file that a user added.
 fn location(layer: &Layer, catalog: &Catalog) -> Option<String> {
     match &layer.origin {
         Origin::Field(field) => Some(field.clone()),
@@ -104,15 +105,15 @@ fn location(layer: &Layer, catalog: &Catalog) -> Option<String> {
 
 /// A key that a layer sets, but that the chart does not know.
 struct Unknown<'a> {
-    /// The path that the warning names: the path of the unknown key or, if the layer removes a value (`unset`), the
-    /// path of this value.
+    /// The path that the warning names: the path of the unknown key. If the layer removes a value (`unset`), this is
+    /// the whole path in `unset`.
     keys: Vec<String>,
     /// The unknown key without its path: the first key in the path that the chart does not know.
     key: String,
-    /// The known keys of the map that contains `key`.
+    /// The map in the chart's key tree that lacks `key`. Its keys are the candidates for a suggestion.
     siblings: &'a KeyTree,
-    /// Whether `key` is in a map whose keys the user chooses. If so, osdpl reports `key` only because it is likely a
-    /// typo of a known key.
+    /// Whether users choose the keys of the map that contains `key`. If so, osdpl reports `key` only because it is
+    /// likely a typo of a known key.
     is_typo: bool,
 }
 
@@ -144,8 +145,9 @@ fn unknown<'a>(
     let mut found: Vec<Unknown<'_>> = Vec::new();
     let set = leaves(&layer.values).into_iter().map(|(path, _)| path);
     for unknown in set.filter_map(|path| find_unknown(tree, path.keys())) {
-        // If the chart does not know a whole map, report the map once, and not once for each of its leaves. The leaves
-        // of a map are next to each other in `set`, so it suffices to compare with the last reported key.
+        // If the chart does not know the key of a whole map, report this key once, and not once for each value in the
+        // map. The values of a map are next to each other in `set`, so it suffices to compare with the last reported
+        // key.
         if found.last().is_none_or(|known| known.keys != unknown.keys) {
             found.push(unknown);
         }
@@ -191,7 +193,8 @@ fn of_group(catalog: &Catalog, group: Group) -> impl Iterator<Item = &KeyTree> {
 
 /// Returns the first key of a path that a chart does not know; `None` if the chart knows all keys of the path.
 ///
-/// In a map whose keys the user chooses, the function returns an unknown key only if the key is a likely typo.
+/// In a map whose keys users choose, the function returns an unknown key only if the key is a likely typo of a known
+/// key.
 fn find_unknown<'a>(tree: &'a KeyTree, path: &[String]) -> Option<Unknown<'a>> {
     let (mut tree, mut is_open) = (tree, false);
     for (depth, key) in path.iter().enumerate() {
@@ -213,9 +216,9 @@ fn find_unknown<'a>(tree: &'a KeyTree, path: &[String]) -> Option<Unknown<'a>> {
 
 /// Whether the user chooses the keys of the map `tree`, which is at `path` in the chart's values.
 ///
-/// The user chooses the keys in three cases: the chart's templates read the map as a whole, the map is deep enough in
-/// one of [`FILLED_BY_USERS`], or the only known key of the map is `default`. In the last case, the map has an entry
-/// for each component, and the chart reads all entries.
+/// Users choose the keys in three cases: the chart's templates read the map as a whole, the map is at least as deep as
+/// [`FILLED_BY_USERS`] says, or the only known key of the map is `default`. In the last case, the map has an entry for
+/// each component, and the chart reads all entries.
 fn is_filled_by_users(tree: &KeyTree, path: &[String]) -> bool {
     let first = path.first().map(String::as_str);
     tree.allows_any_key()
@@ -223,11 +226,11 @@ fn is_filled_by_users(tree: &KeyTree, path: &[String]) -> bool {
         || FILLED_BY_USERS.iter().any(|(name, depth)| first == Some(name) && path.len() >= *depth)
 }
 
-/// Whether a key that resembles a known key is nevertheless no typo.
+/// Whether a key is no typo although it resembles a known key.
 ///
 /// The key is no typo if a built-in file of the catalogue sets a key of this name: for example, `ml2_type_vlan` is no
-/// typo of the chart's `ml2_type_vxlan`. Below `conf` and `endpoints`, it suffices that any chart has a key of this
-/// name at any path.
+/// typo of the chart's `ml2_type_vxlan`. For a key below `conf` and `endpoints`, it also suffices that some chart has a
+/// key of this name at any path.
 fn is_a_name(typo: &Unknown<'_>, catalog: &Catalog) -> bool {
     let is_named = typo.keys.first().is_some_and(|first| ["conf", "endpoints"].contains(&first.as_str()));
     catalog.has_own_key(&typo.key) || is_named && catalog.keys().any(|tree| tree.has_key_anywhere(&typo.key))

@@ -1,4 +1,4 @@
-//! Finds the fields in which two versions of an object differ, and redacts secrets in the values.
+//! Finds the fields in which the old and the new version of an object differ, and redacts secrets in their values.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -13,8 +13,8 @@ use crate::scrub::Scrubber;
 /// The text that osdpl shows instead of a value of a Secret.
 const REDACTED: &str = "<redacted>";
 
-/// The keys of a list item that may contain the name of the item. When osdpl compares two lists, it compares the items
-/// with the same name.
+/// The keys under which a list item may contain its name. When osdpl compares two lists, it compares the items with the
+/// same name.
 const NAMES: [&str; 1] = ["name"];
 
 /// The fields of a Secret whose values osdpl never shows.
@@ -25,7 +25,7 @@ const SECRET: [&str; 2] = ["data", "stringData"];
 pub struct FieldChange {
     /// The path of the field, such as `spec.template.spec.containers[api].image`.
     pub path: String,
-    /// The old value; `None` if the field was not set, or if `lines` shows the change.
+    /// The old value; `None` if the field had no value, or if `lines` shows the change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<Value>,
     /// The new value; `None` if the upgrade removes the field, or if `lines` shows the change.
@@ -50,7 +50,7 @@ impl fmt::Display for FieldChange {
     }
 }
 
-/// Returns the fields in which two versions of an object differ, with secrets redacted in the values.
+/// Returns the fields in which the old and the new version of an object differ, with secrets redacted.
 pub(super) fn diff_fields(old: &Object, new: &Object, scrubber: &Scrubber) -> Vec<FieldChange> {
     let hidden = if old.is_secret() || new.is_secret() { &SECRET[..] } else { &[] };
     let mut walk = Walk { scrubber, hidden, found: Vec::new() };
@@ -58,9 +58,9 @@ pub(super) fn diff_fields(old: &Object, new: &Object, scrubber: &Scrubber) -> Ve
     walk.found
 }
 
-/// Returns the content of an object with secrets redacted, so that osdpl may show the content.
+/// Returns the full content of an object with secrets redacted, so that osdpl may show it.
 ///
-/// The function redacts the values of a Secret, and all secrets that the scrubber knows.
+/// The function redacts all values in the data of a Secret, and in every object the secrets that the scrubber knows.
 pub fn shown(object: &Object, scrubber: &Scrubber) -> Value {
     let entries = object.content().iter().map(|(key, value)| {
         let hides = object.is_secret() && SECRET.contains(&key.as_str());
@@ -96,8 +96,8 @@ impl Walk<'_> {
                 if (old.trim_end().contains('\n') || new.trim_end().contains('\n')) && !self.hides(path) =>
             {
                 let (old, new) = (self.scrubber.scrub(old), self.scrubber.scrub(new));
-                // If only secrets differ, both texts are equal after the scrubber has redacted the secrets. Then there
-                // are no changed lines to show.
+                // If only secrets differ, the two texts are equal after the scrubber has redacted the secrets. Then
+                // there are no changed lines that osdpl could show.
                 let lines =
                     if old == new { vec!["(only secrets differ)".to_owned()] } else { lines::diff_lines(&old, &new) };
                 self.found.push(FieldChange { path: path.to_owned(), before: None, after: None, lines });
@@ -109,11 +109,11 @@ impl Walk<'_> {
         }
     }
 
-    /// Compares two lists item by item: the items with the same name or, if an item has no unique name, the items with
-    /// the same index.
+    /// Compares two lists item by item: each item with the item of the same name or, if not all items of both lists
+    /// have a unique name, with the item at the same index.
     ///
-    /// The method compares the lists as a whole in two cases: if the items are plain values, or if items have no unique
-    /// names and the lists have different lengths.
+    /// The method compares the lists as a whole in two cases: if the items are plain values, or if the items have no
+    /// unique names and the lists have different lengths.
     fn lists(&mut self, path: &str, old: &[Value], new: &[Value]) {
         let both = NAMES.iter().find_map(|key| Some((Named::of(old, key)?, Named::of(new, key)?)));
         if let Some((old, new)) = both {
@@ -164,14 +164,14 @@ impl<'a> Named<'a> {
         (items.len() == order.len()).then_some(Self { order, items })
     }
 
-    /// Returns the names that `self` and `other` have in common, in the order of `self`.
+    /// Returns the names that occur in both `self` and `other`, in the order of `self`.
     fn also_in(&self, other: &Self) -> Vec<&'a str> {
         self.order.iter().copied().filter(|name| other.items.contains_key(name)).collect()
     }
 }
 
-/// Returns a copy of a field of a Secret. The copy has the same keys, but `<redacted>` replaces every value that is not
-/// a map.
+/// Returns a copy of the field `data` or `stringData` of a Secret. The copy has the same keys, but every value that is
+/// not a map is `<redacted>`.
 fn hidden(value: &Value) -> Value {
     match value {
         Value::Object(map) => Value::Object(map.iter().map(|(key, value)| (key.clone(), hidden(value))).collect()),

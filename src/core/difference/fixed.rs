@@ -1,4 +1,5 @@
-//! Finds the immutable fields that an upgrade would change. Kubernetes would refuse such an upgrade.
+//! Finds the immutable fields that an upgrade would change. Kubernetes would refuse these changes, and the upgrade
+//! would fail.
 //!
 //! The rules about fields are from `k8s.io/kubernetes/pkg/apis/*/validation` and the API reference of Kubernetes 1.36.
 //! This module has no rules for custom resources, so osdpl does not find changes of their immutable fields.
@@ -7,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::Object;
 
-/// A rule about which fields of a kind are immutable.
+/// A rule that says which fields of the objects of one kind are immutable.
 enum Rule {
     /// The field at this path is immutable.
     Field(&'static [&'static str]),
@@ -27,7 +28,7 @@ enum Rule {
 ///
 /// The API server sets these defaults before it compares the new version of an object with the old version
 /// (`k8s.io/kubernetes/pkg/apis/*/*/defaults.go`). So if one version sets a field to its default and the other version
-/// does not set the field, the field does not change.
+/// does not set the field, the API server sees no change.
 const DEFAULTS: &[(&str, &str, &[&str], &str)] = &[
     ("apps", "StatefulSet", &["spec", "podManagementPolicy"], "OrderedReady"),
     ("batch", "Job", &["spec", "completionMode"], "NonIndexed"),
@@ -88,7 +89,7 @@ const RULES: &[(&str, &str, &[Rule])] = &[
     ("networking.k8s.io", "IngressClass", &[Rule::Field(&["spec", "controller"])]),
 ];
 
-/// Returns the paths of the immutable fields in which two versions of an object differ.
+/// Returns the paths of the immutable fields whose values differ between the old and the new version of an object.
 pub(super) fn refused(old: &Object, new: &Object) -> Vec<String> {
     let id = new.id();
     let rules = RULES.iter().filter(|(group, kind, _)| *group == id.group && *kind == id.kind);
@@ -100,8 +101,7 @@ pub(super) fn refused(old: &Object, new: &Object) -> Vec<String> {
     rules.flat_map(|rule| rule.refused(&old, &new)).collect()
 }
 
-/// Returns the content of an object with the API server's defaults in the immutable fields that the object does not
-/// set.
+/// Returns the content of an object in which the immutable fields without a value have the API server's defaults.
 fn filled(object: &Object) -> Value {
     let id = object.id();
     let mut all = object.content().clone();
@@ -109,8 +109,8 @@ fn filled(object: &Object) -> Value {
         add(&mut all, keys, (*value).into());
     }
     if (id.group.as_str(), id.kind.as_str()) == ("batch", "Job") && object.at(&["spec", "parallelism"]).is_none() {
-        // Kubernetes sets `completions` to 1 unless the Job sets `parallelism`. A Job with `parallelism` and without
-        // `completions` processes a work queue.
+        // Kubernetes sets `completions` to 1 if the Job sets neither `completions` nor `parallelism`. A Job with
+        // `parallelism` and without `completions` processes a work queue, and keeps `completions` unset.
         add(&mut all, &["spec", "completions"], 1.into());
     }
     let templates = all.get_mut("spec").and_then(|spec| spec.get_mut("volumeClaimTemplates"));
@@ -159,9 +159,9 @@ impl Rule {
     }
 }
 
-/// Whether the new manifest of a Service sets an address, and the old manifest sets another address or none.
+/// Whether the new manifest of a Service sets a cluster IP, and the old manifest sets another cluster IP or none.
 ///
-/// The result is false if one of the manifests has the type `ExternalName`: such a Service has no address, so
+/// The result is false if one of the manifests has the type `ExternalName`: such a Service has no cluster IP, so
 /// Kubernetes allows a change from or to this type.
 fn sets_address(old: &Value, new: &Value) -> bool {
     let [before, after] = [old, new].map(|service| text(service, "clusterIP"));

@@ -4,16 +4,16 @@ use similar::{Algorithm, ChangeTag, DiffOp, capture_diff_slices};
 
 /// The maximum number of changed lines of one text that osdpl shows.
 const MOST: usize = 20;
-/// The maximum size of a comparison: the number of old lines times the number of new lines.
+/// The maximum size of a comparison of two texts: the number of old lines times the number of new lines.
 ///
-/// A larger comparison would take too long, so `diff_lines` then reports all lines between the first and the last
-/// difference as changed.
+/// A larger comparison would take too long. For larger texts, `diff_lines` reports all lines between the first and the
+/// last difference as changed.
 const PAIRS: usize = 1 << 22;
 
-/// Returns the fewest lines to remove (`-`) and to add (`+`) that turn `before` into `after`.
+/// Returns the lines to remove (`-`) and to add (`+`) that turn the text `before` into `after`, as few as possible.
 ///
-/// If more than [`MOST`] lines change, the result contains only some of these lines, and then a line with the number of
-/// omitted lines.
+/// If more than [`MOST`] lines change, the result contains only some of these lines, followed by a line that says how
+/// many lines are left out.
 pub(super) fn diff_lines(before: &str, after: &str) -> Vec<String> {
     let [old, new] = [before, after].map(|text| text.split_terminator('\n').collect::<Vec<_>>());
     let start = old.iter().zip(&new).take_while(|(left, right)| left == right).count();
@@ -49,10 +49,10 @@ pub(super) fn diff_lines(before: &str, after: &str) -> Vec<String> {
     shown
 }
 
-/// Returns how many removed lines and how many added lines osdpl shows, together at most [`MOST`].
+/// Returns the number of removed lines and the number of added lines that osdpl shows, together at most [`MOST`].
 ///
-/// Removed lines get one half of [`MOST`], and added lines the other half. If one kind has fewer lines than its half,
-/// the other kind gets the rest.
+/// Half of [`MOST`] is for removed lines, and the other half for added lines. If one kind has fewer lines than its
+/// half, the other kind gets the rest.
 fn shares(removed: usize, added: usize) -> (usize, usize) {
     let shown = removed.min((MOST / 2).max(MOST.saturating_sub(added)));
     (shown, added.min(MOST - shown))

@@ -1,4 +1,4 @@
-//! Parses the objects of a manifest and normalizes them, so that objects with the same meaning are equal.
+//! Parses the objects of a manifest and normalizes them: if two objects mean the same to Kubernetes, they become equal.
 
 use std::fmt;
 
@@ -8,11 +8,11 @@ use serde_json::{Map, Value};
 use crate::release::{RESOURCE_POLICY_ANNOTATION, ReleaseKey};
 use osdpl_values::{normalize_numbers, remove_nulls};
 
-/// The annotation that makes an object a helm hook; its value is a comma-separated list of events.
+/// The annotation that makes an object a helm hook. Its value is a comma-separated list of helm's hook events.
 const HOOK: &str = "helm.sh/hook";
 
-/// The cluster-scoped kinds of objects that charts may create. The list is from the API resources of Kubernetes 1.36,
-/// and of the Kubernetes operators that the catalogue contains.
+/// The cluster-scoped kinds of the objects that charts may create. The list is from the API resources of Kubernetes
+/// 1.36, and from the CRDs of the Kubernetes operators that the catalogue installs.
 const CLUSTER: [&str; 14] = [
     "Namespace",
     "PersistentVolume",
@@ -30,8 +30,8 @@ const CLUSTER: [&str; 14] = [
     "ClusterIssuer",
 ];
 
-/// The identity of an object. The identity does not contain the API version, so an object keeps its identity if only
-/// its API version changes.
+/// The identity of a Kubernetes object: two objects with the same identity are versions of one object. The identity
+/// does not contain the API version, so an object whose API version changes keeps its identity.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Id {
     /// The kind of the object, such as `Deployment`.
@@ -61,7 +61,7 @@ pub struct Object {
     content: Map<String, Value>,
 }
 
-/// Formats only the identity for debug output, because the content may contain secrets.
+/// Debug output contains only the identity, because the content may contain secrets.
 impl fmt::Debug for Object {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Object").field("id", &self.id).finish_non_exhaustive()
@@ -76,7 +76,7 @@ pub fn parse_objects(contents: Vec<Map<String, Value>>, release: &ReleaseKey) ->
 
 impl Object {
     fn new(mut content: Map<String, Value>, release: &ReleaseKey) -> Option<Self> {
-        // Remove differences without a meaning: to Kubernetes, a field with null is not set, and 1.0 equals 1.
+        // Remove differences without a meaning: to Kubernetes, a field that is null has no value, and 1.0 equals 1.
         remove_nulls(&mut content);
         normalize_numbers(&mut content);
         let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -91,8 +91,8 @@ impl Object {
         } else if namespace.is_empty() {
             namespace.clone_from(&release.namespace);
         }
-        // Set the namespace of each namespaced object. helm creates an object without a namespace in the release's
-        // namespace, so a manifest that leaves out this namespace means the same as a manifest that contains it.
+        // Set the namespace of each namespaced object. If an object in a manifest has no namespace, helm creates it in
+        // the release's namespace. So the object means the same as an object with this namespace.
         if let Some(metadata) = content.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.remove("namespace");
             if !namespace.is_empty() {
@@ -119,8 +119,8 @@ impl Object {
         rest.iter().try_fold(self.content.get(*first)?, |value, key| value.get(key))
     }
 
-    /// Whether the object is a helm hook: helm creates it at an event, such as before an upgrade, and not together with
-    /// the rest of the manifest.
+    /// Whether the object is a helm hook: helm creates it at a certain event, such as before an upgrade, and not
+    /// together with the other objects of the manifest.
     pub(crate) fn is_hook(&self) -> bool {
         self.events().is_some()
     }
@@ -136,7 +136,8 @@ impl Object {
         self.id.kind == "Secret" && self.id.group.is_empty()
     }
 
-    /// Whether helm keeps the object in the cluster when an upgrade removes the object from the manifest.
+    /// Whether helm keeps the object in the cluster when an upgrade removes it from the manifest
+    /// (`resource-policy: keep`).
     pub fn is_kept(&self) -> bool {
         let policy = self.at(&["metadata", "annotations", RESOURCE_POLICY_ANNOTATION]).and_then(Value::as_str);
         policy.is_some_and(|policy| policy.trim().eq_ignore_ascii_case("keep"))

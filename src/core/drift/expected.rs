@@ -1,5 +1,5 @@
-//! Determines which objects and fields of a release must exist in the cluster, so that osdpl notices deleted objects
-//! and removed fields.
+//! Determines, from a release's manifest, which objects and fields must exist in the cluster. So osdpl notices objects
+//! that someone deleted, and fields that someone removed.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +11,8 @@ use crate::release::{Field, Object, ReleaseKey};
 /// The fields that the manifest sets in one object: the path of each field, and the number of fields with this path.
 /// Fields in different items of a list have the same path.
 ///
-/// In the cluster, the object's `managedFields` list the owners of each field. If a path has fewer owners there than
-/// fields here, someone removed a field.
+/// In the cluster, the object's `managedFields` list the owners of each field. If `managedFields` have fewer owners for
+/// a path than the manifest has fields, someone removed a field.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExpectedFields(pub Box<[Field]>);
 

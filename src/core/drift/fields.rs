@@ -1,5 +1,5 @@
-//! Reads which fields of an object a writer owns. The API server lists these fields in `managedFields`, in the notation
-//! `FieldsV1`.
+//! Reads from an object's `managedFields` which fields each writer (field manager) owns. The API server stores these
+//! fields in the notation `FieldsV1`.
 //!
 //! A `FieldsV1` is a tree of maps with these keys: `f:<name of a field>`, `k:<keys that identify a list item>`,
 //! `v:<value of a list item>`, and `.` for the field to which the map itself belongs.
@@ -9,20 +9,20 @@ use std::fmt;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 
 /// The maximum number of paths that osdpl keeps as text for one writer. A writer may own a hundred fields of a
-/// Deployment, but messages show only a few paths.
+/// Deployment, but messages show only a few paths. osdpl keeps the other paths only as hashes.
 const KEPT: usize = 32;
 
 /// The maximum length of a path in bytes; osdpl cuts off the rest. Paths of any length are possible, because keys of
 /// maps can have any length.
 const LONGEST: usize = 120;
 
-/// The top-level fields in which changes are no drift, as keys of `FieldsV1`.
+/// The top-level fields whose changes osdpl does not report as drift, as keys of `FieldsV1`.
 const SKIPPED: [&str; 2] = ["f:metadata", "f:status"];
 
 /// The fields of an object that one writer owns, except for fields below `metadata` and `status`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OwnedFields {
-    /// The paths of the first few owned fields, such as `spec.template.spec.containers[name=api].image`.
+    /// The paths of at most `KEPT` owned fields, such as `spec.template.spec.containers[name=api].image`.
     pub paths: Vec<String>,
     /// The number of all owned fields; it may be greater than the number of `paths`.
     pub count: usize,
@@ -32,8 +32,8 @@ pub struct OwnedFields {
 
 /// The hash of a field's path (FNV-1a, 32 bits). A hash takes less memory than the text of the path.
 ///
-/// If two paths of an object have the same hash, osdpl may miss a removed field; the probability is one in some
-/// millions.
+/// If two paths of an object have the same hash, osdpl adds up the owners of both paths, and so may miss a removed
+/// field. The probability is one in some millions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PathHash(u32);
 
@@ -68,7 +68,7 @@ impl<'de> Deserialize<'de> for OwnedFields {
     }
 }
 
-/// Collects the owned fields below one node of a `FieldsV1` tree while serde parses the tree.
+/// Collects the fields that a writer owns below one node of a `FieldsV1` tree, while serde parses the tree.
 struct Walk<'a> {
     fields: &'a mut OwnedFields,
     path: String,

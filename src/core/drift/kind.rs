@@ -1,8 +1,8 @@
 //! Lists the kinds of objects that osdpl watches for drift: the kinds in upstream's manifests, and the kinds that
 //! osdpl's features add.
 //!
-//! osdpl does not watch objects of any other kind, even if users add them with `extraObjects`. It does not watch
-//! `CustomResourceDefinitions`, because several releases can share them and helm keeps them.
+//! osdpl does not report drift of any other kind of object, even if users add such objects with `extraObjects`. The
+//! list lacks `CustomResourceDefinitions`, because several releases can share them and helm keeps them.
 //!
 //! The operator's ClusterRole must allow `get`, `list` and `watch` for each kind in the list; `tests/deploy/rules.rs`
 //! compares the ClusterRole with the list.
@@ -53,8 +53,8 @@ pub static KINDS: [Kind; 20] = [
     Kind { namespaced: false, ..namespaced(RBAC, "ClusterRoleBinding", "clusterrolebindings") },
 ];
 
-/// Returns the watched kind for the `apiVersion` and `kind` in a manifest; `None` if osdpl does not watch this kind.
-/// The function ignores the version in `apiVersion`, and compares only the group.
+/// Returns the entry of `KINDS` for the `apiVersion` and `kind` of an object in a manifest; `None` if osdpl does not
+/// watch this kind. The function compares only the group in `apiVersion`, not the version.
 pub fn find_kind(api_version: &str, kind: &str) -> Option<&'static Kind> {
     let group = api_version.split_once('/').map_or("", |(group, _)| group);
     KINDS.iter().find(|known| known.kind == kind && known.group == group)

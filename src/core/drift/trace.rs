@@ -1,4 +1,5 @@
-//! Finds out from the `managedFields` of an object who wrote to the object, and which fields someone removed.
+//! Finds out from the `managedFields` of an object who wrote to the object, and which fields someone removed since helm
+//! set them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -10,8 +11,8 @@ use serde::Deserialize;
 use super::ExpectedFields;
 use super::fields::{OwnedFields, PathHash};
 
-/// The name of helm as a writer in `managedFields`. helm 3 and 4 use this name even if the file of the helm program has
-/// another name (`kube.ManagedFieldsManager`).
+/// The name of helm as a writer in `managedFields`. helm 3 and 4 always use this name, whatever the name of the
+/// program's file (helm: `kube.ManagedFieldsManager`).
 pub const HELM_MANAGER: &str = "helm";
 
 /// The maximum number of changed fields that a message about drift lists.
@@ -33,8 +34,8 @@ pub struct Entry {
 pub struct ToleratedChanges {
     /// The writers whose changes osdpl tolerates, by their names in `managedFields`.
     pub managers: BTreeSet<String>,
-    /// The paths of the fields whose changes osdpl tolerates, as in `values/drift.yaml`. osdpl also tolerates changes
-    /// of fields below these fields.
+    /// The paths of the fields whose changes osdpl tolerates, in the notation of `values/drift.yaml`. A path also
+    /// stands for all fields below it.
     pub fields: BTreeSet<String>,
 }
 
@@ -59,11 +60,11 @@ pub struct ForeignWrite {
 /// The information about an object's writers that osdpl takes from the object's `managedFields`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WriterTrace {
-    /// The time when helm last changed the object. A helm operation that does not change the object does not change
-    /// this time.
+    /// The time of helm's last write that changed the object. A helm operation that leaves the object as it is does not
+    /// change this time.
     pub helm: Option<Timestamp>,
-    /// The number of owners of each field, sorted by the hash of the field's path. The number leaves out writers of the
-    /// subresource `status`, and foreign writers ([`ForeignWrite`]) whose write has no time in `managedFields`.
+    /// The number of writers that own each field, sorted by the hash of the field's path. The number leaves out writers
+    /// of the subresource `status`, and foreign writers ([`ForeignWrite`]) whose write has no time in `managedFields`.
     owner_counts: Box<[(PathHash, u16)]>,
     /// The newest write by a foreign writer. A write without a time counts as older than any write with a time.
     pub foreign: Option<Box<ForeignWrite>>,
@@ -102,8 +103,8 @@ fn count_owners(entries: &[Entry], tolerated: &ToleratedChanges) -> Box<[(PathHa
 }
 
 impl WriterTrace {
-    /// Returns the fields that someone removed. These are the fields that the manifest sets, but that have fewer owners
-    /// than expected.
+    /// Returns the paths of the fields that someone removed: fields that the manifest sets, but that have fewer owners
+    /// in `managedFields` than the manifest has fields with this path.
     ///
     /// The owner of a list or map counts as an owner of each field in it, because the API server tracks an atomic list
     /// or map as one field.
@@ -153,7 +154,7 @@ fn foreign(entry: &Entry, tolerated: &ToleratedChanges) -> Option<ForeignWrite> 
 }
 
 /// Formats the first few of `fields`, and the number of all other fields: `a, b, c and 2 more`. `more` is the number of
-/// fields whose paths are not in `fields`.
+/// further fields, whose paths osdpl does not know.
 pub(super) fn summarize(fields: &[&str], more: usize) -> String {
     let mut text = fields.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
     let hidden = fields.len().saturating_sub(SHOWN) + more;

@@ -37,8 +37,8 @@ impl Login {
     /// Returns the credentials of the cloud's administrator from the values of Keystone's release; `None` if these
     /// values contain no password.
     ///
-    /// The credentials are at `endpoints.identity.auth.admin`. For a missing name, such as that of the project, the
-    /// function uses the default of upstream's chart.
+    /// The credentials are at `endpoints.identity.auth.admin`. If a name is missing there, such as the name of the
+    /// project, the function uses the default of upstream's chart.
     pub fn from_values(values: &Values) -> Option<Self> {
         let admin = values.get("endpoints")?.get("identity")?.get("auth")?.get("admin")?;
         let text =
@@ -53,7 +53,7 @@ impl Login {
         })
     }
 
-    /// Returns the password, which osdpl must print only on request.
+    /// Returns the password in plain text. osdpl must print it only if a person asks for the password.
     pub fn reveal_password(&self) -> &str {
         &self.password
     }

@@ -2,7 +2,7 @@
 
 use super::{Target, Token, keystone};
 
-/// The result of a probe after the API has accepted the connection.
+/// The result of a probe whose TCP connection the API accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProbeResponse {
     /// The API sent an HTTP response.
@@ -38,7 +38,7 @@ impl ProbeResponse {
     }
 }
 
-/// Returns in one line why the response of a probed API is bad; `None` if the API responded as expected.
+/// Returns in one line why the response of the probed API `target` is bad; `None` if the API responded as expected.
 pub fn find_fault(target: &Target, response: &ProbeResponse) -> Option<String> {
     let problem = response.problem(&target.accept).or_else(|| match response {
         ProbeResponse::Status { body, .. } if target.versions && !keystone::is_version(body) => {

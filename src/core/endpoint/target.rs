@@ -13,11 +13,11 @@ use crate::observed::{Observed, ReleaseKey, Workload};
 use crate::release::Status;
 use osdpl_values::{CollectSorted, Values};
 
-/// The default DNS domain of a Kubernetes cluster in upstream's charts. The release's values may set another domain at
-/// `endpoints.cluster_domain_suffix`.
+/// The DNS domain of the Kubernetes cluster that upstream's charts use by default. The release's values may set another
+/// domain at `endpoints.cluster_domain_suffix`.
 const SUFFIX: &str = "cluster.local";
 
-/// An OpenStack API that the operator probes, and the properties of a good response.
+/// An OpenStack API that the operator probes, and what osdpl expects of its response.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Target {
     /// The value of the label `application` of the component that serves the API.
@@ -38,8 +38,8 @@ pub struct Target {
     /// The credentials with which osdpl gets a token from Keystone; `None` if the API is not Keystone's, if helm has
     /// not deployed Keystone's release yet, or if the values contain no password.
     pub login: Option<Login>,
-    /// The generation and the number of ready pods of each workload of the API. If one of these numbers changes, osdpl
-    /// probes the API again.
+    /// The generation and the number of ready pods of each workload that serves the API. If one of these numbers
+    /// changes, osdpl probes the API again.
     pub state: Vec<(i64, i32)>,
 }
 
@@ -118,10 +118,11 @@ impl Interface {
         }
     }
 
-    /// Returns the value of a setting for this endpoint of an API.
+    /// Returns the value that a setting of an API, such as `scheme`, has for this kind of endpoint. `values` is the
+    /// setting in the release's values.
     ///
-    /// In upstream's charts, a setting is either one value for all endpoints of the API, or a map with a value for each
-    /// endpoint, such as `internal`. The map may contain a `default` for the endpoints without a value.
+    /// In upstream's charts, a setting is either one value for all endpoints of the API, or a map with one value for
+    /// each kind of endpoint. The map may contain a `default` for the kinds without a value.
     fn value(self, values: Option<&Value>) -> Option<&Value> {
         let values = values?;
         if values.is_object() {
@@ -133,12 +134,13 @@ impl Interface {
     }
 }
 
-/// Returns the URL of an API's internal endpoint, see [`url`].
+/// Returns the URL of an API for programs in the Kubernetes cluster, see [`url`].
 pub fn internal(endpoint: &Endpoint, values: &Values, own_namespace: &str) -> Url {
     url(endpoint, values, own_namespace, Interface::Internal)
 }
 
-/// Returns the URL of an endpoint of an API.
+/// Returns the URL of the API `endpoint` for one kind of endpoint. `own_namespace` is the namespace of the API's
+/// release.
 ///
 /// osdpl takes each part of the URL from the release's values. If the values do not set a part, osdpl takes this part
 /// from the catalogue or from upstream's defaults.

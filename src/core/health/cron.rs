@@ -12,7 +12,7 @@ use crate::api::{ComponentHealth, ComponentStatus};
 use crate::observed::{FinishedRun, ObservedCronJob, Run, RunState};
 use crate::release;
 
-/// The kind `CronJob`. If the owner of a Job has this kind, the Job is a run of that CronJob.
+/// The kind `CronJob`. A Job whose owner has this kind is a run of that CronJob.
 pub const KIND: &str = "CronJob";
 
 /// The fields of a CronJob's `spec` that osdpl reads.
@@ -44,7 +44,7 @@ pub struct Status {
     last_successful_time: Option<Time>,
 }
 
-/// Returns the properties of a `CronJob` that osdpl needs; `None` if the `CronJob` belongs to no helm release.
+/// Converts a `CronJob` of the API server to osdpl's type; returns `None` if the `CronJob` belongs to no helm release.
 ///
 /// osdpl finds the release by helm's annotation, or by upstream's label `release_group` on the `CronJob` or its pod
 /// template.
@@ -70,8 +70,8 @@ pub fn observe(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<Ob
     })
 }
 
-/// Returns the run of a `CronJob` that a Job represents; `None` if no `CronJob` created the Job, or if the Job is being
-/// deleted.
+/// Converts a Job of a `CronJob` to a run of that `CronJob`; returns `None` if no `CronJob` created the Job, or if the
+/// Job is being deleted.
 pub fn run(metadata: &ObjectMeta, status: &job::Status) -> Option<Run> {
     let owner = metadata.owner_references.iter().flatten().find(|owner| owner.kind == KIND)?;
     if metadata.deletion_timestamp.is_some() {
@@ -95,8 +95,8 @@ pub fn last(runs: &[(&str, &Run)]) -> Option<FinishedRun> {
     ended.max_by_key(|(created_at, run)| (*created_at, run.job.clone())).map(|(_, run)| run)
 }
 
-/// Returns the problem of a `CronJob` and the name of the Job that has the problem; `None` if the `CronJob` is
-/// suspended or has no problem.
+/// Returns the problem of a `CronJob`, with the name of the Job that has the problem; the name is `None` if that Job no
+/// longer exists. Returns `None` if the `CronJob` is suspended or has no problem.
 ///
 /// `runs` are the Jobs of the `CronJob`, each with its name. `stuck` returns the reason why the pods of a Job can't
 /// continue; `None` if they can.

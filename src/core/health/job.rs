@@ -9,8 +9,8 @@ use super::workload::{Condition, Template};
 use crate::observed::{Issue, ObservedJob, RunState};
 use crate::release;
 
-/// Upstream's label with the name of the release. osdpl finds the release of a hook by this label, because helm does
-/// not annotate hooks with their release.
+/// Upstream's label with the name of the release. osdpl finds the release of a hook's Job by this label, because helm
+/// does not annotate hooks with the name of their release.
 pub const RELEASE_GROUP: &str = "release_group";
 
 /// The fields of a Job's `spec` that osdpl reads.
@@ -45,11 +45,12 @@ impl Status {
     }
 }
 
-/// Returns the properties of a Job that osdpl needs; `None` if the Job belongs to no helm release, if a `CronJob`
-/// created the Job, or if the Job is being deleted.
+/// Converts a Job of the API server to osdpl's type; returns `None` if the Job belongs to no helm release, if a
+/// `CronJob` created the Job, or if the Job is being deleted.
 ///
 /// osdpl finds the release by helm's annotation, or by the charts' label [`RELEASE_GROUP`] on the Job or its pod
-/// template. osdpl skips the Jobs of a `CronJob`, because they belong to no revision of the release.
+/// template. The function skips the Jobs of a `CronJob`: they belong to no revision of the release, so no release waits
+/// for them.
 pub fn observe(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<ObservedJob> {
     let periodic = metadata.owner_references.iter().flatten().any(|owner| owner.kind == cron::KIND);
     if periodic || metadata.deletion_timestamp.is_some() {

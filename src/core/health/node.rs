@@ -11,7 +11,7 @@ use super::workload::Condition;
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Spec {
-    /// The networks from which the pods on the node get their addresses.
+    /// The address ranges (CIDRs) from which the pods on the node get their addresses.
     #[serde(rename = "podCIDRs")]
     pub pod_networks: Vec<String>,
 }
@@ -28,8 +28,8 @@ pub struct Status {
 pub enum Readiness {
     /// The node's kubelet responds and accepts pods.
     Ready,
-    /// The node's kubelet does not respond, or reports that the node is not ready. Contains the time when this state
-    /// began, if the time is known.
+    /// The node's kubelet does not respond, or reports that the node is not ready. Contains the time since which the
+    /// node is not ready, if that time is known.
     Missing(Option<Timestamp>),
 }
 

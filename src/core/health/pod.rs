@@ -1,7 +1,7 @@
 //! Determines why a pod is not ready, and which workload or Job owns the pod.
 //!
-//! Messages leave out the details that change while a failure repeats: restart counts, back-off times, and the reasons
-//! between which the kubelet alternates. So a repeated failure does not change the status.
+//! Messages leave out the details that change while one failure repeats: restart counts, back-off times, and the
+//! alternating reasons of the kubelet. So a repeated failure does not change the status of the OpenStackDeployment.
 
 mod cause;
 mod daemon;
@@ -37,8 +37,8 @@ pub struct UnreadyPod {
     pub was_ready: bool,
     /// The name of the pod's node; `None` until the scheduler has chosen a node.
     pub node: Option<String>,
-    /// The objects that the pod needs to start, according to its spec. Pods with equal requirements share one copy in
-    /// memory.
+    /// The objects that the pod needs to start, according to its spec. In memory, pods with equal requirements share
+    /// one copy of them.
     pub requirements: Arc<Requirements>,
     /// The names of the volume claims that the pod mounts; empty once the pod has a node. An unbound claim may be the
     /// reason why the scheduler has not chosen a node.
@@ -48,15 +48,15 @@ pub struct UnreadyPod {
 /// The objects that a pod needs to start, according to its spec.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Requirements {
-    /// The objects that the pod's running init container waits for. osdpl reads them from the pod's spec, because the
-    /// pod's status does not show which of them is missing.
+    /// The objects that the pod's init container waits for, if that container runs now. osdpl reads them from the pod's
+    /// spec, because the pod's status does not show which of them is missing.
     pub waits: Vec<Dependency>,
     /// The Secrets and ConfigMaps that the pod mounts; empty unless the pod is starting ([`Severity::Starting`]). While
     /// one of these objects is missing, Kubernetes can't create the pod's containers.
     pub mounts: Vec<Mount>,
 }
 
-/// A Secret or ConfigMap that a pod mounts.
+/// A Secret or ConfigMap that a pod mounts as a volume.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Mount {
     /// Whether the mounted object is a Secret or a ConfigMap.
@@ -72,7 +72,8 @@ impl fmt::Display for Mount {
     }
 }
 
-/// The kinds of mounted objects whose existence osdpl checks.
+/// The kinds of mounted objects whose existence osdpl checks, because a pod can't start while such an object is
+/// missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MountKind {
     /// A Secret (API version `v1`).
@@ -130,12 +131,13 @@ pub enum Severity {
     Stuck,
 }
 
-/// A container that failed, with the information that osdpl needs to find the log of the failure.
+/// A container that failed, with the information by which osdpl finds the log of the failed run.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FailedContainer {
     /// The name of the container.
     pub container: String,
-    /// The number of restarts of the container. Together with the pod's uid, this number identifies one failure.
+    /// The number of restarts of the container. Together with the pod's uid, this number distinguishes one failure of
+    /// the container from the next.
     pub restarts: i32,
     /// Whether the container runs again. If so, the failure is in the log of the container's previous run.
     pub previous: bool,
@@ -151,8 +153,8 @@ impl UnreadyPod {
     }
 }
 
-/// Returns a pod that is not ready, with the reason; `None` if the pod is ready or has succeeded, or if no workload or
-/// Job owns the pod.
+/// Returns a pod that is not ready, with the reason why. Returns `None` if the pod is ready or has succeeded, or if no
+/// workload or Job owns the pod.
 pub fn observe(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<UnreadyPod> {
     if status.is_ready() || status.phase == "Succeeded" {
         return None;

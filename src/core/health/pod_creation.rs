@@ -1,11 +1,11 @@
-//! Formats the error of a controller that can't create pods, such as the controller of ReplicaSets.
+//! Formats the error of a controller, such as the `ReplicaSet` controller, that can't create pods.
 
 use super::workload::Condition;
 
 /// The type of the condition that a Deployment has while its `ReplicaSet` cannot create pods.
 const REPLICA_FAILURE: &str = "ReplicaFailure";
 
-/// The maximum number of characters of a message from Kubernetes that osdpl shows; osdpl cuts off the rest.
+/// The maximum number of characters that osdpl shows of a message from Kubernetes. osdpl cuts off the rest.
 const MESSAGE_MAX: usize = 240;
 
 /// Returns the reason why Kubernetes can't create the pods of a Deployment; `None` if the Deployment's conditions
@@ -16,10 +16,10 @@ pub(super) fn of_deployment(conditions: &[Condition]) -> Option<String> {
     Some(describe_creation_error(&failure.message))
 }
 
-/// Formats the API server's error about a new pod: `no pod can be created: forbidden: exceeded quota: …`.
+/// Formats the API server's refusal to create a pod: `no pod can be created: forbidden: exceeded quota: …`.
 ///
-/// The result leaves out the pod's name and the text before the name. A controller gives the pod another name at each
-/// attempt, so a message with the name would change at each attempt.
+/// The result leaves out the pod's name and the text before the name. At each attempt, the controller gives the pod
+/// another name, so a message with the name would change at each attempt.
 pub fn describe_creation_error(message: &str) -> String {
     let reason = message.split_once("pods \"").and_then(|(_, rest)| rest.split_once("\" "));
     let reason = reason.map_or(message, |(_, rest)| rest.strip_prefix("is ").unwrap_or(rest));

@@ -10,8 +10,8 @@ use crate::catalog::{Component, WorkloadKind};
 use crate::observed::{Issue, OnDelete, Workload};
 use crate::release;
 
-/// The reason of a Deployment's condition `Progressing` after a complete rollout of the newest pod template. Kubernetes
-/// keeps this reason even if pods fail later (`deploymentutil.NewRSAvailableReason`).
+/// The reason in a Deployment's condition `Progressing` after the rollout of the newest pod template is complete.
+/// Kubernetes keeps this reason even if pods fail later (`deploymentutil.NewRSAvailableReason`).
 const ROLLED_OUT: &str = "NewReplicaSetAvailable";
 
 /// The fields that osdpl reads in the `spec` of a Deployment, `StatefulSet` or `DaemonSet`.
@@ -24,7 +24,7 @@ pub struct Spec {
     pub template: Template,
 }
 
-/// The strategy by which Kubernetes replaces a workload's pods after a change.
+/// The update strategy by which Kubernetes replaces a workload's pods after a change of the pod template.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Strategy {
@@ -92,10 +92,11 @@ pub struct Condition {
     pub since: Option<Time>,
 }
 
-/// Returns the properties of a workload that osdpl needs; `None` if the workload has no annotation of a helm release.
+/// Converts a workload of the API server to osdpl's type; returns `None` if the workload has no annotation of a helm
+/// release.
 ///
-/// The field `trouble` of the result is set only for a Deployment whose pods Kubernetes can't create. The operator
-/// later adds the problems of existing pods.
+/// The field `trouble` of the result is set only for a Deployment whose pods Kubernetes can't create. Problems of
+/// existing pods are not known here; the operator adds them later.
 pub fn observe(kind: WorkloadKind, metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<Workload> {
     let release = metadata.annotations.as_ref()?.get(release::RELEASE_NAME_ANNOTATION)?.clone();
     let name = metadata.name.clone()?;
@@ -128,7 +129,7 @@ pub fn observe(kind: WorkloadKind, metadata: &ObjectMeta, spec: &Spec, status: &
 
 fn desired(kind: WorkloadKind, spec: &Spec, status: &Status) -> i32 {
     match kind {
-        // Without `replicas`, Kubernetes runs one pod.
+        // If the spec has no `replicas`, Kubernetes runs one pod.
         WorkloadKind::Deployment | WorkloadKind::StatefulSet => spec.replicas.unwrap_or(1),
         WorkloadKind::DaemonSet => status.desired_number_scheduled,
     }
@@ -167,10 +168,11 @@ fn rolled_out(status: &Status) -> bool {
     progressing.is_some_and(|condition| condition.status == "True" && condition.reason == ROLLED_OUT)
 }
 
-/// Returns the component of a workload, from the labels of the workload or of its pod template.
+/// Returns the component of a workload, from the labels `application` and `component` of the workload or of its pod
+/// template.
 ///
-/// The pod template matters, because upstream labels only the pods of some workloads. If neither has the labels,
-/// `application` is the name of the release, and `component` is the name of the workload.
+/// The pod template matters, because for some workloads, upstream labels only the pods. If neither the workload nor its
+/// pod template has the labels, `application` is the name of the release, and `component` is the name of the workload.
 pub(super) fn component(metadata: &ObjectMeta, template: &Template, release: &str, name: &str) -> Component {
     let of = |labels: Option<&BTreeMap<String, String>>| {
         let labels = labels?;

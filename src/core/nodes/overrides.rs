@@ -9,7 +9,8 @@ use crate::api::{NodeOverride, NodeValues, Nodes};
 use crate::catalog::{Catalog, Form, Level};
 use crate::desired::{Finding, NodeTarget, OVERRIDES, parse_target};
 
-/// The node label that contains the host name. If an entry names a node, charts select the node by this label.
+/// The node label that contains the host name. If an entry of `spec.nodes.overrides` names a node, charts select the
+/// node by this label.
 const HOSTNAME: &str = "kubernetes.io/hostname";
 
 /// A valid entry of `spec.nodes.overrides`, with the nodes of the cluster that it selects.
@@ -42,8 +43,8 @@ fn warning(index: usize, message: String) -> Finding {
     Finding::new(Level::Warning, format!("{OVERRIDES}[{index}]"), message)
 }
 
-/// Returns the warning about an entry whose label matches no node, or that names missing nodes; `None` if there is no
-/// such problem.
+/// Returns the warning about an entry of `spec.nodes.overrides` whose label no node has, or that names missing nodes;
+/// `None` if the entry has no such problem.
 fn without_nodes(entry: &Entry<'_>, nodes: &Inventory) -> Option<Finding> {
     let message = match &entry.target {
         NodeTarget::Label(key, values) if entry.nodes.is_empty() => {
@@ -72,11 +73,11 @@ fn without_nodes(entry: &Entry<'_>, nodes: &Inventory) -> Option<Finding> {
     Some(warning(entry.index, message))
 }
 
-/// Returns the warnings about nodes that two entries select, but that do not get the values of both entries.
+/// Returns the warnings about nodes that the two entries `earlier` and `later` select, but that do not get the values
+/// of both entries.
 ///
-/// What happens on such a node depends on the form in which the chart takes values for some nodes ([`Form`]). With the
-/// form `conf`, the node gets the values of only one entry. With the form `root`, the node runs no pod of the
-/// `DaemonSet` at all.
+/// What happens on such a node depends on how the chart takes values for single nodes ([`Form`]). With the form `conf`,
+/// the node gets the values of only one entry. With the form `root`, the node runs no pod of the `DaemonSet` at all.
 fn overlap(earlier: &Entry<'_>, later: &Entry<'_>, catalog: &Catalog) -> Vec<Finding> {
     let both: Vec<_> = earlier.nodes.intersection(&later.nodes).copied().collect();
     if both.is_empty() || earlier.target == later.target {

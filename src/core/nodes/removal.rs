@@ -1,4 +1,4 @@
-//! Decides which labels the operator removes from nodes now, and which removals wait for approval.
+//! Decides which node labels the operator removes now, and which removals wait for approval.
 //!
 //! Kubernetes deletes the pods of a `DaemonSet` as soon as their node loses the label that the `DaemonSet` selects. So
 //! the operator removes labels only after approval, and from a few nodes at a time. It writes the approved removal to
@@ -14,14 +14,14 @@ use super::{Inventory, LabelChange};
 use crate::api::{LabelRemovalStatus, Rollout};
 use crate::observed::Node;
 
-/// The labels to remove, by name of the node. The labels of one node are a text such as
+/// The labels to remove from each node, by the name of the node. The labels of one node are a text such as
 /// `l3-agent=enabled,openvswitch=enabled`.
 pub type LabelLosses = BTreeMap<String, String>;
 
 /// The state of the label removal after a reconcile pass.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LabelRemoval {
-    /// The approved removal, for the status; `None` if no removal is approved.
+    /// The approved removal, as the status of the OpenStackDeployment stores it; `None` if no removal is approved.
     pub status: Option<LabelRemovalStatus>,
     /// The labels whose removal waits for approval.
     pub awaiting: LabelLosses,
@@ -46,24 +46,25 @@ pub enum LabelApproval<'a> {
 pub struct LabelBatch {
     /// The nodes from which the operator removes labels now.
     pub nodes: BTreeSet<String>,
-    /// When the next batch may start; `None` if no further batch is due.
+    /// When the next batch may start; `None` if no further node loses labels.
     pub requeue_at: Option<Timestamp>,
 }
 
-/// Returns the labels that `changes` removes from nodes.
+/// Returns the labels that the changes in `changes` remove, by node.
 pub fn losses(changes: &BTreeMap<String, LabelChange>) -> LabelLosses {
     let losing = changes.iter().filter(|(_, change)| !change.losses.is_empty());
     losing.map(|(name, change)| (name.clone(), change.losses.join(","))).collect_map()
 }
 
-/// Returns the label removal in the status (`stored`) while the removal is unfinished; else `None`.
+/// Returns the approved label removal that the status stores (`stored`), as long as the removal is unfinished; else
+/// `None`.
 ///
 /// A removal is finished under two conditions: its labels are gone from all nodes, and the annotation that approves the
 /// removal is gone from the resource. The annotation may outlive the labels, because it also approves other changes.
 /// `approval` is the hash in the annotation.
 ///
-/// The result leaves out nodes that got the labels back, so that a later removal of these labels needs another
-/// approval.
+/// The result leaves out nodes that got the labels back after their removal. So a later removal of these labels needs
+/// another approval.
 pub fn unfinished(
     pending: &LabelLosses,
     stored: Option<&LabelRemovalStatus>,
@@ -124,8 +125,8 @@ pub fn next_batch(
     LabelBatch { nodes, requeue_at }
 }
 
-/// Returns the state of the removal after a reconcile pass that removes the labels of `batch`. `approval` says who
-/// approved the present target hash.
+/// Returns the state of the label removal after a reconcile pass in which the operator removes the labels of `batch`.
+/// `approval` says who approved the present target hash.
 pub fn after_batch(
     pending: &LabelLosses,
     stored: Option<&LabelRemovalStatus>,

@@ -1,4 +1,4 @@
-//! Assigns roles to nodes: computes the nodes of each role and the labels that the operator sets on each node.
+//! Assigns roles to nodes: determines which nodes have each role, and which labels the operator sets on each node.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,8 @@ const NAMED: usize = 20;
 /// value.
 type LabelRoles<'a> = BTreeMap<&'a str, BTreeMap<&'a str, BTreeSet<&'a str>>>;
 
-/// The warnings about nodes: (field, message) → names of the nodes to which the warning applies.
+/// The warnings about nodes, as a map from (field of the spec, message) to the names of the nodes to which the warning
+/// applies.
 type Warnings = BTreeMap<(String, String), Vec<String>>;
 
 /// Adds to the inventory the status of each role, the label changes of each node, and the warnings.
@@ -81,14 +82,14 @@ fn is_unmatched(role: &RoleNodes, nodes: &Inventory) -> bool {
     }
 }
 
-/// Whether the operator has set a label on a node for the cloud `owner`, and the node still has the label with this
-/// value.
+/// Whether the operator has set a label on a node for the cloud with the owner label `owner`, and the node still has
+/// the label with the same value.
 fn has_set(node: &Node, owner: &str, (key, value): (&String, &String)) -> bool {
     node.is_ours(owner, key, value) && node.labels.get(key) == Some(value)
 }
 
-/// Returns the last sentence of a warning about a role that matches no node. The sentence names the nodes that keep the
-/// role's labels; the text is empty if no node keeps these labels.
+/// Returns the last sentence of a warning about a role that matches no node. The sentence names the nodes that still
+/// have the role's labels. The result is empty if there is no such node.
 fn holders(name: &str, role: &RoleNodes, labels: &Labels, (nodes, owner): (&Inventory, &str)) -> String {
     let holds = |node: &Node| labels.iter().any(|label| has_set(node, owner, label));
     let left = |(name, node): &(&String, &Node)| !has_role(role, name, node) && holds(node);
@@ -103,7 +104,7 @@ fn holders(name: &str, role: &RoleNodes, labels: &Labels, (nodes, owner): (&Inve
     )
 }
 
-/// Returns the warning about a role that names missing nodes, or whose selector matches no node.
+/// Returns the warning about a role that names nodes which do not exist, or whose selector matches no node.
 fn absent(name: &str, role: &RoleNodes, labels: &Labels, (nodes, owner): (&Inventory, &str)) -> Option<Finding> {
     let field = format!("spec.nodes.roles.{name}");
     let warning = |message: String| {
@@ -131,8 +132,8 @@ fn absent(name: &str, role: &RoleNodes, labels: &Labels, (nodes, owner): (&Inven
     }
 }
 
-/// Returns the labels that the operator must set or keep on a node for the cloud `owner`. Adds a warning for each label
-/// that the operator can't set to the value that a role wants.
+/// Returns the labels that the operator must set or keep on a node for the cloud with the owner label `owner`. Adds a
+/// warning for each label that the operator can't set to the value that a role requires.
 ///
 /// The result contains a label in two cases:
 ///
@@ -189,8 +190,9 @@ fn conflict(key: &str, values: &BTreeMap<&str, BTreeSet<&str>>) -> String {
     )
 }
 
-/// Returns the change after which the operator's labels on a node for the cloud `owner` are exactly `labels`; `None` if
-/// the node needs no change. The change also updates the annotation that lists the operator's labels.
+/// Returns the change of a node after which the operator's labels for the cloud with the owner label `owner` are
+/// exactly `labels`; `None` if the node needs no change. The change also updates the annotation that lists the
+/// operator's labels.
 ///
 /// The change does not remove a label that the operator has also set for another cloud.
 fn change(node: &Node, owner: &str, labels: Labels) -> Option<LabelChange> {
@@ -200,8 +202,8 @@ fn change(node: &Node, owner: &str, labels: Labels) -> Option<LabelChange> {
     let losses = node.ours(owner).filter(|(key, value)| labels.get(*key) != Some(*value));
     let losses = losses.filter(|(key, value)| !node.is_of_another(owner, key, value));
     let losses: Vec<_> = losses.filter(exists).map(pair).collect();
-    // If an older osdpl wrote the annotation, the annotation lists labels without a cloud. The node then needs a change
-    // that assigns these labels to the cloud `owner`.
+    // An annotation that an older osdpl wrote lists labels without naming a cloud. The node then needs a change that
+    // assigns these labels to the cloud with the owner label `owner`.
     let is_listed = !node.listed.contains_key("") && node.listed.get(owner).unwrap_or(&Labels::new()) == &labels;
     let is_known = gains.is_empty() && is_listed;
     (!is_known).then(|| LabelChange { uid: node.uid.clone(), owner: owner.to_owned(), labels, gains, losses })

@@ -29,7 +29,8 @@ fn labels(value: &Value) -> Labels {
 const OWNER: &str = "openstack.cloud";
 
 /// Returns an inventory of nodes. Each node has a name, its labels, and a text that lists the labels that osdpl set for
-/// the cloud, as in the annotation. The text may continue with the name of another cloud and the labels of that cloud.
+/// the tests' cloud, in the format of the annotation. The text may continue with the owner label of another cloud and
+/// the labels that osdpl set for that cloud.
 fn inventory(nodes: &[(&str, Value, &str)]) -> Inventory {
     let node = |(name, all, ours): &(&str, Value, &str)| {
         ((*name).to_owned(), Node::new(Some(name), Some(&labels(all)), Some(&format!("{OWNER},{ours}"))))
@@ -67,7 +68,7 @@ fn nodes_get_role_labels_and_lose_only_ours() {
         (json!({}), all.clone(), "switch=on", "a loses switch=on"),
         (json!({}), json!({"compute": "on"}), "switch=on", "a gets an updated annotation with osdpl's labels"),
         (json!({"gateway": {"names": ["a"]}}), all, "compute=on,switch=on", "a gets gateway=on, loses compute=on"),
-        // Someone removed a label of the operator. The operator adds the label again.
+        // Someone removed a label that the operator had set. The operator sets the label again.
         (json!({"compute": {"names": ["a"]}}), json!({"switch": "on"}), "compute=on,switch=on", "a gets compute=on"),
         // The spec changes the value of a label that the operator had set.
         (json!({"own": {"names": ["a"], "labels": {"x": "2"}}}), json!({"x": "1"}), "x=1", "a gets x=2, loses x=1"),
@@ -88,7 +89,8 @@ fn labels_of_another_cloud_stay() {
         (json!({}), all.clone(), "b.cloud,compute=on,switch=on", ""),
         (gateway.clone(), all.clone(), "b.cloud,compute=on,switch=on", "a gets gateway=on"),
         (json!({"compute": {"names": ["a"]}}), all.clone(), "b.cloud,compute=on,switch=on", &updated),
-        // The annotation lists the label `switch` for both clouds, so the node keeps the label for the other cloud.
+        // The annotation lists the label `switch` for both clouds, so the node keeps the label although this cloud no
+        // longer needs it.
         (json!({}), all.clone(), "switch=on,b.cloud,compute=on,switch=on", &updated),
         (json!({}), all.clone(), "compute=on,b.cloud,switch=on", "a loses compute=on"),
     ];

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::ReleaseKey;
 use crate::api::CauseObject;
 
-/// The kind of objects that run on a schedule. No component waits for such an object.
+/// The kind of objects that start runs on a schedule. No component waits for such an object.
 const PERIODIC: &str = "CronJob";
 
 /// A root cause of components that are not ready: the last object in a chain of objects, each of which waits for the
@@ -14,7 +14,8 @@ const PERIODIC: &str = "CronJob";
 pub struct Cause {
     /// The problem and its reason in one line: `mariadb/server: mariadb-server-0: ImagePullBackOff quay.io/…`.
     pub message: String,
-    /// The objects to inspect: first the object that is the root cause, then its pod, its volume claim and its node.
+    /// The objects that a person should inspect: first the object that is the root cause, then its pod, its volume
+    /// claim and its node.
     pub objects: Vec<CauseObject>,
     /// Whether the root cause stays until a person fixes it.
     pub stuck: bool,

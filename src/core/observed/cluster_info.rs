@@ -8,15 +8,15 @@ use super::Class;
 /// `None` or an empty list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClusterInfo {
-    /// The number of nodes with each label; `None` if the operator could not read the nodes.
+    /// The number of nodes with each node label; `None` if the operator could not read the nodes.
     pub nodes: Option<NodeCount>,
     /// The storage classes of the cluster; `None` if the operator could not read them.
     pub classes: Option<Vec<Class>>,
-    /// The networks that the cluster uses for pods and Services.
+    /// The address ranges that the cluster uses for pods and Services.
     pub networks: Vec<Range>,
 }
 
-/// The number of nodes with each label, as counted in the cluster or as stated by a person.
+/// The number of nodes with each node label: counted in the cluster, or stated by a person on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodeCount {
     /// The cluster has this number of nodes, according to an option on the command line. osdpl assumes that every node
@@ -26,14 +26,14 @@ pub enum NodeCount {
     Labelled(BTreeMap<(String, String), usize>),
 }
 
-/// A network that the Kubernetes cluster uses for pods or for Services.
+/// An address range that the Kubernetes cluster uses for pods or for Services.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Range {
-    /// What uses the network, as text for messages: `the pods of node n1`.
+    /// Who uses the address range, as text for messages: `the pods of node n1`.
     pub description: String,
-    /// Whether pods use the network. If false, Services use it.
+    /// Whether pods use the address range. If false, Services use it.
     pub is_of_pods: bool,
-    /// The address range of the network: `10.244.0.0/24`.
+    /// The address range as a CIDR: `10.244.0.0/24`.
     pub cidr: String,
 }
 

@@ -4,10 +4,10 @@ use std::fmt;
 
 use k8s_openapi::jiff::Timestamp;
 
-/// The maximum number of value paths that a message names.
+/// The maximum number of paths of differing values that a message lists.
 const NAMED: usize = 6;
 
-/// The comparison of one revision of a release with one set of desired inputs.
+/// The comparison of one revision of a release with the desired state of the release.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ManifestComparison {
     /// The revision that the operator compared.
@@ -16,15 +16,15 @@ pub struct ManifestComparison {
     pub inputs: String,
     /// Whether and how the revision differs from the desired state.
     pub result: ComparisonResult,
-    /// When the operator repeats the comparison even if nothing changed; `None` if the operator repeats it only after a
-    /// change.
+    /// When the operator repeats the comparison even if neither the revision nor the desired inputs changed; `None` if
+    /// the operator repeats it only after such a change.
     pub until: Option<Timestamp>,
 }
 
 /// The result of comparing a revision with the desired state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ComparisonResult {
-    /// The revision has the desired chart and the same effective values: an upgrade would change nothing.
+    /// The revision has the desired chart and the same effective values, so an upgrade would change nothing.
     Same,
     /// An upgrade to the desired state would change the release.
     Differs {

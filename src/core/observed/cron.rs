@@ -16,8 +16,8 @@ pub struct ObservedCronJob {
     pub release: String,
     /// The component of the `CronJob`, from the labels `application` and `component` of the `CronJob` or of its pods.
     ///
-    /// Most upstream charts do not set these labels on the `CronJob` itself. If the pods have no such labels, either,
-    /// `application` is the name of the release, and `component` is the name of the `CronJob`.
+    /// Most upstream charts do not set these labels on the `CronJob` itself. If its pods lack them, too, `application`
+    /// is the name of the release, and `component` is the name of the `CronJob`.
     pub component: Component,
     /// Whether the `CronJob` is suspended, so that its schedule starts no runs.
     pub suspended: bool,
@@ -25,7 +25,7 @@ pub struct ObservedCronJob {
     pub scheduled: Option<Timestamp>,
     /// When a run last succeeded.
     pub succeeded: Option<Timestamp>,
-    /// Whether a run is active, no matter whether the schedule or a person started the run.
+    /// Whether a run is active. The schedule or a person may have started it.
     pub running: bool,
     /// The last finished run; `None` if no Job of a finished run exists.
     pub last: Option<FinishedRun>,
@@ -40,7 +40,7 @@ pub struct Run {
     pub cron: String,
     /// When the Job was created.
     pub created_at: Option<Timestamp>,
-    /// Whether the run is active, succeeded or failed.
+    /// Whether the run is active, has succeeded or has failed.
     pub end: RunState,
     /// When the run finished.
     pub ended: Option<Timestamp>,

@@ -4,12 +4,12 @@ use k8s_openapi::jiff::Timestamp;
 
 use crate::release::Verb;
 
-/// A failed operation of osdpl on a helm release.
+/// The last operation of osdpl on a helm release, if that operation failed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failed {
     /// The operation that failed: an upgrade or an uninstall.
     pub verb: Verb,
-    /// The digest of the release's inputs when the operation failed. If the release has other inputs now, osdpl retries
+    /// The digest of the inputs with which the operation failed. If the release has other inputs now, osdpl retries
     /// without a delay.
     pub inputs: String,
     /// When the operation failed.

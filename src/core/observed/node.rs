@@ -45,8 +45,8 @@ impl Node {
         }
     }
 
-    /// Returns the value of the annotation [`crate::api::NODE_LABELS`] for the labels in `listed`. In this value, each
-    /// cloud's owner label comes before the labels that the operator set for the cloud.
+    /// Formats `listed` as the value of the annotation [`crate::api::NODE_LABELS`]: for each cloud, first the cloud's
+    /// owner label, then the labels that the operator set for the cloud.
     pub fn annotation(listed: &BTreeMap<String, Labels>) -> String {
         let entries = listed.iter().flat_map(|(owner, labels)| {
             [owner.clone()].into_iter().chain(labels.iter().map(|(key, value)| format!("{key}={value}")))
@@ -54,20 +54,21 @@ impl Node {
         entries.collect::<Vec<_>>().join(",")
     }
 
-    /// Returns the labels that the operator set for the cloud `owner`, as (key, value).
+    /// Returns the labels that the operator set on the node for the cloud with the owner label `owner`, as (key,
+    /// value).
     ///
     /// The result includes labels for which the annotation names no cloud, because the operator may have set them for
-    /// `owner`.
+    /// this cloud.
     pub fn ours<'a>(&'a self, owner: &str) -> impl Iterator<Item = (&'a String, &'a String)> + use<'a> {
         ["", owner].map(|owner| self.listed.get(owner)).into_iter().flatten().flatten()
     }
 
-    /// Whether the operator set the label `key` to `value` for the cloud `owner`.
+    /// Whether the operator set the label `key` to `value` for the cloud with the owner label `owner`.
     pub fn is_ours(&self, owner: &str, key: &str, value: &str) -> bool {
         self.ours(owner).any(|(own, set)| own == key && set == value)
     }
 
-    /// Whether the operator set the label `key` to `value` for a cloud other than `owner`.
+    /// Whether the operator set the label `key` to `value` for another cloud than the one with the owner label `owner`.
     pub fn is_of_another(&self, owner: &str, key: &str, value: &str) -> bool {
         let mut others = self.listed.iter().filter(|(other, _)| !other.is_empty() && *other != owner);
         others.any(|(_, labels)| labels.get(key).is_some_and(|other| other == value))

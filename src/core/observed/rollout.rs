@@ -1,4 +1,4 @@
-//! The data plane pods that a rollout replaces.
+//! The observed state of the data plane pods that a rollout replaces.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +10,9 @@ use crate::catalog::Component;
 /// pod only after someone has deleted the pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OnDelete {
-    /// The uid of the `DaemonSet`, which identifies its pods and revisions.
+    /// The uid of the `DaemonSet`. osdpl finds the pods and `ControllerRevisions` of the `DaemonSet` by this uid.
     pub uid: String,
-    /// The number of nodes that have no pod with the `DaemonSet`'s newest pod template.
+    /// The number of nodes without a pod that has the `DaemonSet`'s newest pod template.
     pub stale: i32,
 }
 
@@ -31,7 +31,8 @@ pub struct DaemonSetGroup {
 pub struct RolloutPods {
     /// The pods of all `DaemonSets` of the group.
     pub pods: Vec<DaemonPod>,
-    /// The revision of each `DaemonSet`'s newest pod template, by the uid of the `DaemonSet`.
+    /// The revision of each `DaemonSet`'s newest pod template (label `controller-revision-hash`), by the uid of the
+    /// `DaemonSet`.
     pub revisions: BTreeMap<String, String>,
 }
 
@@ -42,7 +43,7 @@ pub struct DaemonPod {
     pub name: String,
     /// The pod's uid.
     pub uid: String,
-    /// The uid of the `DaemonSet` that owns the pod.
+    /// The uid of the `DaemonSet` to which the pod belongs.
     pub set: String,
     /// The pod's node; empty until the pod is scheduled.
     pub node: String,

@@ -28,7 +28,7 @@ pub enum ClaimPhase {
     Pending,
     /// The claim is bound to a volume.
     Bound,
-    /// The volume and the data of the claim are lost.
+    /// The volume of the claim is lost, and so is the data on it.
     Lost,
 }
 
@@ -39,6 +39,6 @@ pub struct Class {
     pub name: String,
     /// The provisioner that creates the volumes of the class.
     pub provisioner: String,
-    /// Whether claims that name no class get this class.
+    /// Whether Kubernetes uses this class for claims that request no class.
     pub is_default: bool,
 }

@@ -1,4 +1,5 @@
-//! Access to the APIs of the cloud: URLs, credentials, and the lifetime of tokens.
+//! Determines how osdpl reaches the OpenStack APIs of a cloud: their URLs, the administrator's credentials, and when a
+//! token expires.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +18,8 @@ use osdpl_values::Values;
 const COMPUTE: &str = "compute";
 const NETWORK: &str = "network";
 
-/// The URLs of the cloud's APIs inside of the Kubernetes cluster, and the administrator's login.
+/// The URLs at which programs in the Kubernetes cluster reach the cloud's OpenStack APIs, and the administrator's
+/// login.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Access {
     /// The login of the cloud's administrator.
@@ -40,7 +42,8 @@ impl Access {
     }
 }
 
-/// Returns the URLs and the login for the desired cloud.
+/// Returns the URLs of the desired cloud's APIs, and the administrator's login, from the values of the desired
+/// releases.
 ///
 /// Returns `None` if the cloud has no Keystone, or if Keystone's values do not contain the administrator's password
 /// yet.
@@ -64,8 +67,9 @@ pub fn access(catalog: &Catalog, desired: &Desired) -> Option<Access> {
     })
 }
 
-/// Returns the URLs and the login for an installed cloud. `recorded` maps the name of each release in the catalogue to
-/// the release's key and to the values in helm's newest record of the release.
+/// Returns the URLs of an installed cloud's APIs, and the administrator's login, from the values in helm's records.
+/// `recorded` maps each release's name in the catalogue to the release's key and to the values in helm's newest record
+/// of the release.
 ///
 /// Returns `None` if Keystone's or Nova's values are missing, or if Keystone's values do not contain the
 /// administrator's password.
@@ -81,18 +85,18 @@ pub fn recorded_access(catalog: &Catalog, recorded: &BTreeMap<&str, (&ReleaseKey
     Some(Access { login: Login::from_values(keystone)?, identity, compute: Some(compute), network: None })
 }
 
-/// Whether an endpoint is Nova's API.
+/// Whether an endpoint in the catalogue is Nova's API.
 pub fn is_compute(endpoint: &Endpoint) -> bool {
     endpoint.endpoint == COMPUTE
 }
 
-/// Whether the desired cloud has Nova. Unlike [`access`], this function does not need the credentials.
+/// Whether the desired cloud has Nova. Unlike [`access`], this function does not need the administrator's password.
 pub fn has_nova(catalog: &Catalog, desired: &Desired) -> bool {
     let names = desired.releases.keys().filter_map(|name| catalog.release(name)?.1.endpoint.as_ref());
     names.into_iter().any(is_compute)
 }
 
-/// Returns when a token expires; `None` if `body` contains no valid time.
+/// Returns when a Keystone token expires; `None` if `body` contains no valid time.
 ///
 /// `body` is the body of Keystone's response that contains the token. The field `token.expires_at` in `body` contains
 /// the time (Identity API v3).

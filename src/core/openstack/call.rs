@@ -1,11 +1,11 @@
-//! Describes requests to the cloud's APIs as data. `osdpl-maintenance` sends the requests.
+//! Describes requests to OpenStack APIs as data. The crate `osdpl-maintenance` sends them.
 
 use std::fmt::{self, Write as _};
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// The API that a request is sent to.
+/// The OpenStack API to which osdpl sends a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Api {
     /// Nova's API.
@@ -48,17 +48,17 @@ impl HttpMethod {
     }
 }
 
-/// A function that parses the body of the response to a request.
+/// A function that parses the body of an API's response.
 type Reader<T> = fn(&[u8]) -> Result<T, String>;
 
-/// A request to an API, with the parser of its response.
+/// A request to an OpenStack API, with the parser of its response.
 #[derive(Clone, Debug)]
 pub struct Call<T> {
     /// The API that the request is sent to.
     pub api: Api,
     /// The HTTP method.
     pub verb: HttpMethod,
-    /// The URL path with its query, without the host.
+    /// The URL's path and query, without the host.
     pub path: String,
     /// The JSON body of the request, if it has one.
     pub body: Option<Value>,
@@ -66,7 +66,7 @@ pub struct Call<T> {
 }
 
 impl<T: DeserializeOwned> Call<T> {
-    /// Returns a GET request whose response is JSON.
+    /// Returns a GET request to which the API responds with JSON.
     pub(super) fn get(api: Api, path: String) -> Self {
         Self { api, verb: HttpMethod::Get, path, body: None, read: json }
     }

@@ -1,4 +1,4 @@
-//! Errors of requests to the cloud's APIs.
+//! Defines the errors of requests to the OpenStack APIs of a cloud.
 
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ pub enum Error {
     /// The cloud does not have this API.
     #[error("{0} is not part of this cloud")]
     Absent(Api),
-    /// The API cannot be reached, or it does not respond with HTTP.
+    /// The operator cannot connect to the API, or the API does not respond with HTTP.
     #[error("{what}: {why}; check that the API's pods are ready and that no NetworkPolicy blocks the operator")]
     Unreachable {
         /// The request: `GET http://…`.
@@ -43,7 +43,7 @@ pub enum Error {
         /// The error message in the response body, if it has one.
         message: Option<String>,
     },
-    /// The response body does not have the form that osdpl expects for the request.
+    /// The API's response body does not have the form that osdpl expects for the request.
     #[error("{what}: osdpl cannot read the response: {why}; check which program responds at this address")]
     InvalidResponse {
         /// The request: `GET http://…`.

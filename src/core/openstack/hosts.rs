@@ -1,4 +1,4 @@
-//! Finds new hosts of Nova, and hosts whose Kubernetes node was deleted.
+//! Finds new compute hosts in Nova, and compute hosts whose Kubernetes node was deleted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,19 +13,21 @@ use super::nova::{Hypervisor, Service, find_service};
 pub struct HostQuery {
     /// The URLs of the cloud's APIs, and the administrator's login.
     pub access: Access,
-    /// The generation and the number of ready pods of each nova-compute workload.
+    /// The generation and the number of ready pods of each workload that runs nova-compute.
     pub state: Vec<(i64, i32)>,
-    /// When Nova's host discovery (a `CronJob`) last succeeded.
+    /// When the `CronJob` of Nova's host discovery, which maps new hosts to a cell, last succeeded.
     pub last_success: Option<Timestamp>,
     /// The names of the existing nodes; `None` if the operator cannot list the nodes. With `None`, the operator treats
     /// no node as deleted.
     pub nodes: Option<BTreeSet<String>>,
-    /// The nodes that a person declared as permanently removed.
+    /// The nodes that a person declared as permanently removed. The operator deletes the hosts of these nodes from Nova
+    /// and Neutron.
     pub removed_nodes: BTreeSet<String>,
 }
 
 impl HostQuery {
-    /// Returns the number of ready nova-compute pods. Nova should report the same number of hosts.
+    /// Returns the number of ready nova-compute pods. If Nova reports fewer hosts as up, the operator repeats the
+    /// query.
     pub fn ready(&self) -> usize {
         self.state.iter().map(|(_, ready)| usize::try_from(*ready).unwrap_or_default()).sum()
     }
@@ -40,14 +42,14 @@ pub struct HostObservation {
     pub response: Result<HostResponse, String>,
 }
 
-/// The hosts that Nova reported, and which hosts of removed nodes the operator deleted or failed to delete.
+/// The hosts that Nova reported, and the result of the operator's attempts to delete the hosts of removed nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostResponse {
     /// Nova's hosts, compared with the nodes of the cluster.
     pub hosts: Hosts,
-    /// The nodes whose hosts the operator failed to delete, each with the reason.
+    /// The removed nodes whose hosts the operator failed to delete from Nova and Neutron, each with the reason.
     pub not_deleted: BTreeMap<String, String>,
-    /// The nodes whose hosts the operator deleted, each with a description of the deleted host.
+    /// The removed nodes whose hosts the operator deleted, each with a description of the deleted host.
     pub deleted: BTreeMap<String, DeletedHost>,
 }
 
@@ -69,7 +71,7 @@ pub struct Hosts {
     /// The keys are the names of the hosts, and the values are the UUIDs of their nova-compute services. If a host
     /// has another UUID than before, the host was deleted and added again under the same name.
     pub unmapped: BTreeMap<String, String>,
-    /// The number of hosts that are up and have a node.
+    /// The number of hosts that Nova reports as up and that have a node.
     pub up: usize,
     without_node: Vec<Service>,
 }
@@ -91,7 +93,7 @@ impl Hosts {
         Self {
             unmapped: unmapped.map(|service| (service.host.clone(), service.id.clone())).collect_map(),
             up: up().count(),
-            // Omit the time of each host's last report. With this time, every report of a host would change the
+            // Omit the time of each host's last report to Nova. With this time, every report of a host would change the
             // observed state and so trigger a reconcile pass.
             without_node: without_node.into_iter().map(|service| Service { updated: None, ..service }).collect(),
         }
@@ -110,7 +112,8 @@ impl Hosts {
         self.without_node.iter().any(Service::is_up)
     }
 
-    /// Returns the nova-compute service that Nova has for the deleted node `node`; `None` if Nova has no such service.
+    /// Returns the nova-compute service that Nova still has for the deleted node `node`; `None` if Nova has no such
+    /// service.
     pub fn host_of_deleted_node(&self, node: &str) -> Option<&Service> {
         find_service(&self.without_node, node)
     }
@@ -126,7 +129,7 @@ impl Hosts {
 pub struct Mapping {
     /// The hosts that were not mapped when the run started, with the UUIDs of their nova-compute services.
     pub hosts: BTreeMap<String, String>,
-    /// How often the host discovery ran for the same hosts, including this run.
+    /// How often osdpl has started the host discovery for the same hosts, including this run.
     pub tries: u32,
     /// When the host discovery last succeeded before this run started. A later success means that this run has ended.
     pub last_success: Option<Timestamp>,

@@ -32,7 +32,7 @@ pub struct Agents {
     pub agents: Vec<Agent>,
 }
 
-/// Lists the agents of a host.
+/// Lists the Neutron agents on the host `host`.
 ///
 /// A host has the same name in Neutron as in Nova, because Neutron binds the ports of instances to the host that Nova
 /// names.
@@ -40,7 +40,7 @@ pub fn agents(host: &str) -> Call<Agents> {
     Call::get(Api::Network, format!("/v2.0/agents?host={}", encode(host)))
 }
 
-/// Deletes an agent from Neutron. An agent that still runs registers itself again.
+/// Deletes an agent from Neutron. If the agent's program still runs, it registers the agent again.
 pub fn delete_agent(id: &str) -> Call<()> {
     Call::act(Api::Network, HttpMethod::Delete, format!("/v2.0/agents/{}", encode(id)), None)
 }

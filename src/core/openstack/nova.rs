@@ -15,7 +15,7 @@ pub const VERSION: Version = Version { major: 2, minor: 53 };
 /// The HTTP header that requests a microversion.
 pub const VERSION_HEADER: &str = "X-OpenStack-Nova-API-Version";
 
-/// The number of instances or hypervisors that one response contains at most.
+/// The maximum number of instances or hypervisors in one response.
 const PAGE: usize = 200;
 
 /// A version of Nova's API.
@@ -41,7 +41,7 @@ pub struct Versions {
 
 #[derive(Clone, Debug, Deserialize)]
 struct Described {
-    /// The newest microversion; empty if Nova does not support microversions.
+    /// The newest microversion that Nova supports; empty if Nova does not support microversions.
     #[serde(default)]
     version: String,
 }
@@ -64,10 +64,10 @@ impl Versions {
     }
 }
 
-/// Queries the API versions that Nova supports.
+/// Queries which versions of its API Nova supports.
 ///
-/// osdpl sends a token with this request. Nova itself does not need the token, but the WSGI pipeline in upstream's
-/// chart (`conf.paste`) requires one.
+/// osdpl sends a token with this request. Nova itself does not need the token, but upstream's chart configures a WSGI
+/// pipeline (`conf.paste`) that requires one.
 pub fn versions() -> Call<Versions> {
     Call::get(Api::Compute, "/v2.1/".into())
 }
@@ -115,7 +115,8 @@ pub fn services() -> Call<Services> {
     Call::get(Api::Compute, "/v2.1/os-services?binary=nova-compute".into())
 }
 
-/// Finds the nova-compute service of a Kubernetes node by the node's name and the names of Nova's hosts.
+/// Finds the nova-compute service that runs on the Kubernetes node `node`, by the names of the node and of Nova's
+/// hosts.
 ///
 /// The function first searches for a host with the same name as the node, because upstream's charts name the host by
 /// the output of `hostname --fqdn` on the node (`pod.use_fqdn.compute`, on by default).
@@ -156,7 +157,7 @@ fn change(id: &str, body: serde_json::Value) -> Call<()> {
     Call::act(Api::Compute, HttpMethod::Put, format!("/v2.1/os-services/{}", encode(id)), Some(body))
 }
 
-/// Deletes a nova-compute service and its mapping to a cell.
+/// Deletes a nova-compute service, and the mapping of its host to a cell.
 ///
 /// While the host has instances, Nova refuses the request with HTTP 409.
 pub fn delete_service(id: &str) -> Call<()> {
@@ -210,13 +211,13 @@ pub fn servers(host: &str, after: Option<&str>) -> Call<Servers> {
     Call::get(Api::Compute, path)
 }
 
-/// Queries whether the cloud has an instance. The response contains at most one instance, of any project.
+/// Queries whether the cloud has any instance. The response contains at most one instance, whatever its project.
 pub fn any_server() -> Call<Servers> {
     Call::get(Api::Compute, "/v2.1/servers/detail?all_tenants=1&limit=1".into())
 }
 
-/// Starts a live migration to a host that the scheduler chooses. Nova accepts the request at once and migrates in the
-/// background.
+/// Starts the live migration of an instance to a host that Nova's scheduler chooses. Nova accepts the request at once
+/// and migrates the instance in the background.
 pub fn live_migrate(id: &str) -> Call<()> {
     let body = json!({"os-migrateLive": {"host": null, "block_migration": "auto"}});
     Call::act(Api::Compute, HttpMethod::Post, format!("/v2.1/servers/{}/action", encode(id)), Some(body))
@@ -243,7 +244,7 @@ impl Migration {
         ["error", "failed", "cancelled"].contains(&self.status.as_str())
     }
 
-    /// Whether the migration is in progress: it has neither finished nor failed.
+    /// Whether the migration is in progress: it has neither completed nor failed.
     pub fn is_running(&self) -> bool {
         !self.has_failed()
             && !["completed", "done", "finished", "confirmed", "reverted"].contains(&self.status.as_str())
@@ -283,7 +284,7 @@ pub fn server(id: &str) -> Call<ServerResponse> {
     Call::get(Api::Compute, format!("/v2.1/servers/{}", encode(id)))
 }
 
-/// A hypervisor. Nova lists a hypervisor only after its host is mapped to a cell.
+/// A hypervisor of Nova. Nova lists a hypervisor only after the hypervisor's host is mapped to a cell.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Hypervisor {
     /// The hypervisor's UUID.
@@ -319,7 +320,8 @@ impl Hypervisors {
     }
 }
 
-/// Lists one page of the hypervisors, starting after the hypervisor `after`. Pages need microversion 2.33.
+/// Lists one page of the hypervisors, starting after the hypervisor `after`. Nova returns this list in pages since
+/// microversion 2.33.
 pub fn hypervisors(after: Option<&str>) -> Call<Hypervisors> {
     let marker = after.map(|id| format!("&marker={}", encode(id))).unwrap_or_default();
     Call::get(Api::Compute, format!("/v2.1/os-hypervisors/detail?limit={PAGE}{marker}"))

@@ -1,4 +1,4 @@
-//! Adopts releases that someone else installed, and stops managing releases.
+//! Decides how osdpl adopts releases that someone else installed, and how it stops managing releases.
 
 use super::step::{Action, Reason, Step, Wait, locked_wait};
 use super::{Context, Policy, State};
@@ -8,23 +8,24 @@ use crate::observed::{ComparisonResult, ObservedRelease};
 use crate::release::{ADOPTED, Status};
 
 impl Context<'_> {
-    /// Returns how the newest revision of a release compares with the desired state; `None` until the operator has
-    /// compared this revision with the present inputs.
+    /// Returns the result of comparing the newest revision of a release with the desired state; `None` until the
+    /// operator has compared exactly this revision with the present desired inputs.
     fn comparison(&self, release: &DesiredRelease, record: &ObservedRelease) -> Option<&ComparisonResult> {
         let known = self.observed.comparisons.get(&release.key)?;
         (known.revision == record.revision && known.inputs == release.inputs).then_some(&known.result)
     }
 
-    /// Whether the newest revision equals the desired state, although someone else made the revision. If so, osdpl does
-    /// not run helm and only labels the record of the revision.
+    /// Whether the newest revision, which someone else made, equals the desired state. If so, osdpl need not run helm:
+    /// it only labels the record of the revision.
     pub(super) fn matches_desired(&self, release: &DesiredRelease, record: &ObservedRelease) -> bool {
         self.comparison(release, record) == Some(&ComparisonResult::Same)
     }
 
     /// Returns the step of a release with `managed: false` in the spec.
     ///
-    /// If an interrupted operation left the newest record pending, osdpl first unlocks the record. Then osdpl removes
-    /// its labels from the records. A release without osdpl's labels gets the step `Ready`.
+    /// If an interrupted operation left the newest record pending, osdpl first unlocks the record. In a later pass,
+    /// osdpl removes its labels from the records. If no record has osdpl's labels, there is nothing to do, and the step
+    /// is `Ready`.
     pub(super) fn unmanage_step(state: State<'_>) -> Step {
         match state {
             State::Locked(record, until) => Step::Wait(locked_wait(record, until)),
@@ -39,7 +40,7 @@ impl Context<'_> {
     /// Returns the step of a release of which osdpl made no revision.
     ///
     /// osdpl adopts the release only if a person requested the adoption. osdpl adopts even a paused release, because an
-    /// adoption only labels the record.
+    /// adoption changes only labels of the record, and nothing in the cloud.
     pub(super) fn unmanaged_step(&self, name: &str, release: &DesiredRelease, record: &ObservedRelease) -> Step {
         let result = self.comparison(release, record);
         if !Policy::selects(&self.policy.adopt, name) {

@@ -7,10 +7,11 @@ use crate::api::DriftPolicy;
 use crate::desired::DesiredRelease;
 use crate::observed::{ReleaseKey, Repaired, RetryCondition};
 
-/// osdpl counts two drift repairs of a release as repairs in a row only if they start less than this time apart. After
-/// a longer time, osdpl counts from 1 again.
+/// osdpl counts two drift repairs of a release as repairs in a row only if the second one starts less than this time
+/// after the first one. After a longer time, osdpl counts from 1 again.
 ///
-/// This time must be longer than the longest delay before a repair. Otherwise the delay itself would reset the count.
+/// This time must be longer than the longest backoff before a repair. Otherwise each such backoff would reset the
+/// count.
 const SETTLED: SignedDuration = SignedDuration::from_hours(2);
 
 /// What osdpl does about the drift of a release.
@@ -20,20 +21,21 @@ pub enum DriftAction {
     Reported,
     /// Do not repair the drift, because the release is paused or its namespace is being deleted.
     Paused,
-    /// Wait until a certain time, because someone changed the objects again after a repair.
+    /// Wait until a certain time before the next repair, because someone changed the objects again after the last
+    /// repair.
     Backoff {
         /// The number of drift repairs in a row so far.
         count: u32,
         /// When the next repair may start.
         until: Timestamp,
     },
-    /// Repair the drift now, by a helm upgrade with the same inputs.
+    /// Repair the drift now, by a helm upgrade with unchanged inputs.
     Now,
 }
 
 impl Decision {
-    /// Returns the time at which the release needs another pass: the end of the step's wait or of the drift backoff,
-    /// whichever is earlier.
+    /// Returns the time at which the operator must look at the release again: the end of the step's wait or of the
+    /// backoff before the next drift repair, whichever is earlier.
     pub fn requeue_at(&self) -> Option<Timestamp> {
         let until = match self.drift_action {
             Some(DriftAction::Backoff { until, .. }) => Some(until),
@@ -71,7 +73,7 @@ impl Context<'_> {
 
     /// Whether osdpl runs a helm upgrade to repair a release that already has the desired inputs.
     ///
-    /// osdpl does so if the drift of the release is due for repair, or if the annotation [`crate::api::REPAIR`]
+    /// osdpl does so if the release has drift whose repair is due now, or if the annotation [`crate::api::REPAIR`]
     /// contains the release's name. If the annotation contains `all` instead, osdpl repairs the release only if it has
     /// drift.
     pub(super) fn needs_repair(&self, name: &str, release: &DesiredRelease) -> bool {

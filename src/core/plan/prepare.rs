@@ -13,9 +13,10 @@ use crate::release::{Cleanup, Status, Verb, cleanup_before_uninstall, pending_cl
 use osdpl_values::{CollectSorted, digest};
 
 impl Context<'_> {
-    /// Returns the step that upgrades or installs a release, or a wait if osdpl must wait first.
+    /// Returns the step that installs or upgrades a release, or a wait if something must happen before helm can run.
     ///
-    /// `record` is helm's newest record, if any.
+    /// `record` is helm's newest record of the release; `None` if helm has no record. `why` is the reason for the
+    /// upgrade.
     pub(super) fn upgrade_step(
         &self,
         name: &str,
@@ -26,8 +27,8 @@ impl Context<'_> {
         if let Some(blocked) = Self::blocked(release) {
             return blocked;
         }
-        // osdpl can't tell whether the spec or an addition to the catalogue changed the inputs. So while an addition
-        // waits for approval, all new inputs wait.
+        // osdpl can't tell whether the spec or an addition to the catalogue changed the release's inputs. So while any
+        // addition waits for approval, every release with new inputs waits, too.
         let has_new_inputs = record.is_none_or(|record| record.inputs.as_deref() != Some(release.inputs.as_str()));
         if has_new_inputs && !self.policy.changed_additions.is_empty() && !self.approved() {
             return Step::Wait(Wait::Approval(Reason::Additions(self.policy.changed_additions.clone())));
@@ -51,14 +52,14 @@ impl Context<'_> {
     }
 
     /// Whether the upgrade can skip the release's hooks, because they would only repeat the work of earlier hooks;
-    /// `None` until osdpl has read the body of the newest record.
+    /// `None` until osdpl has read the payload of the newest record.
     ///
     /// The hooks can be skipped if all of the following is true. If osdpl is not sure, the hooks run.
     ///
-    /// * A new spec or catalogue is the reason for the upgrade. A repair, or an upgrade after a failure, runs the
-    ///   hooks.
-    /// * osdpl made the newest revision, and the revision is deployed. So its hooks succeeded, or osdpl skipped them
-    ///   because they had the same inputs as the last hooks that succeeded.
+    /// * Inputs that changed in the spec or in the catalogue are the reason for the upgrade. A repair, or an upgrade
+    ///   after a failure, runs the hooks.
+    /// * osdpl made the newest revision, and helm deployed it. So its hooks succeeded, or osdpl skipped them because
+    ///   they had the same inputs as the last hooks that succeeded.
     /// * The upgrade changes neither images nor an input that the hooks may read.
     /// * All Jobs of the hooks exist and are complete, because the init containers of new pods wait for these Jobs.
     /// * The spec does not set `hooks: Always`.
@@ -81,8 +82,8 @@ impl Context<'_> {
         Some(Step::Wait(Wait::Blocked { reason: blocked.reason.clone(), message: blocked.message.clone() }))
     }
 
-    /// Returns the wait before the operation `verb` may start, if this operation failed with the same inputs; `None` if
-    /// there was no such failure, or if the backoff is over.
+    /// Returns the wait before osdpl may repeat the failed operation `verb` with the same inputs; `None` if no such
+    /// operation failed, or if the backoff is over.
     ///
     /// If a person requests a repair, that person has probably fixed the cause of the failure. So a requested repair
     /// waits only for the short delay of [`RetryCondition::Time`].
@@ -98,10 +99,11 @@ impl Context<'_> {
         (until > self.now).then(|| Step::Wait(Wait::Backoff { until, count: *count, message: message.clone() }))
     }
 
-    /// Returns the cleanup of the objects that failed revisions left behind; `None` if no cleanup is due.
+    /// Returns the cleanup of the objects that failed revisions left behind; `None` if osdpl has nothing to clean up in
+    /// this pass.
     ///
-    /// osdpl cleans up after a failed revision when a later revision has succeeded. osdpl also cleans up before each
-    /// upgrade and uninstall: both make helm drop old records, and only the records name the objects to clean up.
+    /// osdpl cleans up after a failed revision as soon as a later revision has succeeded. osdpl also cleans up before
+    /// each upgrade and uninstall: both make helm drop old records, and only the records name the objects to clean up.
     pub(super) fn cleanup(&self, state: &State<'_>, step: &Step) -> Option<Cleanup> {
         let record = match state {
             State::InSync(record) | State::Failed(record) | State::OutOfDate(record) | State::Foreign(record) => {
@@ -129,8 +131,8 @@ impl Context<'_> {
     }
 }
 
-/// Returns the Jobs that osdpl must delete before an upgrade; `None` until osdpl has read the body of the newest
-/// record.
+/// Returns the names of the Jobs that osdpl must delete before an upgrade; `None` until osdpl has read the payload of
+/// the newest record.
 ///
 /// osdpl always deletes the plain Jobs (the Jobs that are not hooks). Jobs are immutable, so helm cannot change them.
 ///
@@ -150,7 +152,7 @@ pub fn jobs_to_delete(release: &DesiredRelease, record: &ObservedRelease) -> Opt
     Some(jobs)
 }
 
-/// Whether osdpl made the newest revision with the desired images.
+/// Whether osdpl made the newest revision, and made it with the desired images.
 ///
 /// The record's label with the digest of the images counts only if osdpl made the revision. If someone else made the
 /// revision, helm copied the label from an earlier revision.
@@ -160,14 +162,15 @@ fn has_images(release: &DesiredRelease, record: &ObservedRelease) -> bool {
 }
 
 /// Returns the shortest and the longest delay before a retry, in seconds; `None` if a retry with the same inputs cannot
-/// succeed.
+/// succeed. `fix` says what must change before a retry can succeed.
 ///
 /// The delay doubles with each failure in a row.
 fn retry_delay_range(fix: RetryCondition) -> Option<(i64, i64)> {
     match fix {
         RetryCondition::Time => Some((10, 600)),
-        // Every attempt writes all objects of the release and adds a revision, so osdpl retries rarely. osdpl never
-        // gives up, because no watch reports when a person fixes the cause, such as an immutable object or a quota.
+        // A repeated operation that fails writes all objects of the release again and adds a revision, so osdpl retries
+        // rarely. osdpl never gives up, because no watch reports when a person fixes the cause, such as an immutable
+        // object or a quota.
         RetryCondition::Manual => Some((120, 3600)),
         RetryCondition::Inputs => None,
     }

@@ -1,5 +1,5 @@
-//! Decides whether a release with the desired inputs is ready. osdpl checks the release's workloads, the
-//! Jobs of its newest revision, and its API.
+//! Decides whether a release that has the desired inputs is ready. For this purpose, osdpl checks the release's
+//! workloads, the Jobs of its newest revision, and its API.
 
 use super::Step;
 use crate::api::{ComponentHealth, REPAIR};
@@ -8,7 +8,8 @@ use crate::desired::DesiredRelease;
 use crate::health;
 use crate::observed::{DaemonSetGroup, Observed, ObservedRelease, ReleaseKey, Workload};
 
-/// Whether a component of the release `key` is available, so that releases that need the component can start.
+/// Whether a component of the release with the key `key` is available, so that helm can install or upgrade releases
+/// that need the component.
 pub fn component_available(component: &Component, key: &ReleaseKey, observed: &Observed) -> bool {
     // A component has several DaemonSets if the spec sets values for single nodes. A DaemonSet that selects no node
     // runs no pods, so ignore it.
@@ -61,17 +62,17 @@ pub fn settle_step(release: &DesiredRelease, record: &ObservedRelease, observed:
     if lines.is_empty() { Step::Ready } else { Step::Settling(lines) }
 }
 
-/// Whether the workload is a `DaemonSet` that selects no node.
+/// Whether the workload is a `DaemonSet` without nodes.
 ///
 /// The release waits for such a `DaemonSet` only if the catalogue lists its component for the release.
 fn is_idle(workload: &Workload) -> bool {
     workload.kind == WorkloadKind::DaemonSet && workload.desired == 0
 }
 
-/// Whether the workload is ready enough for its release to be ready.
+/// Whether the workload is ready enough for its release to count as ready.
 ///
-/// A degraded workload is ready enough. It lacks only pods on nodes that are down, and in a large cluster, some nodes
-/// usually are down.
+/// A degraded workload is ready enough: it lacks only pods on nodes that are down. In a large cluster, some nodes
+/// usually are down, and the release must not wait for them.
 fn is_ready(workload: &Workload) -> bool {
     matches!(health::assess(workload).status, ComponentHealth::Ready | ComponentHealth::Degraded)
 }

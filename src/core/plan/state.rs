@@ -8,8 +8,8 @@ use crate::release::Status;
 
 /// How long a pending record must stay unchanged before osdpl considers it abandoned.
 ///
-/// The timeout applies only if osdpl does not know whether the helm process of the record still runs. With upstream's
-/// charts, a running helm process never leaves its record unchanged for this long.
+/// The timeout applies only if osdpl does not know whether the helm process that wrote the record still runs. With
+/// upstream's charts, a running helm process never leaves its record unchanged for this long.
 const FOREIGN_LOCK_TIMEOUT: SignedDuration = SignedDuration::from_mins(30);
 
 /// The state of one release. The plan maps each state to a step.
@@ -19,10 +19,10 @@ pub enum State<'a> {
     Absent,
     /// The operator runs helm for the release now.
     Running(&'a RunningHelm),
-    /// Another process may be running helm for the release. Contains the time from which osdpl considers that process
-    /// dead; `None` means never.
+    /// Another process may be running helm for the release. Contains the time at which osdpl starts to consider that
+    /// process dead; `None` means never.
     Locked(&'a ObservedRelease, Option<Timestamp>),
-    /// The newest record is pending, and osdpl considers the helm process of this record dead.
+    /// The newest record is pending, and osdpl considers the helm process that wrote it dead.
     Abandoned(&'a ObservedRelease),
     /// helm began to uninstall the release and has not finished, and this operator process does not run helm for the
     /// release now.
@@ -37,11 +37,12 @@ pub enum State<'a> {
     Foreign(&'a ObservedRelease),
     /// osdpl made no revision of the release.
     Unmanaged(&'a ObservedRelease),
-    /// The newest record cannot be decoded. Contains the reason.
+    /// osdpl cannot use the records: the newest record cannot be decoded, or the metadata of a record is wrong.
+    /// Contains the reason.
     Undecodable(&'a str),
 }
 
-/// Determines the state of a release. `wanted` is `None` if the spec no longer desires the release.
+/// Determines the state of a release. `wanted` is `None` if the release is no longer desired.
 pub fn classify<'a>(
     wanted: Option<&DesiredRelease>,
     key: &ReleaseKey,
@@ -56,8 +57,8 @@ pub fn classify<'a>(
         return State::Undecodable(problem);
     }
     let Some(attempt) = &record.attempt else {
-        // Someone else made this revision, because its record has no attempt label. If the record has another label of
-        // osdpl, osdpl made an earlier revision of the release.
+        // The record has no attempt label, so someone else made this revision. `is_ours` now says whether helm still
+        // has the record of an earlier revision that osdpl made.
         return if record.is_ours() { State::Foreign(record) } else { State::Unmanaged(record) };
     };
     // When someone else upgrades or rolls back, helm copies osdpl's labels from an earlier revision. So osdpl made this
@@ -77,8 +78,8 @@ pub fn classify<'a>(
             }
         },
         Status::Uninstalling => State::Uninstalling(record),
-        // `helm uninstall --keep-history` leaves records behind, but helm can install the release again despite these
-        // records. So treat the release as absent.
+        // `helm uninstall --keep-history` leaves records with this status behind, but helm can install the release
+        // again despite these records. So treat the release as absent.
         Status::Uninstalled => State::Absent,
         Status::Failed if ours => State::Failed(record),
         _ if !ours => State::Foreign(record),

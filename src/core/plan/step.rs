@@ -10,15 +10,15 @@ use crate::desired::DesiredRelease;
 use crate::observed::{ComparisonResult, ObservedRelease, ReleaseKey, RunningHelm};
 use crate::release::{Cleanup, Status, Verb};
 
-/// What osdpl does with one release: its step, its cleanup and the repair of its drift.
+/// The decision about one release: its step, its cleanup and the repair of its drift.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decision {
     /// The namespace and name of the release.
     pub key: ReleaseKey,
     /// The operation to start, or the reason why osdpl starts none.
     pub step: Step,
-    /// The cleanup of objects that failed revisions left behind; `None` if no cleanup is due. osdpl cleans up before
-    /// the step.
+    /// The cleanup of objects that failed revisions left behind; `None` if no cleanup is due. The operator runs the
+    /// cleanup before it starts the step.
     pub cleanup: Option<Cleanup>,
     /// What osdpl does about the drift of the release; `None` if the release has no drift, or if the spec ignores
     /// drift.
@@ -45,8 +45,8 @@ pub enum Action {
     /// Delete these Jobs, then run `helm upgrade --install`.
     Upgrade {
         /// The names of the Jobs to delete: plain Jobs (Jobs that are not hooks) and hook Jobs. Plain Jobs are
-        /// immutable, so helm cannot change them. Hook Jobs of the previous revision are already complete, so new pods
-        /// that wait for these Jobs would start too early.
+        /// immutable, so helm cannot change them. The hook Jobs of the previous revision are already complete, so new
+        /// pods that wait for a Job of this name would start too early.
         delete_jobs: Vec<String>,
         /// Whether helm runs no hooks (`--no-hooks`), because the upgrade changes no value that a hook reads.
         skip_hooks: bool,
@@ -56,14 +56,15 @@ pub enum Action {
         /// Whether helm runs no hooks (`--no-hooks`).
         skip_hooks: bool,
     },
-    /// Change the pending record that an interrupted operation left behind, so that helm accepts the next operation.
+    /// Unlock the release: mark the pending record that an interrupted operation left behind as failed, or delete the
+    /// record, so that helm accepts the next operation.
     Unlock,
-    /// Remove osdpl's labels from the release's records, so that the release is no longer managed.
+    /// Remove osdpl's labels from the release's records, so that osdpl no longer manages the release.
     Unmanage,
-    /// Add osdpl's labels to a record that someone else made.
+    /// Add osdpl's labels to the record of a revision that someone else made.
     Adopt {
         /// Whether the revision equals the desired state. If not, osdpl writes labels with the value `adopted` instead
-        /// of digests, and upgrades the release after approval.
+        /// of digests, and upgrades the release once a person has approved the upgrade.
         in_sync: bool,
     },
     /// Stop the running helm process, so that osdpl can start another operation: one with the present inputs, or an
@@ -76,13 +77,14 @@ pub enum Action {
 pub enum Reason {
     /// The release is not installed.
     Install,
-    /// The spec or another input of the release changed.
+    /// The spec changed, or another input of the release that does not come from the catalogue.
     Spec,
-    /// The operator or its catalogue changed, not the spec.
+    /// The catalogue changed, for example with a new version of the operator, but not the spec.
     Catalog,
-    /// The content of additions to the catalogue changed, not the spec. Contains the names of their `ConfigMap`s.
+    /// The content of additions to the catalogue changed, not the spec. Contains the names of the additions'
+    /// `ConfigMap`s.
     Additions(BTreeSet<String>),
-    /// The content of the chart changed, but not the version that the spec or the catalogue's lock requests.
+    /// The content of the chart changed, although the spec or the catalogue's lock still requests the same version.
     Chart,
     /// The upgrade changes settings on which running OpenStack instances depend. Contains a description of the nodes
     /// that run instances.
@@ -96,14 +98,14 @@ pub enum Reason {
     Retry(u32),
     /// A person requested a repair with an annotation.
     Repair,
-    /// Someone changed objects of the release outside of helm, and the spec sets `drift: Repair`.
+    /// Someone changed or deleted objects of the release outside of helm, and the spec sets `drift: Repair`.
     Drift,
     /// The release is no longer desired.
     NotDesired,
-    /// The release is no longer desired. The uninstall needs approval, because the status does not list the release as
-    /// part of the cloud.
+    /// The release is no longer desired, and the status does not list it as part of the cloud. So a person must approve
+    /// the uninstall.
     NotOwned,
-    /// helm began to uninstall the release and did not finish.
+    /// helm began to uninstall the release and did not finish the uninstall.
     Unfinished,
     /// An interrupted operation left the newest record in this status.
     Abandoned(Status),
@@ -115,7 +117,8 @@ pub enum Reason {
     AdoptRequested,
     /// osdpl adopted the release although it differs from the desired state.
     Adopted,
-    /// The desired state changed while helm runs. If helm waits for a hook, contains the hook and the hook's problem.
+    /// The running helm process is outdated, because the desired state changed after its start. If helm waits for a
+    /// hook, contains the hook and the hook's problem.
     Superseded(Option<String>),
 }
 
@@ -131,7 +134,7 @@ impl Reason {
 pub enum Wait {
     /// The release waits for these components to become available.
     Needs(Vec<Component>),
-    /// The operator runs helm for the release, and waits until helm ends.
+    /// The operator runs helm for the release, and waits until this helm process ends.
     Helm {
         /// What helm does: an upgrade or an uninstall.
         verb: Verb,
@@ -140,8 +143,7 @@ pub enum Wait {
         /// The hook that helm waits for, with the hook's problem; `None` if helm waits for no hook.
         hook: Option<String>,
     },
-    /// The newest record is pending, so someone else or another operator process may be running helm for the release
-    /// now.
+    /// The newest record is pending, so another operator process or a person may be running helm for the release now.
     Locked {
         /// When osdpl considers the helm process dead and stops waiting; `None` means never. The operator must start a
         /// reconcile pass at this time, because no watch event will trigger one.
@@ -151,9 +153,9 @@ pub enum Wait {
     },
     /// A person must first approve the change. Contains the reason for the change.
     Approval(Reason),
-    /// The last operation failed, and the delay before the next try is not over.
+    /// The last operation failed, and the delay before the next attempt is not over.
     Backoff {
-        /// When the next try starts.
+        /// When the next attempt starts.
         until: Timestamp,
         /// The number of failures in a row.
         count: u32,
@@ -167,12 +169,12 @@ pub enum Wait {
         /// The problem, with its location, its cause and the remedy.
         message: String,
     },
-    /// The spec pauses the cloud or the release.
+    /// The spec pauses the whole cloud or this release.
     Paused,
-    /// A person must fix the spec first. osdpl applies nothing of a refused spec.
+    /// osdpl refuses the spec, so a person must fix it first. Until then, osdpl applies no part of the spec.
     Refused,
-    /// The operator has not read the body of the newest record yet. The body names the hook Jobs that osdpl deletes
-    /// before the upgrade, and the hooks that an unfinished uninstall has completed.
+    /// The operator has not read the payload of the newest record yet. The payload names the hook Jobs that osdpl
+    /// deletes before the upgrade, and the hooks that an unfinished uninstall has completed.
     ReleaseRecord,
     /// The release cannot be uninstalled yet: the releases with these names depend on it and must be uninstalled first.
     Dependents(Vec<String>),
@@ -185,10 +187,10 @@ pub enum Wait {
         /// When someone made the revision.
         since: Option<Timestamp>,
     },
-    /// A person must decide what to do with the release, because osdpl made no revision of it. Contains how the newest
-    /// revision compares with the desired state; `None` until osdpl has compared them.
+    /// A person must decide what to do with the release, because osdpl made none of its revisions. Contains the result
+    /// of comparing the newest revision with the desired state; `None` until osdpl has compared them.
     Unmanaged(Option<ComparisonResult>),
-    /// A person must inspect the newest record, because osdpl cannot decode it. Contains the reason.
+    /// A person must inspect the release's records, because osdpl cannot use them. Contains the reason.
     Undecodable(String),
     /// The namespace of the release is being deleted, so Kubernetes creates no objects in it. Contains the namespace's
     /// name.
@@ -196,7 +198,7 @@ pub enum Wait {
 }
 
 impl Step {
-    /// Returns when the wait ends, if it ends at a certain time.
+    /// Returns when the operator must look at the release again; `None` if the step waits for no certain time.
     pub fn requeue_at(&self) -> Option<Timestamp> {
         match self {
             Self::Wait(Wait::Backoff { until, .. }) => Some(*until),
@@ -221,8 +223,8 @@ impl Context<'_> {
             State::Locked(record, until) => Step::Wait(locked_wait(record, until)),
             _ if release.is_refused() => Self::blocked(release).unwrap_or(Step::Wait(Wait::Refused)),
             State::InSync(record) if !self.needs_repair(name, release) => settle_step(release, record, self.observed),
-            // While the release is paused, osdpl does not even write labels. The only exception is an adoption that a
-            // person requested; the arm of `State::Unmanaged` above returns its step.
+            // While the release is paused, osdpl does not even write labels to its records. The only exception is an
+            // adoption that a person requested; the arm of `State::Unmanaged` above returns its step.
             _ if paused => Step::Wait(Wait::Paused),
             State::Foreign(record) | State::OutOfDate(record) if self.matches_desired(release, record) => {
                 Step::Do(Action::Adopt { in_sync: true }, Reason::Matches)
@@ -286,10 +288,10 @@ impl Context<'_> {
         self.start_uninstall(name, key, Reason::NotDesired)
     }
 
-    /// Returns the step that starts an uninstall, or continues one that helm did not finish.
+    /// Returns the step that starts an uninstall, or continues an uninstall that helm did not finish.
     ///
-    /// If the unfinished uninstall has completed its hooks, osdpl skips the hooks. They may not succeed again, because
-    /// helm may have deleted objects that they use, such as `ConfigMap`s.
+    /// If the unfinished uninstall has completed its hooks, osdpl does not run the hooks again. They may fail now,
+    /// because helm may have deleted objects that they use, such as `ConfigMap`s.
     fn start_uninstall(&self, name: &str, key: &ReleaseKey, why: Reason) -> Step {
         let uninstall = self.uninstall(name, key);
         let record = self.observed.releases.get(key).filter(|record| record.status == Status::Uninstalling);
@@ -304,7 +306,7 @@ impl Context<'_> {
 
     /// Returns the operation that uninstalls the release, with or without hooks.
     ///
-    /// The uninstall skips hooks if a person requested that, or if the namespace is being deleted. No hook Job can
+    /// The uninstall skips the hooks if a person requested that, or if the namespace is being deleted: no hook Job can
     /// start in such a namespace.
     fn uninstall(&self, name: &str, key: &ReleaseKey) -> Action {
         let skip_hooks = self.observed.terminating.contains(&key.namespace);
@@ -336,8 +338,8 @@ impl Context<'_> {
         Step::Wait(Wait::Helm { verb: child.verb, queued: false, hook })
     }
 
-    /// Whether osdpl could start another operation on the release if it stopped the running helm process. If not, osdpl
-    /// lets that process run.
+    /// Whether osdpl could start another operation on the release after it has stopped the running helm process. If
+    /// not, osdpl lets that process run.
     fn has_replacement(&self, name: &str, key: &ReleaseKey, wanted: Option<&DesiredRelease>) -> bool {
         let state = self.observed.releases.get(key).map_or(State::Absent, State::Failed);
         let next = match wanted {

@@ -1,4 +1,4 @@
-//! Identifies one run of helm. osdpl stores this identity in a label of the record that the run makes.
+//! Identifies one run of helm by osdpl. A label stores this identity on the record that the run makes.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 /// The maximum length of a label value in Kubernetes.
 const LABEL_VALUE_MAX: usize = 63;
 
-/// The maximum length of the name of an operator process in an attempt label.
+/// The maximum length of the part of an attempt label that names the operator process.
 ///
 /// A label value has at most 63 characters. After the name of the operator process, an attempt label contains up to 23
 /// more characters: "-4294967295" for the number of the attempt, and "-v4294967295" for the revision.
@@ -25,7 +25,7 @@ pub struct Attempt {
 }
 
 impl Attempt {
-    /// Creates the identity of an attempt to make `revision`.
+    /// Creates the identity of an attempt to make the revision `revision` of a release.
     ///
     /// `instance` names the operator process: at most 40 characters of `[A-Za-z0-9._-]`, of which the first is a letter
     /// or digit. `number` counts the attempts of that process.
@@ -46,12 +46,13 @@ impl Attempt {
         Ok(Self { instance: instance.to_owned(), number, revision })
     }
 
-    /// Creates the identity of an attempt without checking `instance`, which the caller knows to be valid.
+    /// Creates the identity of an attempt without the checks of `Attempt::new`, because the caller knows that
+    /// `instance` is valid.
     pub fn trusted(instance: &str, number: u32, revision: u32) -> Self {
         Self { instance: instance.to_owned(), number, revision }
     }
 
-    /// Returns the name of the operator process that made the attempt.
+    /// Returns the name of the operator process that ran helm in this attempt.
     pub fn instance(&self) -> &str {
         &self.instance
     }
@@ -73,7 +74,7 @@ impl fmt::Display for Attempt {
     }
 }
 
-/// The error for a text that is not the label value of an attempt.
+/// The error for a text that is not the value of an attempt label.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not an attempt of osdpl (<instance>-<number>-v<revision>): {why}")]
 pub struct BadAttempt {
@@ -99,7 +100,8 @@ impl FromStr for Attempt {
     }
 }
 
-/// Parses a number as osdpl writes it, without sign and leading zeros; `None` for other texts, such as `+1` or `01`.
+/// Parses a number as osdpl writes it, without sign and leading zeros. Returns `None` for any other text, such as `+1`
+/// or `01`.
 fn canonical(text: &str) -> Option<u32> {
     text.parse().ok().filter(|number: &u32| number.to_string() == text)
 }

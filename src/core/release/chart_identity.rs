@@ -4,7 +4,7 @@ use std::fmt;
 
 use osdpl_values::digest;
 
-/// The number of hexadecimal digits to which a [`ChartIdentity`] shortens each of its two digests.
+/// The number of hexadecimal digits that a [`ChartIdentity`] keeps of each of its two digests.
 const DIGITS: usize = 16;
 
 /// Identifies the chart of a revision by two digests.
@@ -26,18 +26,20 @@ impl ChartIdentity {
         Self { request: short_digest(&[version, requested.unwrap_or_default()]), content: short_digest(&[content]) }
     }
 
-    /// Parses the value of [`CHART_LABEL`](super::CHART_LABEL); returns `None` if no `-` separates two digests.
+    /// Parses the value of [`CHART_LABEL`](super::CHART_LABEL); returns `None` if it does not consist of two digests
+    /// with a `-` between them.
     pub fn parse(label: &str) -> Option<Self> {
         let (request, content) = label.split_once('-')?;
         Some(Self { request: request.to_owned(), content: content.to_owned() })
     }
 
-    /// Whether this chart and the chart `before` have different contents although the request for both was the same.
+    /// Whether the content of the chart changed from `before` to `self` although the spec and the catalogue requested
+    /// the same chart both times.
     pub fn is_changed_content_of(&self, before: &Self) -> bool {
         self.request == before.request && !self.has_content_of(before)
     }
 
-    /// Whether this chart and the chart `other` have the same content.
+    /// Whether this chart has the same content as the chart `other`.
     pub fn has_content_of(&self, other: &Self) -> bool {
         self.content == other.content
     }

@@ -1,16 +1,16 @@
 //! Finds the objects that failed revisions left behind.
 //!
-//! An upgrade compares the new revision with the last *deployed* revision: helm removes the objects that only the
-//! deployed revision has. helm never removes objects that only a *failed* revision has. These objects are leftovers,
-//! and osdpl finds them in the records: objects of a failed revision that the newest revision does not have. If the
-//! newest revision failed, too, the objects of the last deployed revision are no leftovers either. Revisions that
+//! In an upgrade, helm compares the new revision with the last *deployed* revision, and removes the objects that only
+//! the deployed revision has. helm never removes objects that only a *failed* revision has. These objects are
+//! leftovers. osdpl finds them by the records: objects of a failed revision that the newest revision does not have. If
+//! the newest revision failed, too, the objects of the last deployed revision are no leftovers either. Revisions that
 //! failed before the last deployed revision need no cleanup, because osdpl cleaned up after them when helm deployed
 //! that revision.
 //!
-//! The cleanup runs after a successful operation. The cleanup also runs before every upgrade, because the upgrade may
-//! make helm drop a record that the cleanup needs: osdpl lets helm keep only three records, so the third attempt in a
-//! row drops the record of the first failure. After the cleanup, osdpl labels the record of the failed revision. So a
-//! restarted operator neither repeats the cleanup nor reads the record again.
+//! The cleanup runs after a successful operation. It also runs before every upgrade, because the upgrade may make helm
+//! drop a record that the cleanup needs: osdpl lets helm keep only three records of a release, so the third attempt in
+//! a row drops the record of the first failure. After the cleanup, osdpl labels the record of the failed revision
+//! (`osdpl.dev/cleaned-up`). So a restarted operator neither repeats the cleanup nor reads the record again.
 
 use std::collections::BTreeSet;
 
@@ -23,10 +23,11 @@ use super::{Object, Objects, ReleaseKey, Status, helm_owner};
 /// the case of the value and spaces around it.
 pub const RESOURCE_POLICY_ANNOTATION: &str = "helm.sh/resource-policy";
 
-/// Kinds of objects that osdpl never removes as leftovers, because no later revision could restore their data.
+/// The kinds of objects that osdpl never removes as leftovers, because a later revision could create the object again
+/// but not its data.
 const NEVER: [&str; 4] = ["PersistentVolumeClaim", "PersistentVolume", "CustomResourceDefinition", "Namespace"];
 
-/// One revision of a release, according to its record.
+/// One revision of a release: the part of its record's metadata that a cleanup needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PastRevision {
     /// The number of the revision.
@@ -37,7 +38,8 @@ pub struct PastRevision {
     pub cleaned_up: bool,
 }
 
-/// A cleanup: osdpl removes the objects of `revisions` that no revision in `kept` contains.
+/// A cleanup after failed revisions: osdpl removes the objects of the revisions in `revisions` that no revision in
+/// `kept` contains.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cleanup {
     /// The revisions that may have left objects behind: failed revisions, and before an uninstall also the last
@@ -45,14 +47,15 @@ pub struct Cleanup {
     pub revisions: BTreeSet<u32>,
     /// The revisions whose objects the cleanup keeps. The newest revision is always one of these revisions.
     pub kept: BTreeSet<u32>,
-    /// The newest revision when osdpl decided about the cleanup. If a newer revision exists now, osdpl must decide
-    /// again.
+    /// The number of the newest revision when osdpl decided about the cleanup. If a newer revision exists now, this
+    /// decision is outdated, and osdpl must decide again.
     pub newest: u32,
 }
 
-/// Returns the cleanup that is due now; `None` if no cleanup is due, or if an operation is running.
+/// Returns the cleanup that is due now; `None` if osdpl has nothing to clean up, or if a helm operation runs or was
+/// interrupted.
 ///
-/// The order of `history` does not matter.
+/// `history` lists the revisions of one release, in any order.
 pub fn pending_cleanup(history: &[PastRevision]) -> Option<Cleanup> {
     let newest = newest(history)?;
     let base = base(history, newest);
@@ -72,8 +75,8 @@ pub fn pending_cleanup(history: &[PastRevision]) -> Option<Cleanup> {
 
 /// Returns the cleanup that is due before an uninstall; `None` if no revision left objects behind.
 ///
-/// helm's uninstall removes only the objects of the newest revision, and then deletes all records. After that, no
-/// record names the objects of older revisions any more.
+/// helm's uninstall removes only the objects of the newest revision, and then deletes all records of the release. After
+/// that, no record names the objects that only older revisions had.
 pub fn cleanup_before_uninstall(history: &[PastRevision]) -> Option<Cleanup> {
     let newest = newest(history)?;
     let mut cleanup = pending_cleanup(history).unwrap_or(Cleanup {
@@ -87,23 +90,26 @@ pub fn cleanup_before_uninstall(history: &[PastRevision]) -> Option<Cleanup> {
     (!cleanup.revisions.is_empty()).then_some(cleanup)
 }
 
-/// Returns the newest revision if its operation has ended; `None` if the operation is running or was interrupted.
+/// Returns the newest revision if the helm operation that made it has ended; `None` if that operation runs or was
+/// interrupted.
 fn newest(history: &[PastRevision]) -> Option<&PastRevision> {
     let newest = history.iter().max_by_key(|past| past.revision)?;
     matches!(newest.status, Status::Deployed | Status::Failed).then_some(newest)
 }
 
-/// Returns the last successful revision before `newest`.
+/// Returns the last revision before `newest` that helm deployed successfully.
 ///
-/// Failed revisions before the returned revision need no cleanup, because osdpl has already cleaned up after them.
+/// Revisions that failed before the returned revision need no cleanup, because osdpl has already cleaned up after them.
 fn base<'a>(history: &'a [PastRevision], newest: &PastRevision) -> Option<&'a PastRevision> {
     let deployed = |past: &&PastRevision| matches!(past.status, Status::Deployed | Status::Superseded);
     history.iter().filter(deployed).filter(|past| past.revision < newest.revision).max_by_key(|past| past.revision)
 }
 
-/// Returns the objects of the revision `failed` that osdpl may remove, according to the manifests of the revisions.
+/// Returns the objects of the failed revision `failed` that osdpl may remove, according to the manifests of the
+/// release's revisions.
 ///
-/// osdpl keeps an object if a revision in `kept` contains it, or if its kind or an annotation forbids the removal.
+/// osdpl keeps an object if the manifest of a revision in `kept` contains the object, or if the object's kind or an
+/// annotation forbids the removal.
 pub fn find_orphans<'a>(failed: &'a Objects, kept: &[Objects], release: &ReleaseKey) -> Vec<&'a Object> {
     let is_orphan = |object: &&Object| {
         let is_kept = kept.iter().any(|kept| has_object(kept, release, object, release, true));
@@ -112,7 +118,8 @@ pub fn find_orphans<'a>(failed: &'a Objects, kept: &[Objects], release: &Release
     failed.manifest.iter().filter(is_orphan).collect()
 }
 
-/// Whether `objects` contains `object`, in any version of its API group.
+/// Whether the revision with the objects `objects` contains the object `object`, in any version of the object's API
+/// group.
 ///
 /// `objects` are the objects and hooks of a revision of the release `theirs`. `object` is from a manifest of the
 /// release `ours`.
@@ -141,8 +148,8 @@ fn group(api_version: &str) -> &str {
     api_version.split_once('/').map_or("", |(group, _)| group)
 }
 
-/// Whether osdpl may remove an object: helm created it for this release, no annotation keeps it, and nobody is deleting
-/// it.
+/// Whether osdpl may remove an object from the cluster as a leftover of `release`: helm created the object for this
+/// release, no annotation forbids the removal, and nobody is deleting the object.
 pub fn is_leftover(metadata: &ObjectMeta, release: &ReleaseKey) -> bool {
     let policy = metadata.annotations.as_ref().and_then(|all| all.get(RESOURCE_POLICY_ANNOTATION));
     let kept = policy.is_some_and(|policy| policy.trim().eq_ignore_ascii_case("keep"));
@@ -199,7 +206,7 @@ mod tests {
             ("1 failed, 2 deployed", "1 - 2", "1 - 2"),
             // When helm deployed an earlier revision, osdpl cleaned up after all failures before that revision.
             ("1 failed, 2 superseded, 3 failed, 4 deployed", "3 - 4", "3 - 4"),
-            // An operation runs or was interrupted, so there is no cleanup.
+            // A helm operation runs or was interrupted, so there is no cleanup.
             ("1 superseded, 2 failed, 3 pending-upgrade", "", ""),
             ("2 failed, 3 uninstalling", "", ""),
         ] {

@@ -1,4 +1,4 @@
-//! Decodes the payload in a record's Secret.
+//! Decodes the payload of a record: the value that helm stores in the record's Secret.
 //!
 //! The decoder reads base64, gzip and JSON as streams. Most of a record is the chart with its templates; the decoder
 //! skips the templates and never holds them in memory.
@@ -24,18 +24,18 @@ use osdpl_values::Values;
 /// gzip compresses 1 GiB of blanks to less than 1 MiB, the maximum size of a Secret.
 pub(super) const UNPACKED_MAX: u64 = 16 << 20;
 
-/// The maximum number of lists, maps and their items in a payload.
+/// The maximum number of JSON lists, maps and their items in a payload.
 ///
 /// The limit bounds the memory that decoding takes: an item may have only two bytes of JSON, but takes tens of bytes in
 /// memory. The payloads of upstream's charts have some ten thousand items.
 const ITEMS_MAX: usize = 250_000;
 
-/// The first bytes of gzip data (with the method deflate).
+/// The first bytes of gzip data (with the compression method deflate).
 ///
 /// If a payload does not begin with these bytes, an old version of helm stored it uncompressed.
 const GZIP: [u8; 3] = [0x1f, 0x8b, 0x08];
 
-/// The value of a record's field `apply_method` if helm used server-side apply.
+/// The value of the field `apply_method` in a record's payload if helm used server-side apply.
 const SERVER_SIDE: &str = "ssa";
 
 /// Why osdpl cannot read the payload of a record. The caller adds the name of the Secret to the error.
@@ -63,7 +63,7 @@ pub enum DecodeError {
     NoRelease(String),
 }
 
-/// Decodes the payload of a record, except for the values, the chart's files and the manifest.
+/// Decodes the payload of a record, but leaves out the values, the chart's files and the manifest.
 ///
 /// `payload` is the value of `data.release` of the record's Secret, without the base64 encoding that Kubernetes adds.
 ///
@@ -85,7 +85,8 @@ pub fn decode(payload: &[u8]) -> Result<Record, DecodeError> {
     })
 }
 
-/// Decodes only the values that helm was given for the revision. The values contain secrets.
+/// Decodes only the values that helm was given for the revision, without the chart's defaults. The values contain
+/// secrets.
 ///
 /// # Errors
 /// Returns an error if the payload is not a release record.
@@ -94,7 +95,7 @@ pub fn decode_values(payload: &[u8]) -> Result<Values, DecodeError> {
     Ok(wire.config.unwrap_or_default())
 }
 
-/// Decodes only the status and the hooks of a record. The operator polls both while helm runs.
+/// Decodes only the status of a revision and the progress of its hooks. The operator polls both while helm runs.
 ///
 /// # Errors
 /// Returns an error if the payload is not a release record.
@@ -104,7 +105,8 @@ pub fn decode_hooks(payload: &[u8]) -> Result<(Status, Vec<Hook>), DecodeError> 
     Ok((status, wire.hooks.unwrap_or_default()))
 }
 
-/// Decodes the objects of a revision without their contents: the objects of its manifest and the objects of its hooks.
+/// Decodes the identities of a revision's objects and the paths of their fields, without the fields' values: the
+/// objects of its manifest and the objects of its hooks.
 ///
 /// # Errors
 /// Returns an error if the payload is not a release record.
@@ -118,10 +120,10 @@ pub fn decode_objects(payload: &[u8]) -> Result<Objects, DecodeError> {
     Ok(Objects { manifest, hooks, server_side: wire.apply_method.as_deref() == Some(SERVER_SIDE) })
 }
 
-/// Decodes the objects of a revision with all their fields: first the objects of its manifest, then the objects of its
-/// hooks.
+/// Decodes the objects of a revision with the values of all fields: first the objects of its manifest, then the objects
+/// of its hooks.
 ///
-/// The fields contain secrets.
+/// The values of the fields contain secrets.
 ///
 /// # Errors
 /// Returns an error if the payload is not a release record.
@@ -140,7 +142,8 @@ pub(super) fn json<T: DeserializeOwned>(payload: &[u8]) -> Result<T, DecodeError
     read.map_err(|error| match error.classify() {
         _ if unpacked.left == 0 || unpacked.json.limit() == 0 => DecodeError::TooLarge,
         serde_json::error::Category::Io | serde_json::error::Category::Eof => DecodeError::Damaged(error.into()),
-        // serde quotes the invalid value, which may be a secret. So the message contains only the line and column.
+        // serde's message quotes the invalid value, which may be a secret. So osdpl's message contains only the line
+        // and column.
         serde_json::error::Category::Syntax => DecodeError::NoRelease(describe("not JSON", &error)),
         serde_json::error::Category::Data => {
             DecodeError::NoRelease(describe("a field has the wrong type or is missing", &error))
@@ -152,7 +155,7 @@ fn describe(what: &str, error: &serde_json::Error) -> String {
     format!("{what} at line {}, column {}", error.line(), error.column())
 }
 
-/// Removes the base64 encoding of a payload and, if it is compressed, decompresses it.
+/// Decodes the base64 text of a payload and, if the content is compressed, decompresses it.
 pub(super) fn unpack(payload: &[u8]) -> Result<io::Take<Box<dyn Read + '_>>, DecodeError> {
     let mut plain = DecoderReader::new(payload, &STANDARD);
     let mut start = [0; GZIP.len()];
@@ -163,7 +166,7 @@ pub(super) fn unpack(payload: &[u8]) -> Result<io::Take<Box<dyn Read + '_>>, Dec
     Ok(reader.take(UNPACKED_MAX))
 }
 
-/// Reads JSON, and fails after [`ITEMS_MAX`] items.
+/// A reader of JSON text that fails after [`ITEMS_MAX`] items.
 struct Items<R> {
     json: R,
     left: usize,

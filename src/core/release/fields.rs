@@ -1,4 +1,4 @@
-//! Collects the fields that a manifest sets in an object.
+//! Collects the paths of the fields that a manifest sets in an object.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 /// In a path, `[]` stands for any item of a list. So a manifest may set a field with the same path in several items.
 pub type Field = (Arc<str>, u16);
 
-/// The field paths of all objects in memory. Equal paths are stored once.
+/// The field paths of all objects that osdpl holds in memory. Objects with the same path share one copy of it.
 ///
 /// The objects of releases have mostly the same paths. If each object stored copies of its paths, the paths of
 /// thousands of objects would take megabytes.
@@ -21,7 +21,7 @@ static PATHS: Mutex<Paths> = Mutex::new(Paths(BTreeSet::new()));
 #[derive(Default)]
 pub(super) struct Paths(BTreeSet<Arc<str>>);
 
-/// Locks the shared paths, removes the paths that no record uses any more, and returns the remaining paths.
+/// Locks the shared paths, removes the paths that no object uses any more, and returns the other paths.
 pub(super) fn paths() -> MutexGuard<'static, Paths> {
     let mut paths = PATHS.lock().unwrap_or_else(PoisonError::into_inner);
     paths.0.retain(|path| Arc::strong_count(path) > 1);
@@ -36,13 +36,13 @@ const SKIPPED: [&str; 5] = ["apiVersion", "kind", "metadata", "status", "stringD
 /// need less than a tenth of this size.
 pub(super) const SUMMARY_MAX: usize = 16 << 20;
 
-/// The approximate size of a field or an object in memory, in bytes, without its text.
+/// The approximate size in memory of one field or object, in bytes, without its text.
 pub(super) const ENTRY: usize = 64;
 
 /// The only field outside of `data` that osdpl collects even if its value is 0.
 const REPLICAS: &str = "spec.replicas";
 
-/// Returns the fields that a manifest sets in an object, except for metadata.
+/// Returns the paths of the fields that a manifest sets in the object `object`, except for metadata.
 ///
 /// The result leaves out fields with a null, empty, false or zero value, because the API server may drop them. Two
 /// kinds of fields are always in the result: `spec.replicas`, even if it is zero, and the keys of `data`, even if their
@@ -88,7 +88,7 @@ fn add(path: String, found: &mut BTreeMap<String, u16>) {
     *count = count.saturating_add(1);
 }
 
-/// The memory that the objects and field paths of one record may still take, in bytes.
+/// How many bytes of memory the objects and field paths of one record may still take.
 ///
 /// The paths can be much larger than the manifest, because the path of each field of a map repeats the path of the map.
 pub(super) struct Budget(usize);
@@ -98,8 +98,8 @@ impl Budget {
         Self(SUMMARY_MAX)
     }
 
-    /// Subtracts the memory for one object or path from the budget: `length` plus [`ENTRY`]. Returns whether any memory
-    /// is left in the budget.
+    /// Subtracts the memory for one object or path of `length` bytes from the budget: `length` plus [`ENTRY`]. Returns
+    /// whether any memory is left in the budget.
     pub(super) fn take(&mut self, length: usize) -> bool {
         self.0 = self.0.saturating_sub(length + ENTRY);
         !self.is_used_up()

@@ -1,5 +1,5 @@
-//! Defines the value of the label that says which inputs the hooks of a revision had. If an upgrade does not change
-//! these inputs, it can skip the hooks, because they would only repeat their work.
+//! Defines the value of the label that says with which inputs the hooks of a revision ran. If an upgrade does not
+//! change these inputs, it can skip the hooks, because they would only repeat their work.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ pub struct HookInputs {
 }
 
 impl HookInputs {
-    /// Parses the value of a label; returns `None` for a value that osdpl does not write.
+    /// Parses the value of `HOOKS_LABEL`; returns `None` if the value does not have the form `<digest>-v<revision>`.
     pub fn parse(label: &str) -> Option<Self> {
         let (digest, revision) = label.split_once("-v")?;
         Some(Self { digest: digest.to_owned(), revision: revision.parse().ok()? })
@@ -25,7 +25,7 @@ impl HookInputs {
     /// revision.
     ///
     /// helm copies the label if somebody else, or an older version of osdpl, makes a revision. The hooks of that
-    /// revision may have had inputs that do not match the copied digest.
+    /// revision may have run with inputs that do not match the copied digest.
     pub fn of_revision(&self, revision: u32) -> Option<&str> {
         (self.revision == revision).then_some(self.digest.as_str())
     }

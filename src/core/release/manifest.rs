@@ -1,11 +1,11 @@
-//! Parses the objects in a rendered manifest: their identities, and the fields that the manifest sets.
+//! Parses the objects in a rendered manifest: their identities, and the paths of the fields that the manifest sets.
 
 use serde_json::{Map, Value};
 
 use super::RESOURCE_POLICY_ANNOTATION;
 use super::fields::{Budget, ENTRY, Field, Paths, SUMMARY_MAX, fields, paths};
 
-/// An object of a revision, without its contents.
+/// An object of a revision: its identity and the paths of its fields, without the fields' values.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Object {
     /// The API version: `batch/v1`.
@@ -23,13 +23,13 @@ pub struct Object {
     pub replicas: Option<i64>,
     /// Whether Kubernetes deletes the object after a time: a Job with `spec.ttlSecondsAfterFinished`.
     pub expires: bool,
-    /// The fields that the manifest sets in the object, except for metadata.
+    /// The paths of the fields that the manifest sets in the object, except for metadata.
     pub fields: Vec<Field>,
 }
 
 impl Object {
-    /// Returns the approximate size of the object in memory, in bytes. The size includes all field paths of the
-    /// object, although objects share equal paths.
+    /// Returns the approximate size of the object in memory, in bytes. The size includes all field paths of the object,
+    /// even those of which several objects share one copy.
     pub fn size(&self) -> usize {
         let paths: usize = self.fields.iter().map(|(path, _)| ENTRY + path.len()).sum();
         size_of::<Self>() + self.api_version.len() + self.kind.len() + self.name.len() + paths
@@ -40,11 +40,11 @@ impl Object {
 /// `(?m)^---[ \t]*` in `pkg/release/v1/util`).
 const SEPARATOR: &str = "---";
 
-/// The maximum number of objects in a manifest. The limit bounds the memory, because even an object with a very short
-/// text takes much memory. The manifests of upstream's charts have some hundred objects.
+/// The maximum number of objects in a manifest. The limit bounds the memory that osdpl needs, because even an object
+/// with a very short text takes much memory. The manifests of upstream's charts have some hundred objects.
 const OBJECTS_MAX: usize = 10_000;
 
-/// Returns every object in a manifest, in the manifest's order, without its contents.
+/// Returns the identity and the field paths of every object in a manifest, in the manifest's order.
 ///
 /// An unreadable document is an error. If the function skipped the document, a comparison of revisions would report the
 /// objects of the document as removed.
@@ -60,7 +60,8 @@ pub(super) fn objects(text: &str, budget: &mut Budget) -> Result<Vec<Object>, St
     Ok(found)
 }
 
-/// Returns every object in a manifest, in the manifest's order, with all fields. The fields contain secrets.
+/// Returns every object in a manifest with the values of all fields, in the manifest's order. The values of the fields
+/// contain secrets.
 ///
 /// # Errors
 /// Returns an error if a document is not YAML. The error names the template and the line of the document and does not
@@ -69,7 +70,7 @@ pub fn parse_objects(text: &str) -> Result<Vec<Map<String, Value>>, String> {
     parse(text, &mut Some)
 }
 
-/// Returns the objects of one kind in a manifest, with all fields.
+/// Returns the objects of the kind `kind` in a manifest, with the values of all fields.
 ///
 /// # Errors
 /// Returns an error in the same cases as [`parse_objects`].
@@ -77,7 +78,7 @@ pub fn parse_objects_of_kind(text: &str, kind: &str) -> Result<Vec<Map<String, V
     parse(text, &mut |object| Some(object).filter(|object| string(object.get("kind")) == Some(kind)))
 }
 
-/// Parses one document after the other, and returns the result of `convert` for each object.
+/// Parses the documents of a manifest one after the other, and returns the result of `convert` for each object.
 fn parse<T>(text: &str, convert: &mut impl FnMut(Map<String, Value>) -> Option<T>) -> Result<Vec<T>, String> {
     let mut found = Vec::new();
     for document in documents(text) {
@@ -91,8 +92,8 @@ fn parse<T>(text: &str, convert: &mut impl FnMut(Map<String, Value>) -> Option<T
     Ok(found)
 }
 
-/// Converts an object and adds it to `found`. If the object is a list (of the kind `List` or, for example,
-/// `ConfigMapList`), adds its items instead.
+/// Converts an object with `convert` and adds the result to `found`. If the object is a list (of the kind `List` or,
+/// for example, `ConfigMapList`), the function adds the items of the list instead.
 fn collect<T>(
     mut object: Map<String, Value>,
     convert: &mut impl FnMut(Map<String, Value>) -> Option<T>,

@@ -1,5 +1,5 @@
-//! Reads the metadata of release records without decoding the records' payloads. Also finds the release that an object
-//! belongs to.
+//! Reads the metadata of release records without decoding the records' payloads, and finds the release to which an
+//! object belongs.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -50,10 +50,10 @@ impl fmt::Display for ReleaseKey {
     }
 }
 
-/// Who made a revision, according to the attempt label of its record.
+/// Who made a revision, according to the label `ATTEMPT_LABEL` of its record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RevisionOrigin {
-    /// osdpl made the revision in this attempt. The label contains the number of this revision, so helm did not copy
+    /// osdpl made the revision in this attempt: the label contains the number of this revision, so helm did not copy
     /// the label from another record.
     Ours(Attempt),
     /// Someone else made the revision, and helm copied the label: in an upgrade, from the record of the previous
@@ -63,16 +63,16 @@ pub enum RevisionOrigin {
     Foreign,
 }
 
-/// One revision of one release, according to its record's metadata.
+/// One revision of a release, according to the metadata of its record's Secret.
 ///
-/// If someone else makes a revision, helm copies osdpl's labels from another record. So most fields that osdpl reads
-/// from its labels are meaningful only for [`RevisionOrigin::Ours`].
+/// If someone else makes a revision, helm copies osdpl's labels from another record. So most fields that come from
+/// osdpl's labels are meaningful only for [`RevisionOrigin::Ours`].
 ///
 /// osdpl does not read helm's labels `createdAt` and `modifiedAt`. helm copies these labels, too, so their times are
 /// wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordMeta {
-    /// The release that the record belongs to.
+    /// The release to which the record belongs.
     pub release: ReleaseKey,
     /// The revision, from 1.
     pub revision: u32,
@@ -82,19 +82,20 @@ pub struct RecordMeta {
     pub origin: RevisionOrigin,
     /// The digest of the revision's inputs, from [`INPUTS_LABEL`]; meaningful only for [`RevisionOrigin::Ours`].
     pub inputs: Option<String>,
-    /// The digest of the inputs that the revision has from the catalogue, see [`CATALOG_LABEL`]; meaningful only for
-    /// [`RevisionOrigin::Ours`].
+    /// The digest of those inputs of the revision that come from the catalogue, from [`CATALOG_LABEL`]; meaningful only
+    /// for [`RevisionOrigin::Ours`].
     pub catalog: Option<String>,
     /// The release's name in the catalogue, from [`RELEASE_LABEL`]. The name is right even if someone else made the
     /// revision, because helm copies the label.
     pub catalog_name: Option<String>,
-    /// The digest of the release's images, from [`IMAGES_LABEL`]; meaningful only for [`RevisionOrigin::Ours`].
+    /// The digest of the images of the release's pods and Jobs, from [`IMAGES_LABEL`]; meaningful only for
+    /// [`RevisionOrigin::Ours`].
     pub images: Option<String>,
     /// The digest of the settings that running instances (virtual machines) depend on, from [`INSTANCES_LABEL`];
     /// meaningful only for [`RevisionOrigin::Ours`].
     pub instances: Option<String>,
-    /// The digest of how the chart divides the nodes among several `DaemonSets`, from [`SPLIT_LABEL`]; meaningful only
-    /// for [`RevisionOrigin::Ours`]. The chart divides the nodes if values differ between them.
+    /// A digest that describes how the chart splits the release's `DaemonSets`, from [`SPLIT_LABEL`]; meaningful only
+    /// for [`RevisionOrigin::Ours`].
     pub split: Option<String>,
     /// The chart of the revision, from [`CHART_LABEL`]; meaningful only for [`RevisionOrigin::Ours`].
     pub chart: Option<ChartIdentity>,
@@ -105,15 +106,15 @@ pub struct RecordMeta {
     pub cleaned_up: bool,
     /// When helm created the record, by the API server's clock.
     pub created: Option<Timestamp>,
-    /// The uid of the record's Secret. It distinguishes two records with the same name: if a release is uninstalled and
-    /// installed again, its revisions start at 1 again.
+    /// The uid of the record's Secret. The uid distinguishes two records with the same name: if a release is
+    /// uninstalled and installed again, the numbers of its revisions start at 1 again.
     pub uid: Option<String>,
     /// The resource version of the record's Secret. osdpl sends this version with each write. If helm has changed the
     /// record since osdpl read it, the API server refuses the write.
     pub resource_version: Option<String>,
 }
 
-/// A Secret that has the type of a helm record but whose name or labels are wrong.
+/// A Secret with the type of a helm record whose name or labels are wrong.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "secret {secret} has the type of a helm release record, but {why}; helm would misread the Secret, too: \
@@ -129,8 +130,8 @@ pub struct MalformedRecord {
 impl RecordMeta {
     /// Reads the metadata of a record's Secret.
     ///
-    /// Like helm, the function takes the release, revision and status from the labels. The name of the Secret must
-    /// agree with the labels.
+    /// Like helm, the function takes the release's name, the revision and the status from the labels. The name of the
+    /// Secret must agree with these labels.
     ///
     /// # Errors
     /// Returns an error if a label is missing or wrong, or if the name of the Secret does not agree with the labels.
@@ -174,17 +175,18 @@ impl RecordMeta {
     }
 }
 
-/// Returns the current record of a release: the record with the highest revision, whatever its status.
+/// Returns the newest record of a release: the record with the highest revision, whatever its status.
 ///
-/// After a failed upgrade the previous revision is still `deployed`, but the failed revision is the current one.
+/// After a failed upgrade, the previous revision still has the status `deployed`. But the failed revision is the newest
+/// one, and osdpl decides by its record.
 pub fn newest_record<'a>(records: impl IntoIterator<Item = &'a RecordMeta>) -> Option<&'a RecordMeta> {
     records.into_iter().max_by_key(|meta| meta.revision)
 }
 
-/// helm's annotation on every object that is not a hook: the name of the release.
+/// helm's annotation with the name of the release, on every object of a release except hooks.
 pub const RELEASE_NAME_ANNOTATION: &str = "meta.helm.sh/release-name";
 
-/// helm's annotation on every object that is not a hook: the namespace of the release.
+/// helm's annotation with the namespace of the release, on every object of a release except hooks.
 pub const RELEASE_NAMESPACE_ANNOTATION: &str = "meta.helm.sh/release-namespace";
 
 /// Returns the release that an object belongs to, according to helm's annotations (helm: `action.checkOwnership`).
@@ -221,10 +223,11 @@ impl<'a> Labels<'a> {
         }
     }
 
-    /// Returns who made a revision, from its attempt label.
+    /// Returns who made the revision with the number `revision`, from the attempt label of its record.
     ///
-    /// An attempt label with an invalid value is an error. If osdpl assumed that someone else made the revision, it
-    /// could unlock the record (mark it as failed) while the helm process that made the record still runs.
+    /// An attempt label with an invalid value is an error. If osdpl treated it as no label, osdpl would assume that
+    /// someone else made the revision, and could mark the record as failed while the helm process that made the record
+    /// still runs.
     fn origin(&self, revision: u32) -> Result<RevisionOrigin, String> {
         match self.get(ATTEMPT_LABEL).map(str::parse::<Attempt>) {
             None => Ok(RevisionOrigin::Foreign),

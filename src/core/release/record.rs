@@ -1,4 +1,4 @@
-//! Contains the types for the fields that osdpl reads from the payload of a release record.
+//! Defines the types for the fields that osdpl reads from the payload of a release record.
 
 use std::fmt;
 
@@ -7,8 +7,8 @@ use serde::{Deserialize, Deserializer};
 
 use super::{Object, Status};
 
-/// One revision of a release, as its record describes it. The type leaves out the values, the files of the chart and
-/// the rendered manifest.
+/// One revision of a release, as the payload of its record describes it. The type leaves out the values, the files of
+/// the chart and the rendered manifest.
 #[derive(Clone, PartialEq)]
 pub struct Record {
     /// The name of the release.
@@ -20,13 +20,13 @@ pub struct Record {
     /// helm's status of the revision.
     pub status: Status,
     /// helm's description of the operation's result, such as `Upgrade complete` or an error. The description can quote
-    /// secrets: scrub it before you show it.
+    /// secrets: scrub it before you print or store it.
     pub description: String,
     /// When the release was first installed.
     pub first_deployed: Option<Timestamp>,
     /// When helm made this revision.
     pub last_deployed: Option<Timestamp>,
-    /// The hooks of the chart, each with its progress.
+    /// The hooks of the revision, each with its progress.
     pub hooks: Vec<Hook>,
     /// The name and version of the chart.
     pub chart: Chart,
@@ -51,7 +51,7 @@ impl fmt::Debug for Record {
     }
 }
 
-/// The chart that a revision was rendered from.
+/// The chart from which helm rendered a revision.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Chart {
@@ -72,7 +72,7 @@ pub struct Hook {
     pub name: String,
     /// The kind of the hook's object.
     pub kind: String,
-    /// The template that the object was rendered from.
+    /// The path of the chart's template from which helm rendered the object.
     pub path: String,
     /// The hook's weight. helm runs the hooks of an event in the order of weight, then name.
     pub weight: i64,
@@ -82,7 +82,7 @@ pub struct Hook {
     /// When helm deletes the hook's object. An empty list has the same effect as [`DeletePolicy::BeforeHookCreation`].
     #[serde(deserialize_with = "list_or_null")]
     pub delete_policies: Vec<DeletePolicy>,
-    /// The run of the hook in this revision; `None` until helm starts the hook.
+    /// The last run of the hook in this revision; `None` until helm starts the hook.
     #[serde(deserialize_with = "last_run")]
     pub last_run: Option<LastRun>,
 }
@@ -99,12 +99,12 @@ impl Hook {
         matches!(self.kind.as_str(), "Job" | "Pod")
     }
 
-    /// Whether helm deletes an existing object with the hook's kind and name before it creates the hook's object.
+    /// Whether helm, before it creates the hook's object, deletes an existing object with the same kind and name.
     pub(crate) fn replaces_its_predecessor(&self) -> bool {
         self.delete_policies.is_empty() || self.delete_policies.contains(&DeletePolicy::BeforeHookCreation)
     }
 
-    /// Returns the progress of the hook's last run; [`Phase::Unknown`] until helm starts the hook.
+    /// Returns the progress of the hook's last run in this revision; [`Phase::Unknown`] until helm starts the hook.
     pub fn phase(&self) -> Phase {
         self.last_run.as_ref().map_or(Phase::Unknown, |run| run.phase)
     }
@@ -142,7 +142,7 @@ pub enum DeletePolicy {
     Other,
 }
 
-/// One run of a hook.
+/// One run of a hook by helm.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct LastRun {
@@ -174,12 +174,12 @@ pub enum Phase {
     Unknown,
 }
 
-/// The objects that a revision consists of.
+/// The objects of a revision, without the values of their fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Objects {
     /// The objects of the manifest, without hooks.
     pub manifest: Vec<Object>,
-    /// The objects of the hooks. An uninstall by helm leaves these objects behind.
+    /// The objects of the hooks. helm's uninstall leaves these objects in the cluster.
     pub hooks: Vec<Object>,
     /// Whether helm used server-side apply; if false, helm used client-side apply.
     pub server_side: bool,

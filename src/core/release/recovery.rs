@@ -2,7 +2,7 @@
 
 use super::{Event, Hook, Phase, Status};
 
-/// The action that recovers a release after its helm process died.
+/// The action that recovers a release after the helm process that wrote its newest record died.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Recovery {
     /// Do nothing: helm accepts the next upgrade or install.
@@ -21,12 +21,13 @@ pub enum Recovery {
     Uninstall,
 }
 
-/// Returns the action that recovers a release whose helm process died.
+/// Returns the action that recovers a release after the helm process that wrote its newest record died.
 ///
-/// `status` and `hooks` come from the newest record. `exists` tells whether the object of a pre-install hook is in the
-/// cluster.
+/// `status` and `hooks` come from the newest record. `exists` tells whether the object of a pre-install hook exists in
+/// the cluster.
 ///
-/// The caller must be sure that the helm process of the newest record is dead.
+/// The caller must be sure that the helm process of the newest record is dead. Otherwise the action would interfere
+/// with that process.
 pub fn next_recovery_step(status: Status, hooks: &[Hook], exists: impl Fn(&Hook) -> bool) -> Recovery {
     match status {
         Status::Unknown | Status::Deployed | Status::Uninstalled | Status::Superseded | Status::Failed => {

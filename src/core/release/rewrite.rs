@@ -1,4 +1,4 @@
-//! Unlocks a release whose newest record is pending because its helm process died.
+//! Unlocks a release whose newest record is still pending, because the helm process that wrote the record died.
 //!
 //! helm refuses every operation while the newest record is pending. helm reads the status from the payload of the
 //! record's Secret and not from the Secret's label, so osdpl rewrites the payload. osdpl changes only the status and
@@ -19,10 +19,11 @@ use serde_json::value::{RawValue, to_raw_value};
 use super::decode::{UNPACKED_MAX, unpack};
 use super::{DecodeError, SECRET_KEY, Status};
 
-/// A JSON object with unparsed values, so that each value keeps its notation.
+/// A JSON object whose values are not parsed, so that each value keeps its notation.
 type Fields<'a> = BTreeMap<String, &'a RawValue>;
 
-/// Returns the payload of a record with the status `failed` and the new description. All other fields are unchanged.
+/// Returns the payload of a record with the status changed to `failed`, and with the new description. All other fields
+/// are unchanged.
 ///
 /// The caller must store the payload with PUT and with the `resourceVersion` of the Secret that contained `payload`. If
 /// the helm process is alive after all and has changed the Secret in the meantime, the PUT fails.
@@ -42,7 +43,8 @@ fn mark_payload_failed(payload: &[u8], description: &str) -> Result<Vec<u8>, Dec
     pack(&record)
 }
 
-/// Marks the record in a Secret as failed: in the payload ([`mark_payload_failed`]) and in the label `status`.
+/// Marks the record in a Secret as failed: changes the status in the payload ([`mark_payload_failed`]) and in the
+/// Secret's label `status`.
 ///
 /// The Secret's name and `resourceVersion` are unchanged.
 ///
@@ -77,7 +79,7 @@ fn raw(value: &(impl serde::Serialize + ?Sized)) -> Result<Box<RawValue>, Decode
 }
 
 /// Encodes a record as helm does: as JSON, then with gzip, then with base64. Compresses as much as possible, so that
-/// the Secret stays below its maximum size.
+/// the record's Secret stays below the maximum size of a Secret.
 fn pack(record: &Fields<'_>) -> Result<Vec<u8>, DecodeError> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     let text = raw(record)?;

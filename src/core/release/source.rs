@@ -1,4 +1,4 @@
-//! Decodes the values of a revision, and the chart with its default values, from the revision's record.
+//! Decodes, from a revision's record, the values that helm was given, and the chart with its default values.
 
 use std::collections::BTreeMap;
 
@@ -14,15 +14,15 @@ use osdpl_values::{Values, canonical, digest, normalize_numbers};
 /// The folder of a chart that contains its templates.
 const TEMPLATES: &str = "templates/";
 
-/// The values and the chart that helm rendered a revision from. The values contain secrets.
+/// The values and the chart from which helm rendered a revision. The values contain secrets.
 #[derive(Clone, PartialEq)]
 pub struct RevisionSource {
-    /// The values that helm was given, including nulls that remove a default.
+    /// The values that helm was given, without the chart's defaults. A null in these values removes a default.
     pub config: Values,
     /// The name and version of the chart.
     pub chart: Chart,
     /// The default values in the chart's `values.yaml`, and the default values of each dependency of the chart. helm
-    /// adds the values of a dependency under the dependency's name.
+    /// adds the values of a dependency here, under the dependency's name.
     pub defaults: Values,
     /// The digest of the chart's templates and defaults, see [`chart_fingerprint`].
     pub fingerprint: String,
@@ -75,8 +75,8 @@ pub fn decode_source(payload: &[u8]) -> Result<RevisionSource, DecodeError> {
     })
 }
 
-/// Returns a digest of a chart's templates and default values, without its dependencies. The files of a chart and a
-/// record of that chart give the same digest.
+/// Returns a digest of a chart's templates and default values, without its dependencies. For the same chart, the
+/// function returns the same digest from the chart's files and from a record.
 ///
 /// The digest leaves out dependencies, because a record does not contain them. `dependencies` are the keys of
 /// `defaults` under which helm adds the default values of the dependencies. `files` must be sorted by path.

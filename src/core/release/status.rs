@@ -3,7 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// helm's status of one revision, as in a record's label `status` and field `info.status` (helm: `pkg/release/common`).
+/// helm's status of one revision: the label `status` of the record, and the field `info.status` of its payload (helm:
+/// `pkg/release/common`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Status {
     /// helm wrote the status `unknown`.
@@ -11,13 +12,13 @@ pub enum Status {
     Unknown,
     /// helm applied the revision successfully, and no later revision replaced it.
     Deployed,
-    /// helm uninstalled the release and kept its records.
+    /// helm uninstalled the release, but kept this record (`--keep-history`).
     Uninstalled,
     /// helm deployed a later revision, which replaced this revision.
     Superseded,
     /// The operation that made the revision failed.
     Failed,
-    /// helm uninstalls the release; pre-delete hooks may be running.
+    /// helm is uninstalling the release, or its uninstall was interrupted.
     Uninstalling,
     /// A first install is running or was interrupted.
     PendingInstall,
@@ -41,7 +42,7 @@ impl Status {
         Self::PendingRollback,
     ];
 
-    /// Returns the text of the status in a record.
+    /// Returns the text that helm writes for the status in a record.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Unknown => "unknown",
@@ -56,7 +57,8 @@ impl Status {
         }
     }
 
-    /// Whether helm refuses to change a release in this status, with the error "another operation is in progress".
+    /// Whether helm refuses to change a release whose newest revision has this status, with the error "another
+    /// operation is in progress".
     pub fn is_pending(self) -> bool {
         matches!(self, Self::PendingInstall | Self::PendingUpgrade | Self::PendingRollback)
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The helm operation that osdpl runs for a release.
+/// The kind of helm operation that osdpl runs for a release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verb {
     /// `helm upgrade --install`, also for a first install.

@@ -1,5 +1,5 @@
-//! Collects the data from which osdpl decides what the rollout of a component does next: the component's `DaemonSets`,
-//! the desired state of its release, and the previous status of the rollout.
+//! Collects, for each component, the data from which osdpl decides what the component's rollout does next: the
+//! component's `DaemonSets`, the desired state of its release, and the previous status of the rollout.
 
 use super::pod_counts::PodCounts;
 use super::{Input, NAMED, State, is_automatic};
@@ -21,11 +21,11 @@ pub(super) struct Part<'a> {
     pub(super) rolling: Option<&'a RolloutPods>,
     pub(super) before: Option<&'a RolloutStatus>,
     pub(super) counts: PodCounts,
-    /// Whether the component's newest pod template is approved.
+    /// Whether the spec or a person has approved the component's newest pod template.
     pub(super) approved: bool,
 }
 
-/// Returns the components whose `DaemonSets` have the strategy `OnDelete`, in the order of `values/nodes.yaml`.
+/// Returns the components whose `DaemonSets` have the update strategy `OnDelete`, in the order of `values/nodes.yaml`.
 pub(super) fn parts<'a>(input: &Input<'a>) -> Vec<Part<'a>> {
     let named = input.catalog.rollout.iter();
     let wanted = named.filter_map(|name| Some((name.as_str(), input.desired.releases.get(name)?)));
@@ -70,7 +70,7 @@ impl Part<'_> {
         DaemonSetGroup { namespace: self.wanted.key.namespace.clone(), component: self.component.clone() }
     }
 
-    /// Whether the component has outdated pods, or an approved rollout that is not finished.
+    /// Whether the component has outdated pods, or an approved rollout that is not finished yet.
     pub(super) fn is_active(&self) -> bool {
         let is_active = |status: &RolloutStatus| status.phase.is_active() && status.approved;
         self.counts.stale_count > 0 || self.before.is_some_and(is_active)
@@ -80,7 +80,7 @@ impl Part<'_> {
     /// template, or the inputs of the upgrade that changes the pod template.
     fn is_approved(&self, input: &Input<'_>) -> bool {
         let known = |status: &RolloutStatus| {
-            // An approval by the spec (`approval: Automatic`) ends when the spec no longer contains that setting.
+            // An approval by the spec (`approval: Automatic`) ends as soon as the spec no longer contains that setting.
             let revision = status.approved && !status.automatic && status.revision == self.counts.revision;
             revision || status.approved_inputs == self.wanted.inputs
         };
@@ -89,15 +89,15 @@ impl Part<'_> {
             || self.before.is_some_and(known)
     }
 
-    /// Returns the previous status if it shows a complete rollout; else `None`. The status of a complete rollout stays
-    /// in the resource, but the result leaves out its approved inputs.
+    /// Returns the previous status, without its approved inputs, if it shows a complete rollout; else `None`. So the
+    /// status of the OpenStackDeployment continues to show a complete rollout.
     pub(super) fn completed(&self) -> Option<RolloutStatus> {
         let status = self.before.filter(|status| status.phase == RolloutPhase::Complete)?;
         Some(RolloutStatus { approved_inputs: String::new(), ..status.clone() })
     }
 
     /// Returns the next status of the rollout. While the operator does not know all pods yet, the function returns the
-    /// previous status.
+    /// previous status, so that the status does not change.
     pub(super) fn next_status(
         &self,
         input: &Input<'_>,
@@ -136,8 +136,8 @@ impl Part<'_> {
     }
 }
 
-/// Whether helm changes a release now or soon. That is so if `step` starts an operation, waits for helm, or waits for
-/// the components that the release needs before its upgrade.
+/// Whether helm changes a release now or soon: `step` starts an operation, waits for helm, or waits for the components
+/// that the release needs before its upgrade.
 pub(super) fn is_changing(step: &Step) -> bool {
     matches!(step, Step::Do(..) | Step::Wait(Wait::Helm { .. } | Wait::Needs(_)))
 }

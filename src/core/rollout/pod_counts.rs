@@ -1,4 +1,4 @@
-//! Counts the outdated, new, missing and unhealthy pods of a component for its rollout.
+//! Counts, for the rollout of a component, the component's outdated, new, missing and unhealthy pods.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,20 +8,22 @@ use osdpl_values::CollectSorted;
 use super::Input;
 use crate::observed::{DaemonPod, PodState, RolloutPods, Workload};
 
-/// How long a new pod may take until it is ready. The time is long enough to pull large images.
+/// How long a new pod may take to become ready before osdpl treats it as unhealthy. The time is long enough to pull
+/// large images.
 const START_TIMEOUT: SignedDuration = SignedDuration::from_mins(15);
 
-/// The message for a node that became `NotReady` when osdpl replaced its pod.
+/// The message about a node that became `NotReady` after osdpl evicted its pod.
 const NODE_LOST: &str = "the node became NotReady when its pod was replaced";
 
-/// The numbers of a component's pods, and the pods and nodes on which the next step of the rollout depends.
+/// The numbers of a component's pods by state, and the pods and nodes on which the next step of the rollout depends.
 #[derive(Debug, Default)]
 pub(super) struct PodCounts {
-    /// Whether the status of all `DaemonSets` is current: Kubernetes has processed their newest pod templates.
+    /// Whether the status of all `DaemonSets` is current: Kubernetes has observed the newest generation of each
+    /// `DaemonSet`.
     pub(super) observed: bool,
     /// The number of nodes that should run a pod of the component.
     pub(super) total: i32,
-    /// The number of nodes whose pod is outdated, or that have no pod, according to the status of the `DaemonSets`.
+    /// The number of nodes that have no pod with the newest pod template, according to the status of the `DaemonSets`.
     pub(super) stale_count: i32,
     /// The revisions of the newest pod templates, joined to one text; empty if any revision is unknown. `DaemonSets`
     /// that select no node are left out.
@@ -30,10 +32,10 @@ pub(super) struct PodCounts {
     pub(super) fresh: i32,
     /// The number of ready pods that have the newest pod template.
     pub(super) ready: i32,
-    /// When the last of the ready pods with the newest pod template became ready.
+    /// The time at which the last of these ready pods became ready. The pause between two batches starts at this time.
     pub(super) last: Option<Timestamp>,
-    /// The nodes whose pods are being replaced. Each value says why the pod is not ready; an empty value means that the
-    /// reason is unknown.
+    /// The nodes whose pods are being replaced. Each value says why the node's pod is not ready; an empty value means
+    /// that the reason is unknown.
     pub(super) batch: BTreeMap<String, String>,
     /// The number of nodes that should have a pod but have none. While a pod is not scheduled yet, its node counts as a
     /// node without a pod.
@@ -41,18 +43,19 @@ pub(super) struct PodCounts {
     /// The number of pods on nodes that their `DaemonSet` does not select. osdpl does not evict such a pod, because
     /// Kubernetes would not create a new pod on that node.
     pub(super) misplaced: i32,
-    /// The first node whose pod has the newest pod template and is unhealthy, and the reason.
+    /// The first node that has an unhealthy pod with the newest pod template, and the reason why the pod is unhealthy.
     pub(super) unhealthy: Option<(String, String)>,
-    /// The earliest time at which the start of a pod times out. From then on, osdpl treats that pod as unhealthy.
+    /// The earliest time at which a starting pod exceeds its timeout. From then on, osdpl treats that pod as unhealthy.
     pub(super) start_deadline: Option<Timestamp>,
     /// The outdated pods, in the order in which osdpl evicts them.
     pub(super) stale: Vec<DaemonPod>,
-    /// The nodes whose outdated pod osdpl does not evict, because the node is `NotReady`.
+    /// The `NotReady` nodes that have an outdated pod. osdpl does not evict these pods.
     pub(super) skipped: BTreeSet<String>,
 }
 
 impl PodCounts {
-    /// Counts the pods of the `DaemonSets` in `sets`. `batch` contains the nodes of the batch in the previous status.
+    /// Counts the pods of the `DaemonSets` in `sets`. `batch` lists the nodes of the batch in the previous status of
+    /// the rollout.
     pub(super) fn of(input: &Input<'_>, sets: &[&Workload], rolling: Option<&RolloutPods>, batch: &[String]) -> Self {
         let mut counts = Self {
             observed: sets.iter().all(|set| set.observed_generation >= set.generation),
@@ -70,20 +73,20 @@ impl PodCounts {
             let is_leaving = pod.state == PodState::Terminating || input.evicted.contains(&pod.uid);
             counts.count(input, pod, is_fresh, is_leaving);
         }
-        // Include the nodes of pods that are being deleted. Such a node is already in the batch, so it must not count
+        // Include the nodes whose pod is being deleted. Such a node is already in the batch, so it must not also count
         // as a node without a pod.
         let nodes_with_pod: BTreeSet<&str> = own().map(|pod| pod.node.as_str()).collect_set();
         let exists = |node: &String| input.nodes.is_none_or(|nodes| nodes.contains_key(node));
         let empty = batch.iter().filter(|node| exists(node) && !nodes_with_pod.contains(node.as_str()));
-        // `total` counts only the nodes that the `DaemonSets` select. So if a pod runs on another node, `total` minus
-        // the number of pods is too low. So also count the nodes of the previous batch that have no pod, and take the
-        // higher number.
+        // `total` counts only the nodes that the `DaemonSets` select. If a pod runs on another node, `total` minus the
+        // number of pods is lower than the number of nodes without a pod. So also count the nodes of the previous batch
+        // that have no pod, and take the higher number.
         let by_count = counts.total.saturating_sub(count(own().count()));
         counts.missing += by_count.max(count(empty.count()));
         let on_lost_nodes = own().filter(|pod| is_lost(input, &pod.node)).count();
         let misscheduled: i32 = sets.iter().map(|set| set.misscheduled).sum();
         counts.misplaced = misscheduled.saturating_sub(count(on_lost_nodes)).max(0);
-        // Put the pods that are not ready first: their eviction interrupts nothing.
+        // Put the pods that are not ready first: their eviction interrupts no service.
         counts.stale.sort_by_key(|pod| (matches!(pod.state, PodState::Ready(_)), pod.node.clone(), pod.name.clone()));
         counts
     }
@@ -115,8 +118,7 @@ impl PodCounts {
         self.unhealthy.get_or_insert_with(|| (node_or_name(pod), why));
     }
 
-    /// Counts a pod that has the newest pod template and is starting. If the pod exceeds the timeout, counts it as
-    /// unhealthy.
+    /// Counts a starting pod that has the newest pod template. A pod that exceeds the timeout counts as unhealthy.
     fn start(&mut self, now: Timestamp, pod: &DaemonPod, why: &str, since: Option<Timestamp>) {
         let until = since.and_then(|since| since.checked_add(START_TIMEOUT).ok());
         if until.is_some_and(|until| until <= now) {
@@ -133,9 +135,10 @@ impl PodCounts {
         !self.batch.is_empty() || self.missing > 0
     }
 
-    /// Whether the watch on pods and the status of the `DaemonSets` agree on the number of new pods.
+    /// Whether the watch on pods and the status of the `DaemonSets` agree on the number of pods with the newest pod
+    /// template.
     ///
-    /// If the two numbers differ, the rollout must wait: pods and `DaemonSets` have separate watches, and one of these
+    /// If they do not agree, the rollout must wait: pods and `DaemonSets` have separate watches, and one of these
     /// watches lags behind the other.
     pub(super) fn is_consistent(&self) -> bool {
         self.total - self.stale_count == self.fresh
@@ -146,7 +149,8 @@ fn count(pods: usize) -> i32 {
     i32::try_from(pods).unwrap_or(i32::MAX)
 }
 
-/// Returns the revisions of the newest pod templates, joined to one text; `None` if any revision is unknown.
+/// Returns the revisions of the `DaemonSets`' newest pod templates, joined to one text; `None` if any revision is
+/// unknown.
 ///
 /// The function leaves out `DaemonSets` that select no node.
 fn revision(sets: &[&Workload], rolling: &RolloutPods) -> Option<String> {
@@ -160,7 +164,7 @@ fn is_lost(input: &Input<'_>, node: &str) -> bool {
     input.nodes.and_then(|nodes| nodes.get(node)).is_some_and(|node| node.missing)
 }
 
-/// Returns the name of a pod's node; until the pod is scheduled, the name of the pod.
+/// Returns the name of a pod's node. If the pod is not scheduled yet, returns the name of the pod instead.
 fn node_or_name(pod: &DaemonPod) -> String {
     if pod.node.is_empty() { pod.name.clone() } else { pod.node.clone() }
 }

@@ -1,4 +1,4 @@
-//! Describes, for each upgrade in a plan, which pods the upgrade may restart.
+//! Describes, for each data plane release that a plan upgrades, which pods the rollout after the upgrade may restart.
 
 use std::collections::BTreeMap;
 
@@ -11,9 +11,10 @@ use crate::desired::Desired;
 use crate::observed::Observed;
 use crate::plan::{Action, Plan, Step, Wait};
 
-/// Returns, for each release that osdpl upgrades now or after a wait, which pods may restart.
+/// Returns, for each data plane release that osdpl upgrades now or after a wait, a text about the pods that may
+/// restart.
 ///
-/// Until helm has rendered the chart, osdpl does not know whether a pod really restarts.
+/// The text is a preview: until helm has rendered the chart, osdpl does not know whether a pod template really changes.
 pub fn preview_restarts(
     desired: &Desired,
     observed: &Observed,

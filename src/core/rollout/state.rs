@@ -10,46 +10,49 @@ use crate::plan::{Step, Wait};
 /// The state of a component's rollout: its next step, or the reason why the rollout waits.
 #[derive(Clone, Debug, PartialEq)]
 pub enum State {
-    /// The rollout waits for watches, which have not yet reported the component's pods or newest pod template. It also
-    /// waits if the pods of another component are unknown, because that component may have a batch in flight.
+    /// The rollout waits for the watches, which have not yet reported the component's pods or its newest pod template.
+    /// The rollout also waits if the pods of another component are unknown, because that component may have a batch in
+    /// flight.
     Unobserved,
-    /// The rollout waits for a person's approval.
+    /// The rollout waits for a person's approval of the newest pod template.
     Approval {
         /// The number of nodes with outdated pods.
         nodes: i32,
-        /// The number of nodes per batch.
+        /// The number of nodes in each batch.
         batch: i32,
     },
-    /// A batch of pods is being replaced. Contains the nodes of the batch, the reason why one of the pods is not ready,
-    /// and the time at which the rollout stops if a pod is still not ready.
+    /// A batch of pods is being replaced. Contains the nodes of the batch, the reason why one of the new pods is not
+    /// ready, and the time at which the rollout stops if a new pod is still not ready then.
     Batch(Vec<String>, String, Option<Timestamp>),
     /// The rollout stopped, because a pod with the newest pod template is unhealthy. Contains the pod's node, the
     /// reason, and the nodes of the batch.
     Stopped(String, String, Vec<String>),
-    /// The rollout pauses after a batch, until this time.
+    /// The rollout pauses after a batch until the time that this variant contains.
     Pause(Timestamp),
-    /// The rollout waits for the deletion of misplaced pods: this many pods run on nodes that their `DaemonSet` does
-    /// not select.
+    /// The rollout waits until misplaced pods are deleted: this many pods run on nodes that their `DaemonSet` does not
+    /// select.
     Misplaced(i32),
-    /// There is no rollout, but a pod starts on a node that joined the cluster.
+    /// There is no rollout, but a pod is starting on a node that joined the cluster.
     Joining,
-    /// The rollout waits until another component is rolled out. Contains the name of that component.
+    /// The rollout waits until another component is rolled out, because osdpl rolls out one component at a time.
+    /// Contains the name of that component.
     WaitsForComponent(String),
-    /// The rollout waits until this release has its desired inputs: the release of the component, or a release that
-    /// comes earlier in the order of `values/nodes.yaml`.
+    /// The rollout waits until this release has its desired inputs. It is the release of the component, or a release
+    /// that comes earlier in the order of `values/nodes.yaml`.
     WaitsForRelease(String),
     /// The rollout waits, because the spec pauses the cloud or the release.
     Paused,
-    /// The rollout waits for these `NotReady` nodes. All other nodes have a new pod.
+    /// The rollout waits until these `NotReady` nodes are ready again. All other nodes have a pod with the newest pod
+    /// template.
     Skipped(Vec<String>),
     /// The next batch starts: osdpl evicts these pods.
     Evict(Vec<Eviction>),
-    /// The rollout is complete: all nodes have a new pod.
+    /// The rollout is complete: all nodes have a pod with the newest pod template.
     Done,
 }
 
 impl State {
-    /// Returns when the pause ends or the batch times out; `None` if the rollout waits for no such time.
+    /// Returns when the pause ends or when a new pod times out; `None` if the rollout waits for no such time.
     pub fn requeue_at(&self) -> Option<Timestamp> {
         match self {
             Self::Pause(until) => Some(*until),
@@ -75,7 +78,7 @@ impl State {
         }
     }
 
-    /// Returns the nodes whose pods are being replaced or evicted now.
+    /// Returns the nodes of the batch: their pods are being replaced, or osdpl evicts these pods now.
     pub fn batch(&self) -> Vec<String> {
         match self {
             Self::Batch(nodes, ..) | Self::Stopped(_, _, nodes) => nodes.clone(),
@@ -144,8 +147,8 @@ fn in_flight(part: &Part<'_>) -> State {
     let counts = &part.counts;
     let mut nodes: Vec<String> = counts.batch.keys().cloned().collect();
     if counts.missing > 0 {
-        // A deleted pod that has no replacement yet is not in the list of pods. So only the batch in the previous
-        // status names the node of such a pod.
+        // A deleted pod that has no replacement yet is not in the list of pods. So the node of such a pod is only in
+        // the batch that the previous status lists.
         let previous = part.before.map(|status| status.batch.as_slice()).unwrap_or_default();
         nodes.extend(previous.iter().filter(|node| !counts.batch.contains_key(*node)).cloned());
         nodes.sort();
@@ -157,11 +160,11 @@ fn in_flight(part: &Part<'_>) -> State {
     State::Batch(nodes, why, counts.start_deadline)
 }
 
-/// Returns the state of a rollout that the spec pauses, or that waits for helm's upgrade of a release; `None` if osdpl
-/// may evict pods of the component.
+/// Returns the state of a rollout that the spec pauses, or that waits for an upgrade by helm; `None` if the rollout may
+/// start or continue.
 ///
-/// An upgrade may change the pod template. If osdpl evicted pods before the upgrade, it would have to replace each pod
-/// twice.
+/// An upgrade may change the pod template. If osdpl evicted pods before the upgrade, it would have to evict the new
+/// pods again after the upgrade.
 fn blocking_state(input: &Input<'_>, part: &Part<'_>) -> Option<State> {
     let step = |name: &str| input.plan.decisions.get(name).map(|decision| &decision.step);
     if input.policy.paused || part.wanted.paused || step(part.release) == Some(&Step::Wait(Wait::Paused)) {
@@ -177,8 +180,8 @@ fn blocking_state(input: &Input<'_>, part: &Part<'_>) -> Option<State> {
 
 fn pause(input: &Input<'_>, part: &Part<'_>) -> Option<Timestamp> {
     let pause = SignedDuration::from_secs(input.settings.pause().into());
-    // `last` comes from the clock of a node, which may be ahead. Ignore a time in the far future, because it would
-    // prolong the pause.
+    // `last` comes from the clock of a node, and that clock may be ahead. Ignore a time that is further in the future
+    // than the pause is long, because it would prolong the pause.
     let last = part.counts.last.filter(|last| input.now.duration_since(*last) >= -pause)?;
     last.checked_add(pause).ok().filter(|until| *until > input.now)
 }

@@ -1,5 +1,5 @@
 //! Finds the `DaemonSets` whose update strategy the operator must set itself, because upstream's chart templates ignore
-//! the value of the strategy, or helm has not applied the value yet.
+//! the value that sets the strategy, or because helm has not applied that value yet.
 
 use super::part;
 use crate::catalog::{Catalog, WorkloadKind};
@@ -7,14 +7,14 @@ use crate::desired::{Desired, DesiredRelease};
 use crate::observed::{Observed, Workload};
 use crate::plan::{Plan, Step, Wait};
 
-/// A `DaemonSet` whose update strategy differs from the strategy in its release's values.
+/// A `DaemonSet` whose update strategy differs from the strategy in the values of its release.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Strategy {
     /// The `DaemonSet`'s namespace.
     pub namespace: String,
     /// The `DaemonSet`'s name.
     pub name: String,
-    /// The `DaemonSet`'s generation. If an attempt to set the strategy fails, the operator tries again only after the
+    /// The `DaemonSet`'s generation. After a failed attempt to set the strategy, the operator tries again only if the
     /// generation has changed.
     pub generation: i64,
     /// The desired strategy: `OnDelete` if true, `RollingUpdate` if false.
@@ -28,7 +28,8 @@ pub struct Strategy {
 ///
 /// The strategies differ if the chart ignores the value (upstream's ovn does not read `pod.lifecycle` for its
 /// controller), or if helm has not upgraded the release since the value was set. The operator must set `OnDelete`
-/// before helm changes the pod template. Otherwise Kubernetes itself would replace all pods, without osdpl's batches.
+/// before helm changes the pod template. Otherwise Kubernetes itself would replace all pods, without osdpl's batches
+/// and approvals.
 pub fn strategies_to_set(desired: &Desired, observed: &Observed, catalog: &Catalog, plan: &Plan) -> Vec<Strategy> {
     let idle = |name: &&String| {
         plan.decisions.get(*name).is_some_and(|own| !matches!(own.step, Step::Wait(Wait::Helm { .. } | Wait::Paused)))

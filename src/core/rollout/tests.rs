@@ -61,7 +61,7 @@ fn approval_of_a_change_covers_its_rollout() {
     cloud.approve();
     let status = &cloud.status["nova/compute"];
     assert_eq!((status.phase, status.approved_inputs.as_str(), cloud.status.len()), (RolloutPhase::Pending, "new", 1));
-    // helm finished, but the watch has not reported the changed pod template yet.
+    // helm has finished, but the watch on `DaemonSets` has not reported the changed pod template yet.
     cloud.plan.decisions.get_mut("nova").unwrap().step = Step::Ready;
     cloud.pass();
     assert!(
@@ -169,8 +169,8 @@ fn waits_for_missing_pods_despite_misplaced_ones() {
     cloud.settings.approval = Some(Approval::Automatic);
     cloud.template(COMPUTE, "r2");
     cloud.pass();
-    // The `DaemonSet` selects two nodes and has two pods. But one pod is on n3, which the `DaemonSet` does not select
-    // any more, and n1 has no pod.
+    // The `DaemonSet` selects two nodes and has two pods. But one of the pods runs on n3, which the `DaemonSet` does
+    // not select any more, and n1 has no pod.
     cloud.pods(COMPUTE.1).retain(|pod| pod.node != "n1");
     let set = cloud.fixture.observed.workloads.iter_mut().find(|set| set.release == "nova").unwrap();
     (set.desired, set.misscheduled) = (2, 1);

@@ -1,22 +1,24 @@
-//! Finds secrets that a text assigns to keys, such as `smtp_auth_password: hunter2` or `bind_password = 'hunter2'`. The
-//! text may be a whole configuration file in one value.
+//! Finds the secrets in assignments such as `smtp_auth_password: hunter2` or `bind_password = 'hunter2'`. The text may
+//! be a whole configuration file, because charts take such files as one string in their values.
 
 use super::detect::{is_secret_key, sounds_secret};
 
-/// The ends of keys that mark a secret in the text of a configuration file, but not in the values of a chart.
+/// The endings of keys that mark a secret only in an assignment in a text. In a chart's values, a key with such an
+/// ending does not mark a secret.
 const KEYS: [&str; 3] = ["credentials", "service_key", "slack_api_url"];
 
-/// Values that are never secret, even if their key sounds secret; in lower case.
+/// Values that are never secret, even if the key before them sounds secret; in lower case.
 const NOTHING: [&str; 9] = ["true", "false", "yes", "no", "none", "null", "~", "[]", "{}"];
 
-/// The maximum number of secrets that begin within another secret, as in `password=token=x`.
+/// The maximum number of assignments to search within the value of another assignment. For example, `password=token=x`
+/// assigns the secret `token=x`, which in turn assigns the secret `x`.
 ///
-/// Without this limit, `password=password=…` would contain as many secrets as words, each as long as the rest of the
-/// text.
+/// Without this limit, `password=password=…` would contain as many secrets as words, and each secret would reach to the
+/// end of the text.
 const NESTED: usize = 8;
 
-/// The maximum length in bytes of a secret that begins within another secret. The scrubber stores many encodings of
-/// each secret, so without this limit, a large text could fill the memory.
+/// The maximum length in bytes of a secret that begins within another secret. The scrubber stores each secret in many
+/// encodings, so without this limit, the secrets of one large text could fill the memory.
 const LONGEST_NESTED: usize = 4 << 10;
 
 /// Returns the secrets that a text assigns to keys, without the quotes around each secret.
@@ -43,8 +45,8 @@ fn in_line(line: &str) -> Vec<&str> {
     found
 }
 
-/// Returns the key before a separator (`:` or `=`), without the quotes around the key and without the backslashes
-/// before these quotes.
+/// Returns the key at the end of `before`, which is the part of a line before a separator (`:` or `=`). The result
+/// contains neither the quotes around the key nor the backslashes before these quotes.
 fn key(before: &str) -> &str {
     let before = before.trim_end_matches([' ', '\t', '"', '\'', '\\']);
     let is_part = |letter: char| letter.is_ascii_alphanumeric() || "_-.".contains(letter);
@@ -56,8 +58,8 @@ fn is_secret(key: &str) -> bool {
     is_secret_key(key) || lower.ends_with("key") && sounds_secret(key) || KEYS.iter().any(|key| lower.ends_with(key))
 }
 
-/// Returns the value after a separator (`:` or `=`) of a line: the text in quotes, or the first word. The value is
-/// empty if it is a reference such as `$(…)`.
+/// Returns the value at the beginning of `behind`, which is the part of a line from a separator (`:` or `=`) on: the
+/// text in quotes, or the first word. The value is empty if it is a reference such as `$(…)`.
 fn value(behind: &str) -> &str {
     let line = behind.trim_start_matches([':', '=', ' ', '\t']);
     let quoted = line.trim_start_matches('\\');
@@ -95,7 +97,7 @@ fn in_double_quotes(text: &str, escaped: usize) -> &str {
     end.map_or(text, |end| &text[..end - escaped])
 }
 
-/// Whether a value is the secret itself. An empty value, a reference, a variable and a placeholder are no secrets.
+/// Whether a value contains the secret itself. An empty value, a reference, a variable and a placeholder contain none.
 fn is_written(value: &str) -> bool {
     let is_reference = ["{{", "{%", "$(", "${", "%(", "<redacted>"].iter().any(|part| value.contains(part));
     if is_call(value) {

@@ -39,16 +39,16 @@ const WORDS: [&str; 21] = [
 /// contain settings that are not secret.
 const PASSWORDS: [&str; 4] = ["password", "passphrase", "passwd", "pwd"];
 
-/// A word that marks a secret if it is the whole key or the last word of the key, even if the value is a number.
+/// A secret key may also be this word, or end with this word after `_`, `-` or `.`. Then even a number is a secret.
 ///
-/// Some keys end with the letters `pin` by chance (`cpu_spin`), so osdpl compares the whole last word.
+/// Unlike for `WORDS`, the word must be separate, because some keys end with the letters `pin` by chance (`cpu_spin`).
 const PIN: &str = "pin";
 
 /// Whether a value probably is a secret: because of its key, or because it contains a private key, a URL with a
 /// password, or an assignment to a secret key.
 ///
-/// helm's records do not mark secrets, so the function returns true in cases of doubt. The charts' top-level key
-/// `secrets` contains only names of Secrets, which are not secret.
+/// The values in helm's release records carry no marks for secrets, so the function returns true in cases of doubt. The
+/// charts' top-level key `secrets` contains only names of Kubernetes Secrets, which are not secret.
 pub fn is_secret_value(path: &Path, value: &Value) -> bool {
     let keys = path.keys();
     if value.is_boolean() || keys.first().is_some_and(|top| top == "secrets") {
@@ -62,9 +62,9 @@ pub fn is_secret_value(path: &Path, value: &Value) -> bool {
 
 /// Whether a value that a user wrote in the spec probably is a secret.
 ///
-/// osdpl already marks most secrets in the layers of values, so this function may report fewer values than
-/// [`is_secret_value`]. The function ignores keys above the value, except for keys that name a password: below a key
-/// such as `token` there may be settings, for example `token: {provider: fernet}`.
+/// The layers of values already mark most secrets of the spec, so this function may report fewer values than
+/// [`is_secret_value`]. It ignores the keys above the value's own key, unless they name a password: below a key such as
+/// `token` there may be settings, for example `token: {provider: fernet}`.
 pub fn is_secret_in_clear(path: &Path, value: &Value) -> bool {
     let keys = path.keys();
     let own = keys.last().map(|key| Path::root().child(key)).unwrap_or_default();
@@ -73,7 +73,7 @@ pub fn is_secret_in_clear(path: &Path, value: &Value) -> bool {
 }
 
 /// Whether a value is below a key that names a password, and is a string, a list, or a number with more digits than a
-/// port.
+/// port number.
 fn is_below_password(keys: &[String], value: &Value) -> bool {
     let above = keys.split_last().map(|(_, above)| above).unwrap_or_default();
     let names = |key: &String| PASSWORDS.iter().any(|word| key.to_lowercase().ends_with(word));
@@ -130,13 +130,13 @@ fn has_login(text: &str) -> bool {
     })
 }
 
-/// The maximum number of digits of a port.
+/// The maximum number of digits of a port number.
 ///
-/// The scrubber removes no number with so few digits, because ports occur in every address.
+/// The scrubber removes only longer numbers from texts, because every address contains a port number.
 const LONGEST_PORT: usize = 5;
 
-/// Returns the texts that the scrubber must remove if a value is secret: its strings, its numbers with more digits than
-/// a port, and the secrets that its strings contain.
+/// Returns the texts that the scrubber must remove from logs if a value is secret: the value's strings, its numbers
+/// with more digits than a port number, and the secrets that its strings contain.
 pub fn collect_secret_scalars(value: &Value) -> Vec<Cow<'_, str>> {
     match value {
         Value::String(text) => [text.as_str()].into_iter().chain(find_assigned_secrets(text)).map(Cow::from).collect(),
@@ -154,8 +154,8 @@ pub fn collect_secret_scalars(value: &Value) -> Vec<Cow<'_, str>> {
 /// representation).
 const GO_EXPONENT: i32 = 6;
 
-/// Returns the text that a chart's template prints for a long number; `None` if the template prints the number as the
-/// user wrote it.
+/// Returns the text that a chart's template prints for a long number, if this text differs from the number in the
+/// values; otherwise `None`.
 ///
 /// helm reads numbers as floats, so a template prints `12345678` as `1.2345678e+07`.
 fn printed(number: &Number) -> Option<String> {

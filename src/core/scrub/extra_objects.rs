@@ -1,4 +1,4 @@
-//! Finds secrets in the value `extraObjects`, from which charts create objects.
+//! Finds secrets in `extraObjects`, the key of a release's values with which users add Kubernetes objects to a release.
 //!
 //! OpenStack-Helm's template `extra-manifests.yaml` takes a map or list of manifests. A manifest is a map, or a text
 //! that helm renders as a template.
@@ -13,14 +13,15 @@ use osdpl_values::{Path, Values};
 
 /// The key of a release's values that contains the manifests.
 const OBJECTS: &str = "extraObjects";
-/// The fields of a Secret that contain its secrets.
+/// The fields of a Kubernetes Secret that contain its data.
 const PARTS: [&str; 2] = ["data", "stringData"];
 /// The annotation in which `kubectl apply` stores a copy of the object, secrets included.
 const APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// Returns the paths of the secrets in `extraObjects`.
+/// Returns the paths of the values in `extraObjects` that contain secrets.
 ///
-/// A path cannot lead into a list or text. If a list or text contains the secret, the path leads to the list or text.
+/// A `Path` consists of keys of maps, so it cannot name an item of a list or a part of a text. If a list or a text
+/// contains the manifest of a Secret, the result contains the path of the whole list or text.
 pub fn find_secret_paths(values: &Values) -> Vec<Path> {
     let root = Path::root().child(OBJECTS);
     match values.get(OBJECTS) {
@@ -34,7 +35,7 @@ pub fn find_secret_paths(values: &Values) -> Vec<Path> {
 
 /// Returns the secrets in `extraObjects`, each as written and, if it is base64, also decoded.
 ///
-/// The function skips templates that are not YAML.
+/// The function skips texts that are not valid YAML, because only helm can render these templates.
 pub fn collect_secret_texts(values: &Values) -> Vec<String> {
     let mut found = Vec::new();
     match values.get(OBJECTS) {

@@ -1,15 +1,15 @@
-//! Finds private keys in PEM, also if the beginning or the end of a key was cut off.
+//! Finds private keys in PEM format, even if a text contains only the first or the last lines of a key.
 
 use super::{SHORTEST_LINE, end_of_break};
 
-/// The minimum length in bytes of a base64 word that belongs to a key even if other text separates the word from the
-/// key's last line. Programs write PEM in lines of 64 or more letters.
+/// The minimum length in bytes with which a base64 word counts as a part of a key even if other text is between the
+/// word and the key's last line. Programs write PEM in lines of 64 or more letters.
 const LONG: usize = 40;
 
-/// The headers of encrypted keys, which precede the lines in base64.
+/// The names of the headers in an encrypted key. They precede the key's lines in base64.
 const HEADERS: [&str; 4] = ["Proc-Type:", "DEK-Info:", "Key-Info:", "Content-Domain:"];
 
-/// Returns the byte ranges of private keys, without the lines that begin and end them.
+/// Returns the byte ranges of private keys, without their lines `-----BEGIN …` and `-----END …`.
 pub(super) fn private_keys(text: &str) -> Vec<(usize, usize)> {
     let mut found: Vec<(usize, usize)> = Vec::new();
     let mut done = 0;

@@ -6,11 +6,11 @@ use super::pem;
 /// The beginning and the minimum length of tokens: Keystone's Fernet tokens, JSON Web Tokens, and keys of Ceph.
 const TOKENS: [(&str, usize); 6] = [("gAAAAA", 60), ("eyJ", 40), ("AQA", 40), ("AQB", 40), ("AQC", 40), ("AQD", 40)];
 
-/// The words before a secret in the HTTP header `Authorization`. The words in lower case also occur in sentences, so
-/// after them, osdpl skips ordinary words.
+/// The words before a secret in the HTTP header `Authorization`. The words in lower case also occur in sentences, so an
+/// ordinary word after them does not count as a secret.
 const SCHEMES: [&str; 4] = ["Bearer ", "Basic ", "bearer ", "basic "];
 
-/// The minimum length of a secret after [`SCHEMES`], and of an unquoted secret after `password: `.
+/// The minimum length of a secret after one of the [`SCHEMES`], and of an unquoted secret after `password: `.
 const SHORTEST: usize = 6;
 
 /// Returns the byte ranges of secrets in a text.
@@ -52,7 +52,7 @@ fn is_dump(text: &str) -> bool {
     name.is_some_and(|name| name.trim_start_matches(['&', '*']).trim_start_matches("v1").chars().all(is_letter))
 }
 
-/// Finds tokens by their beginning, and the secrets in HTTP headers.
+/// Finds tokens by their first letters (`TOKENS`), and the secrets in the HTTP header `Authorization`.
 fn tokens(text: &str) -> Vec<(usize, usize)> {
     let is_part = |letter: char| letter.is_ascii_alphanumeric() || "-_.=+/~".contains(letter);
     let mut found = Vec::new();

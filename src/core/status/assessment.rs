@@ -130,7 +130,7 @@ fn paused(report: &Report<'_>, _: &Health) -> Check {
 
 fn broken(report: &Report<'_>, _: &Health) -> Check {
     let (_, reason, message) = broken_release(report)?;
-    // If inputs are missing, the objects that provide them, such as users of Ceph, may be waiting for approval. Such a
+    // The missing inputs may come from objects that osdpl creates only after approval, such as users of Ceph. Such a
     // cloud has not failed, so report that it waits for approval.
     let waits = reason == reason::INPUTS && !report.awaiting_objects.is_empty();
     match labels::progress(report).filter(|_| waits) {
@@ -155,7 +155,7 @@ fn broken_release<'a>(report: &'a Report<'_>) -> Option<(&'a str, &'static str, 
                 reason::FOREIGN => reason::FOREIGN,
                 _ => reason::CHART,
             },
-            // Report a hook that fails repeatedly as a failure, although helm still waits for the hook.
+            // helm still waits for a hook that fails repeatedly. Report the failure now, not only when helm gives up.
             Step::Wait(Wait::Helm { .. }) if failing_hook(report, name) => reason::FAILED,
             _ => return None,
         };
@@ -169,8 +169,8 @@ fn failing_hook(report: &Report<'_>, name: &str) -> bool {
     let body = report.observed.releases.get(&decision.key).and_then(|record| record.body.as_ref());
     let Some(job) = body.and_then(|body| body.hook.as_ref()).and_then(|hook| hook.job.as_ref()) else { return false };
     let is_hook = |other: &&ObservedJob| other.namespace == decision.key.namespace && other.name == *job;
-    // Kubernetes does not count a pod whose container crashes and restarts as a failed pod of the Job. So treat a stuck
-    // Job as failed, too.
+    // Kubernetes does not count a pod as failed while its container crashes and restarts. So a Job whose pods are stuck
+    // counts as failed, too.
     let fails =
         |job: &ObservedJob| job.failed || job.failures > 0 || job.trouble.as_ref().is_some_and(|trouble| trouble.stuck);
     report.observed.jobs.iter().find(is_hook).is_some_and(fails)

@@ -6,8 +6,7 @@ use super::Report;
 use crate::api::RootCauseStatus;
 use crate::observed::Cause;
 
-/// The maximum number of root causes in the status. Further root causes appear in the status once the first ones are
-/// fixed.
+/// The maximum number of root causes in the status. When one of them is fixed, the next one appears.
 const MAX_CAUSES: usize = 20;
 
 /// The maximum number of affected objects that the status names for a root cause.
@@ -37,10 +36,10 @@ pub(super) fn causes(before: &[RootCauseStatus], report: &Report<'_>, now: Times
     causes.collect()
 }
 
-/// Puts the first root cause of this cloud before a message.
+/// Puts the most severe root cause of this cloud before the message of a condition.
 ///
-/// Skips failing `CronJobs`, because no component waits for them. If `only_stuck` is true, also skips root causes that
-/// may resolve by themselves.
+/// Ignores failing `CronJobs`, because no component waits for them. If `only_stuck` is true, also ignores root causes
+/// that may resolve by themselves.
 pub(super) fn prepend_cause(message: String, report: &Report<'_>, only_stuck: bool) -> String {
     let is_relevant = |cause: &&Cause| !cause.is_periodic() && (cause.stuck || !only_stuck);
     let Some(first) = own_causes(report).find(is_relevant) else { return message };

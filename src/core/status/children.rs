@@ -15,7 +15,7 @@ use crate::observed::RecordBody;
 use crate::plan::{Decision, Step, Wait};
 use crate::release::RECORD_LIMIT;
 
-/// The percentage of [`RECORD_LIMIT`] from which on the status warns about the size of a record.
+/// If the size of a release record reaches this percentage of [`RECORD_LIMIT`], the status contains a warning.
 const WARN_PERCENT: usize = 70;
 
 /// The message of a release with `managed: false` in the spec.
@@ -89,7 +89,8 @@ pub(super) fn size_warning(stored: usize) -> Option<String> {
     })
 }
 
-/// Returns the first of several lines of a message, with the number of further lines. `osdpl status` shows all lines.
+/// Returns the first of several lines about a release, and the number of the other lines. `osdpl status` shows all
+/// lines.
 pub(super) fn first(lines: &[String]) -> String {
     match lines {
         [] => String::new(),

@@ -19,8 +19,8 @@ pub(super) const WARNING: &str = "; warning: ";
 
 /// Returns the warnings about the spec, the most useful warnings first.
 ///
-/// Messages contain only the first [`WARNINGS`] warnings. One wrong map in the values can cause many warnings about
-/// single values and unknown keys, so these warnings come last.
+/// A message contains only the first [`WARNINGS`] warnings. A single wrong map in the values can cause many warnings
+/// about single values and unknown keys. These warnings come last, so that they do not displace other warnings.
 pub(super) fn spec_warnings<'a>(report: &Report<'a>) -> Vec<&'a Finding> {
     let mut warnings: Vec<_> = report.findings.iter().filter(|finding| finding.level == Level::Warning).collect();
     let is_of_a_value = |field: &str| [".values.", ".valuesFrom[", ".unset["].iter().any(|part| field.contains(part));

@@ -23,7 +23,7 @@ fn own_cron_jobs<'a>(report: &'a Report<'_>) -> impl Iterator<Item = &'a Observe
 
 /// Adds the health of the cloud's `CronJobs` to the health of its components.
 ///
-/// If a workload has the same labels as a `CronJob`, the component gets the worse health of the two.
+/// A workload can have the component labels of a `CronJob`. The component then gets the worse health of the two.
 pub(super) fn add(health: &mut BTreeMap<String, BTreeMap<String, ComponentStatus>>, report: &Report<'_>) {
     for cron in own_cron_jobs(report) {
         let result = cron::assess(cron);
@@ -54,8 +54,8 @@ pub(super) fn tests(before: &BTreeMap<String, TestStatus>, report: &Report<'_>) 
 
 fn test_status(before: Option<&TestStatus>, cron: &ObservedCronJob, results: String) -> TestStatus {
     let known = before.cloned().unwrap_or_default();
-    // Kubernetes may delete the Job of the reported result before the Job of an older run. The result of the older run
-    // must not replace the reported result.
+    // Kubernetes may delete the newest run's Job before the Job of an older run, so that `cron` contains only the older
+    // run. The status then keeps the result of the newer run.
     let is_older = |run: &&FinishedRun| known.time.as_ref().is_some_and(|time| run.at.is_some_and(|at| at < time.0));
     let Some(run) = cron.last.as_ref().filter(|run| !is_older(run)) else {
         return TestStatus { results, ..known };

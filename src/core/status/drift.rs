@@ -30,8 +30,8 @@ pub(super) fn report_drift(
     let found = report.observed.drifted(&decision.key).iter();
     let found = found.filter(|drifted| !is_deleted_by_upgrade(drifted, name, decision, report));
     let found = found.map(|drifted| entry(drifted, known, now));
-    // While helm runs, report only drift that the previous status already contains. New differences may come from helm
-    // itself, which changes objects before the record contains the changes.
+    // While helm runs, report only drift that the previous status already contains. New differences between the objects
+    // and the record may come from helm, which changes the objects before it updates the record.
     let helm_runs = report.observed.running.contains_key(&decision.key);
     let found: Vec<_> = found.filter(|entry| !helm_runs || known.contains(entry)).collect();
     if policy == DriftPolicy::Ignore || found.is_empty() {
@@ -110,7 +110,7 @@ pub(super) fn summary(children: &Children) -> Option<String> {
     (!names.is_empty()).then(|| format!("; objects changed outside of helm: {}", names.join(", ")))
 }
 
-/// Returns the message about the first release with drift; `None` if no release has drift.
+/// Returns the message of the condition Degraded about the first release with drift; `None` if no release has drift.
 pub(super) fn degraded(children: &Children) -> Option<String> {
     let (name, child) = children.iter().find(|(_, child)| !child.drift.is_empty())?;
     Some(format!("{name}: {}", child.message))

@@ -1,4 +1,4 @@
-//! Creates events for the differences between the previous and the new status.
+//! Creates Kubernetes Events for the differences between the previous and the new status of an `OpenStackDeployment`.
 //!
 //! A restarted operator repeats no event, because it reads the previous status from the `OpenStackDeployment`.
 
@@ -55,8 +55,8 @@ pub fn credential_restored_event(restored: &RestoredSecret) -> Event {
     Event { subject: about, ..event(true, "CredentialRestored", restored.to_string()) }
 }
 
-/// Returns the event that reports new Nova hosts, which the Job `job` maps to their cell. `count` is the number of
-/// hosts.
+/// Returns the event that reports new compute hosts in Nova, and the Job `job` that maps them to a cell. `count` is the
+/// number of hosts.
 pub fn mapping_hosts_event<'a>(hosts: impl Iterator<Item = &'a str>, count: usize, job: &str) -> Event {
     let names = format_names(hosts, count);
     let about = Some(Subject::Object { kind: "Job".into(), name: job.into() });
@@ -100,7 +100,7 @@ pub fn retained_event(releases: &[String], kept: &[String]) -> Event {
 const FAILED: &str = "Failed";
 
 impl Event {
-    /// Returns the release whose failure the event reports; `None` for any other event.
+    /// Returns the name of the release whose failure the event reports; `None` for any other event.
     pub fn failure(&self) -> Option<&str> {
         match &self.subject {
             Some(Subject::Release(name)) if self.reason == FAILED => Some(name),
@@ -164,8 +164,8 @@ pub(super) fn ready_changed(before: &OpenStackDeploymentStatus, now: &OpenStackD
 /// Returns one event for each field with new warnings. A warning is new if the previous message of the condition Ready
 /// did not contain it.
 ///
-/// That message contains only the first [`WARNINGS`] warnings. The function ignores all further warnings: no message
-/// contains them, so they would seem new in every pass.
+/// That message contains only the first [`WARNINGS`] warnings. So the function ignores all further warnings: they would
+/// seem new in every pass.
 fn new_warnings(before: &OpenStackDeploymentStatus, report: &Report<'_>) -> Vec<Event> {
     let known = ready(before).map_or("", |condition| condition.message.as_str());
     let warnings = spec_warnings(report).into_iter().take(WARNINGS);
@@ -184,7 +184,7 @@ fn new_warnings(before: &OpenStackDeploymentStatus, report: &Report<'_>) -> Vec<
 }
 
 /// Returns an event for each service that osdpl adds because another service requires it. osdpl sends the event when
-/// the service's first release appears in the status.
+/// the status first contains a release of the added service.
 fn added_services<'a>(
     before: &'a OpenStackDeploymentStatus,
     now: &'a OpenStackDeploymentStatus,
@@ -236,8 +236,8 @@ fn installing(name: &str, before: Option<&HelmReleaseStatus>, now: &HelmReleaseS
 /// Returns the event that reports a failed operation on a release; `None` if an event already reported the failure, or
 /// if osdpl stopped helm on purpose.
 ///
-/// Only the field `is_reported` of the failure says whether an event already reported the failure. A change of the
-/// release's step can't tell this, because the step changes several times after one failure.
+/// The failure's field `is_reported` says whether an event already reported it. The step of the release can't tell
+/// this, because it changes several times after one failure.
 fn failed(name: &str, now: &HelmReleaseStatus, report: &Report<'_>) -> Option<Event> {
     let decision = report.plan.decisions.get(name)?;
     let after = match &decision.step {
@@ -269,8 +269,8 @@ fn release(name: &str, before: Option<&HelmReleaseStatus>, now: &HelmReleaseStat
     }
 }
 
-/// Returns the reason for an event about the condition Ready: the reason of the condition, or `NONE` if osdpl does not
-/// know that reason.
+/// Returns the reason for an event about the condition Ready: the reason of the condition, or `NONE` if the list in
+/// this function does not contain that reason.
 fn event_reason(why: &str) -> &'static str {
     let known = [
         reason::READY,

@@ -7,14 +7,15 @@ use super::conditions::WARNING;
 use super::{Event, Subject, events, shortened};
 use crate::api::{OpenStackDeploymentStatus, Phase, condition, reason};
 
-/// The end of the message about a failing reconcile pass. In the message of the condition Ready, warnings about the
-/// spec may follow this text, so [`warnings`] searches for this text to find the warnings.
+/// The end of the message about a failing reconcile pass. In the condition Ready, warnings about the spec may follow
+/// this text, and [`warnings`] finds them by this text.
 const STALE: &str = "the rest of this status is outdated until a pass succeeds (osdpl retries every few seconds)";
 
-/// Returns the previous status with the problem of the failed pass, and an event if the problem is new.
+/// Returns the previous status with the problem of the failed pass as message, and an event if the problem is new.
 ///
-/// Ready becomes false. Stalled stays false, because a retry may succeed. The conditions that the function sets have
-/// `generation` as their observed generation. The function does not change the rest of the status.
+/// Ready and Stalled become false: a retry may succeed, so nobody has to act yet. The phase becomes Degraded, unless it
+/// is Deleting. The conditions that the function sets have `generation` as their observed generation. The function does
+/// not change the rest of the status.
 pub fn failing_status(
     previous: Option<&OpenStackDeploymentStatus>,
     generation: i64,
@@ -48,10 +49,9 @@ pub fn failing_status(
     (status, event.into_iter().collect())
 }
 
-/// Returns the warnings about the spec at the end of Ready's previous message.
+/// Returns the warnings about the spec, which are at the end of the previous message of the condition Ready.
 ///
-/// The new message repeats these warnings, which still apply. Otherwise the first pass that succeeds would report them
-/// as new.
+/// The new message must contain these warnings too. Otherwise the first pass that succeeds would report them as new.
 fn warnings(before: &OpenStackDeploymentStatus) -> &str {
     let ready = before.conditions.iter().find(|condition| condition.type_ == condition::READY);
     let Some(Condition { reason, message, .. }) = ready else { return "" };

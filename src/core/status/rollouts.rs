@@ -48,8 +48,8 @@ fn changed(name: &str, before: &RolloutStatus, now: &RolloutStatus) -> Option<Ev
     let entered = before.phase != now.phase || before.revision != now.revision;
     let event = match now.phase {
         RolloutPhase::AwaitingApproval if entered => event(false, reason::APPROVAL, line(name, now)),
-        // A node that leaves the batch causes no event. A node that enters the batch means that a new batch has
-        // started.
+        // An event reports only the start of a batch: a node has entered the batch. A node that leaves the batch causes
+        // no event.
         RolloutPhase::Rolling if now.batch.iter().any(|node| !before.batch.contains(node)) => {
             // Each batch gets its own subject: otherwise Kubernetes would merge several events about one rollout into
             // one.

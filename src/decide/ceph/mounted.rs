@@ -16,15 +16,16 @@ use crate::namespaces::unusable;
 use crate::objects::ObjectState;
 use crate::requests::{Read, Reference, Response, Stored};
 
-/// The label of the objects that osdpl writes for Ceph.
+/// The label of the `ConfigMap`s and Secrets that osdpl writes so that pods can use Ceph.
 ///
-/// The label distinguishes these objects from the Secrets with credentials, which osdpl writes too.
+/// The label distinguishes these Secrets from the Secrets in which osdpl stores credentials.
 pub const CEPH_COMPONENT: (&str, &str) = ("app.kubernetes.io/component", "ceph");
 
 /// The texts in the data of a Secret or `ConfigMap`, by key.
 type Data = BTreeMap<String, String>;
 
-/// Plans to write each of `objects` that does not exist in the cluster, or whose data in the cluster differs.
+/// Plans to write each of `objects` that does not exist in the cluster, or whose data in the cluster differs from the
+/// desired data.
 ///
 /// If osdpl must not overwrite one of the existing objects, the function plans nothing and returns the problem. osdpl
 /// must not overwrite an object that lacks osdpl's label and has other data, or an object that belongs to another Ceph
@@ -60,7 +61,7 @@ pub(crate) fn write(draft: &mut Draft<'_>, owner: &str, objects: &[Object]) -> O
     None
 }
 
-/// The state in the cluster of an object that osdpl wants to write.
+/// What the cluster contains under the name of an object that osdpl wants to write.
 enum Live {
     /// osdpl has not read the object yet.
     Unread,
@@ -77,7 +78,8 @@ fn reference(object: &Object) -> Reference {
     Reference { kind, namespace: object.namespace.clone(), name: object.name.clone() }
 }
 
-/// Returns the state of `object` in the cluster, from a watch or, if no watch has the object, from a one-off read.
+/// Returns the state of `object` in the cluster. It comes from a watch or, if no watch lists the object, from a one-off
+/// read.
 fn live_object(draft: &mut Draft<'_>, object: &Object, owner: &str) -> Live {
     let known = &draft.snapshot.objects;
     let key = ReleaseKey::new(&object.namespace, &object.name);
@@ -118,7 +120,7 @@ fn is_of(object: &impl ResourceExt, owner: &str) -> bool {
     object.labels().get(DEPLOYMENT_LABEL).is_some_and(|label| label == owner)
 }
 
-/// Plans to delete the objects that osdpl wrote for Ceph, except for `kept`.
+/// Plans to delete the objects that osdpl wrote so that pods can use Ceph, except for `kept`.
 pub(crate) fn delete_except(draft: &mut Draft<'_>, owner: &str, kept: &[Object]) {
     let objects = &draft.snapshot.objects;
     let is_kept = |kind: Kind, key: &ReleaseKey| {

@@ -19,7 +19,7 @@ use osdpl_core::observed::ReleaseKey;
 ///
 /// The release also runs the gateways, unless Rook or an external Ceph cluster runs them.
 const RELEASE: &str = "ceph-rgw";
-/// The service and name of the credential that contains the password of the gateways' Keystone user.
+/// The password with which the gateways log in to Keystone, as service and name of a credential.
 const CREDENTIAL: (&str, &str) = ("ceph_rgw", "identity");
 
 /// Returns the addresses of the gateways that Rook runs; `None` if the spec requests no object store.
@@ -42,12 +42,12 @@ pub(crate) fn rook_gateway(
     Some(gateway.and_then(|gateway| gateway.published_by(&store)))
 }
 
-/// Returns the URL of Keystone and the password with which the gateways log in.
+/// Returns Keystone's URL for the gateways, and the password of the gateways' Keystone user.
 ///
 /// Returns `None` if the cloud has no Keystone, or if osdpl does not know the password yet.
 ///
-/// If the spec sets no URL of Keystone, the gateways of Rook use Keystone's Service. Other gateways use Keystone's
-/// public URL if the cloud publishes one, and otherwise Keystone's Service.
+/// Without a URL in the spec, the gateways of Rook use Keystone's Service in the cluster. Other gateways use Keystone's
+/// public URL if the cloud publishes one, and otherwise the Service.
 fn keystone(store: &ObjectStore, selection: &Selection, facts: &Facts) -> Option<Keystone> {
     let password = facts.credentials.get(CREDENTIAL.0)?.get(CREDENTIAL.1)?.clone();
     let namespace = &selection.releases.get("keystone")?.namespace;
@@ -63,8 +63,8 @@ fn keystone(store: &ObjectStore, selection: &Selection, facts: &Facts) -> Option
     Some(Keystone { url, password })
 }
 
-/// Returns the objects that osdpl writes for the gateways: the Secret for Keystone, and the objects that the pods of
-/// the release `ceph-rgw` mount.
+/// Returns the objects that osdpl writes for the gateways: the Secret with their login for Keystone, and the objects
+/// that the pods of the release `ceph-rgw` mount.
 fn objects(store: &ObjectStore, keystone: &Keystone, declared: &DeclaredCeph, selection: &Selection) -> Vec<Object> {
     let secret = access_secret(store, keystone, selection);
     let gateway = declared.gateway.iter().flatten().zip(selection.releases.get(RELEASE));
@@ -79,7 +79,7 @@ fn access_secret(store: &ObjectStore, keystone: &Keystone, selection: &Selection
     store.secret(namespace, &selection.name, keystone)
 }
 
-/// Empty Keystone settings, for callers that need only the names of the objects.
+/// Empty Keystone settings, for callers that need only the names of the gateways' objects, not their contents.
 const NO_KEYSTONE: Keystone = Keystone { url: String::new(), password: String::new() };
 
 /// Returns the objects that osdpl writes for the gateways, and the `CephObjectStore` that osdpl configures.
@@ -91,7 +91,8 @@ pub(crate) fn desired(declared: Option<&DeclaredCeph>, selection: &Selection) ->
     (objects(&store, &NO_KEYSTONE, declared, selection), configured)
 }
 
-/// Returns the objects that the gateways may need, if osdpl does not manage their release; otherwise no objects.
+/// Returns the objects that the gateways may need if osdpl does not manage the release `ceph-rgw`; otherwise no
+/// objects.
 ///
 /// `namespaces` contains the namespace of each release that osdpl does not manage, by the release's name in the
 /// catalogue. Callers must use only the kinds, namespaces and names of the objects, because their contents are
@@ -126,10 +127,10 @@ pub(crate) fn provide(draft: &mut Draft<'_>, declared: &mut DeclaredCeph, select
     }
 }
 
-/// Plans to set the fields of a `CephObjectStore` with which its gateways use Keystone.
+/// Plans to set the Keystone settings of a `CephObjectStore`, so that its gateways authenticate users with Keystone.
 ///
-/// The user of Rook owns the `CephObjectStore`, so osdpl changes only these fields of its spec. Returns the reason if
-/// osdpl can't set the fields.
+/// The `CephObjectStore` belongs to the user who runs Rook, so osdpl changes only these settings. Returns the reason if
+/// osdpl can't set them.
 fn configure(draft: &mut Draft<'_>, owner: &str, store: ReleaseKey, live: &Value, settings: Value) -> Option<NotReady> {
     let label = live["metadata"]["labels"][DEPLOYMENT_LABEL].as_str();
     if label.is_some_and(|label| label != owner) {
@@ -143,7 +144,7 @@ fn configure(draft: &mut Draft<'_>, owner: &str, store: ReleaseKey, live: &Value
     refusal.map(|refusal| NotReady::Rook(refusal.message.clone()))
 }
 
-/// Plans to remove osdpl's settings from every `CephObjectStore` that has such settings, except from `kept`.
+/// Plans to remove osdpl's Keystone settings from every `CephObjectStore` that has them, except from `kept`.
 pub(crate) fn release(draft: &mut Draft<'_>, kept: Option<&ReleaseKey>) {
     let Some(stores) = draft.list(Read::OwnStores) else { return };
     for (store, uid) in stores.iter().filter(|(store, _)| Some(store) != kept) {

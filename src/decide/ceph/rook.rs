@@ -43,7 +43,7 @@ pub(super) fn data(objects: &Objects, rook: &RookSettings, name: &str) -> Result
 pub(super) enum RequestState {
     /// Rook reports that the object is ready.
     Ready,
-    /// osdpl waits, because the object is not read, not applied or not ready yet. Contains the reason.
+    /// osdpl has not read or applied the object yet, or Rook is still working on it. Contains the reason.
     Pending(String),
     /// osdpl can't read or apply the object. Contains the reason.
     Refused(NotReady),

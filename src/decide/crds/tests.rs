@@ -34,7 +34,7 @@ fn snapshot_of_upgrade() -> Snapshot {
     snapshot
 }
 
-/// Returns the read of rendered CRDs that the plan requests.
+/// Returns the request for the rendered CRDs of a chart, if the plan contains one.
 fn requested(plan: &Plan) -> Option<Read> {
     plan.requests.reads.iter().find(|read| matches!(read, Read::RenderedCrds { .. })).cloned()
 }

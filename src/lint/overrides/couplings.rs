@@ -1,4 +1,4 @@
-//! Reports overrides that change a value in only some charts, although several charts must have the same value.
+//! Reports overrides that make the values of two charts differ, although they must be equal.
 //!
 //! `values/couplings.yaml` lists these values.
 
@@ -11,7 +11,7 @@ use osdpl_core::catalog::{EqualSetting, entry_name};
 use osdpl_core::finding::Finding;
 use osdpl_values::{CollectSorted, Layer, Path, Values, get, trace};
 
-/// A value of a release that must be equal to values of other releases.
+/// A value of a release that must be equal to a value of another release.
 struct CoupledValue {
     release: String,
     path: Path,
@@ -40,11 +40,10 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
     cloud.catalog.cross_checks.couplings.iter().flat_map(check_coupling).collect()
 }
 
-/// Returns the server that the release `name` uses, such as a RabbitMQ server.
+/// Returns the release of the server, such as RabbitMQ, that the release `name` uses.
 ///
-/// The values of the release must equal the values of its server. A server is a release, too. For example, `nova` uses
-/// the server `rabbitmq-nova`, and all other releases use the shared server `rabbitmq`. For a server, the function
-/// returns the server itself.
+/// Coupled values of a release must equal those of its own server. For example, `nova` uses the server `rabbitmq-nova`,
+/// and all other releases use the shared server `rabbitmq`. If `name` is a server itself, the function returns `name`.
 fn server_of<'a>(name: &str, coupling: &'a EqualSetting, cloud: &'a Cloud<'_>) -> &'a str {
     let Some(shared) = &coupling.server else { return "" };
     let own = cloud.layers.keys().find(|other| {
@@ -54,10 +53,11 @@ fn server_of<'a>(name: &str, coupling: &'a EqualSetting, cloud: &'a Cloud<'_>) -
     own.unwrap_or(shared)
 }
 
-/// Returns the values that must be equal: values of the release `server`, and of the releases that use this server.
+/// Returns the values that a coupling requires to be equal: those of the release `server` and of the releases that use
+/// it.
 ///
-/// Some of these values may be unset in all layers, so that the chart's default applies. The result contains these
-/// defaults only if the user or an addition sets at least one of the values that must be equal.
+/// If no layer sets one of these values, the chart's default applies. The result contains such defaults only if the
+/// user or an addition sets at least one of the other values.
 fn coupled_values(coupling: &EqualSetting, server: &str, cloud: &Cloud<'_>) -> Vec<CoupledValue> {
     let mut values_set = Vec::new();
     let mut unset = Vec::new();

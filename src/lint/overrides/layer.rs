@@ -1,5 +1,5 @@
-//! Checks each layer that comes from the user or from an addition to the catalogue. The check compares the layer with
-//! the layers below it and above it.
+//! Checks each layer of the user and of additions to the catalogue. The check compares the layer's values with the
+//! values of lower and higher layers.
 
 use serde_json::Value;
 
@@ -16,11 +16,11 @@ const ACCESS_MODES: &str = "accessModes";
 /// A release with its layers.
 pub(super) struct Release<'a> {
     pub name: &'a str,
-    /// The layers, from low to high.
+    /// The layers, from low to high precedence.
     pub layers: &'a [Layer],
     /// The keys of the release's chart; `None` if osdpl does not know the keys.
     pub chart_keys: Option<&'a KeyTree>,
-    /// The cloud of the release.
+    /// The data that rules check, which includes the layers of all releases.
     pub cloud: &'a Cloud<'a>,
 }
 
@@ -51,7 +51,7 @@ fn parents(path: &Path) -> impl Iterator<Item = Path> {
     (1..keys.len()).map(|length| keys[..length].iter().cloned().collect())
 }
 
-/// The check of one layer of a release.
+/// The check of one layer of a release against the release's other layers and its chart.
 struct LayerCheck<'a> {
     release: &'a Release<'a>,
     index: usize,
@@ -62,7 +62,8 @@ struct LayerCheck<'a> {
     location: Location,
     /// The layers of all entries of `spec.nodes.overrides`, if `layer` is one of these entries; otherwise empty.
     ///
-    /// [`Self::should_report`] compares the entries with each other.
+    /// [`Self::should_report`] needs the entries, because a value without effect in one entry may override another
+    /// entry.
     node_layers: &'a [Layer],
 }
 
@@ -83,8 +84,8 @@ impl LayerCheck<'_> {
             add(self.location.child(&path), &path, warning.filter(|warning| self.should_report(warning, &path)));
         }
         for (index, path) in &self.layer.unset {
-            // If `unset` removes a value of the same layer, `removed_again` has already reported the value. So drop the
-            // warning `null-nothing` about the same path.
+            // If `unset` removes a value that the same layer sets, `removed_again` has already reported the value. So
+            // drop the warning `null-nothing` about this path.
             let is_own = get(&self.layer.values, path).is_some();
             let warning = self.check_value(path, &Value::Null);
             let warning = warning.filter(|warning| !(is_own && warning.kind == "null-nothing"));
@@ -95,7 +96,7 @@ impl LayerCheck<'_> {
 
     /// Whether to report a warning.
     ///
-    /// In two cases, the function rejects a warning about a value without effect, because the value may have an effect
+    /// In two cases, the function rejects a warning that a value has no effect, because the value may have an effect
     /// elsewhere:
     /// * The value comes from an addition to the catalogue: the value may have an effect in other clouds.
     /// * The value is in an entry of `spec.nodes.overrides`, and another entry sets a different value at the same path:
@@ -107,7 +108,7 @@ impl LayerCheck<'_> {
         !warning.is_without_effect() || self.location.addition().is_none() && self.node_layers.iter().all(agrees)
     }
 
-    /// Whether the value at `path` is meant for this release.
+    /// Whether a layer sets the value at `path` for this release, and not only for other releases.
     ///
     /// The release's chart or a lower layer must contain the first key of the path. A value in `spec.common` applies to
     /// every release, although only some charts use the value. So for `spec.common`, the chart or a lower layer must
@@ -139,7 +140,7 @@ impl LayerCheck<'_> {
         Some(Warning { kind: "no-effect", message })
     }
 
-    /// Reports a value that a higher layer of the user overrides.
+    /// Reports a value that has no effect, because a higher layer of the user overrides it.
     fn overridden(&self, path: &Path) -> Option<Warning> {
         let later = self.release.layers[self.index + 1..].iter().filter(|layer| user_field(&layer.origin).is_some());
         let later: Vec<Layer> = later.cloned().collect();
@@ -149,7 +150,7 @@ impl LayerCheck<'_> {
         Some(Warning { kind: "no-effect", message })
     }
 
-    /// Reports a value that equals the value in the layers below or the default of the chart.
+    /// Reports a value that changes nothing: it equals the value of the layers below, or the chart's default.
     fn repeated(&self, path: &Path, value: &Value) -> Option<Warning> {
         let Some(current) = get(self.below, path) else { return self.chart_default(path, value) };
         let is_empty = value.as_object().is_some_and(serde_json::Map::is_empty);
@@ -189,7 +190,7 @@ impl LayerCheck<'_> {
         parents(path).all(is_kept).then(|| Warning { kind: "no-effect", message: message.into() })
     }
 
-    /// Reports a value that replaces a credential at only one path, and leaves the original credential at other paths.
+    /// Reports a value that replaces a credential at only one of the paths that contain it.
     fn credential(&self, path: &Path, value: &Value) -> Option<Warning> {
         // Ignore a URL: with a URL, the user replaces the whole connection to a server, including its credential.
         let text = value.as_str().filter(|text| !text.is_empty() && !text.contains("://"))?;
@@ -225,7 +226,7 @@ impl LayerCheck<'_> {
         types::check_type(path, value, self.replaced_value(path, value), self.release.chart_keys)
     }
 
-    /// Returns the value in the lower layers that `value` replaces.
+    /// Returns the value in the lower layers that `value` replaces, for a comparison of the types.
     ///
     /// Returns `None` if the lower value is an override of the wrong type, and `value` corrects the type. The right
     /// type is the type of the chart's default.
@@ -247,7 +248,7 @@ impl LayerCheck<'_> {
         {
             return Some(warning);
         }
-        // If the first key of the path is unknown, the rule `unknown-key` reports the null. So in this case `check`
+        // If the first key of the path is unknown, the rule `unknown-key` already reports the null. So `check` then
         // drops the warning that this function returns (see `is_for_release`).
         let removes_nothing =
             value.is_null() && get(self.below, path).is_none() && chart_keys.find(path.keys()).is_none();
@@ -270,7 +271,7 @@ impl LayerCheck<'_> {
 
     /// Reports a list that replaces a list of a lower layer or of the chart, but lacks entries of the replaced list.
     fn replaced_list(&self, path: &Path, replaced: Option<&Value>, list: &[Value]) -> Option<Warning> {
-        // Ignore a list of access modes. Its entries are alternatives, so the user wants to replace the whole list.
+        // Accept a list of access modes: its entries are alternatives, so the user means to replace the whole list.
         if path.keys().last().is_some_and(|key| key == ACCESS_MODES) {
             return None;
         }

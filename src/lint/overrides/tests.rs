@@ -18,12 +18,12 @@ const PRESET: &str = "preset: small\ndescription: A small cloud.\nservices: [sto
 const FRONT: &str = "conf: {region: string, password: string, colour: string, workers: number, replicas: number, debug: boolean, opts: {a: string, b: string}, \
                      hosts: list}\nauth: {admin: map}\nmanifests: {job: boolean}\nlabels: map\nname: string\nports: {api: 80}\n";
 
-/// The catalogue path of the preset `mine`, which comes from an addition.
+/// The path in the catalogue of the preset `mine`, which an addition contains.
 const ADDED: &str = "presets/mine.yaml";
 /// The location of the preset `mine` in the addition.
 const ADDED_AT: &str = "ConfigMap openstack/mine, key presets.mine.yaml";
 
-/// Returns the warnings about a spec as `kind field: message`.
+/// Returns the warnings about a spec, each in the form `kind field: message`.
 fn warnings_of(value: Value) -> Vec<String> {
     warnings_with(value, &[])
 }

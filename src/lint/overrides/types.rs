@@ -1,4 +1,4 @@
-//! Checks whether each value has the type of the value that it replaces.
+//! Warns if the type of an override differs from the type of the value that it replaces.
 
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ const NAMED: usize = 5;
 
 /// Reports a value whose type differs from the type of the value that it replaces.
 ///
-/// `replaced` is the value in the lower layers that `value` replaces; `None` if `value` replaces the chart's default.
+/// `replaced` is the value of the lower layers at the same path; `None` if `value` replaces the chart's default.
 pub(super) fn check_type(
     path: &Path,
     value: &Value,
@@ -53,9 +53,9 @@ pub(super) fn check_type(
     Some(Warning { kind: TYPE_CHANGED, message })
 }
 
-/// Reports a null that removes a map of the chart with all its keys.
+/// Reports a null that removes a map of the chart's defaults with all its keys.
 ///
-/// The function accepts such a null for a section of a configuration file (below `conf`).
+/// The function accepts a null that removes a section of a configuration file (below `conf`).
 pub(super) fn check_removed_map(path: &Path, chart_keys: &KeyTree) -> Option<Warning> {
     let keys = path.keys();
     let map = chart_keys.find(keys).filter(|tree| matches!(tree, KeyTree::Map(_)))?;
@@ -75,16 +75,16 @@ fn default_keys(map: Option<&KeyTree>) -> Vec<String> {
     map.iter().filter(|(_, tree)| tree.has_default()).map(|(key, _)| key.to_string()).collect()
 }
 
-/// Whether the value is a string that must not replace a number: a non-empty string that does not start with a digit.
+/// Whether the value is a string that can't stand for a number: a non-empty string that does not start with a digit.
 ///
-/// Other strings may replace a number: `25%` is a number of pods, and an empty string means no value.
+/// Other strings may replace a number: `25%` is a share of the pods, and an empty string means no value.
 fn is_word(value: &Value) -> bool {
     value.as_str().is_some_and(|text| {
         !text.is_empty() && !text.trim_start_matches('-').starts_with(|first: char| first.is_ascii_digit())
     })
 }
 
-/// Whether a value of the type `after` must not replace a value of the type `before`.
+/// Whether a value of the type `after` has the wrong type if it replaces a value of the type `before`.
 ///
 /// In configuration files (`is_file`), booleans, numbers and strings all become text. So values of these three types
 /// may replace each other.
@@ -99,7 +99,7 @@ fn differ(before: KeyType, after: KeyType, is_file: bool) -> bool {
     }
 }
 
-/// Whether the value is a map from which helm-toolkit's `to_oslo_conf` writes one option of a configuration file.
+/// Whether the value is a map that stands for one option of a configuration file (helm-toolkit's `to_oslo_conf`).
 ///
 /// Such a map has the form `{type: multistring, values: [...]}`. For the type `multistring`, the template writes one
 /// line for each value. For the type `csv`, the template writes one line with all values, separated by commas.

@@ -1,7 +1,7 @@
-//! Combines the warnings of several releases about the same location into one finding.
+//! Combines warnings of several releases about a value at the same location into one finding.
 //!
-//! A warning may say that a value has no effect in one release. If the value has an effect in another release, the
-//! module drops the warning.
+//! A value at one location, such as `spec.common`, may apply to several releases. The module drops a warning that the
+//! value has no effect in one release if the value has an effect in another release.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,7 +26,7 @@ impl Warning {
     }
 }
 
-/// The warnings about values, by the location of the value.
+/// The warnings about values, by the location that sets the value.
 #[derive(Default)]
 pub(super) struct Warnings(BTreeMap<Location, Entry>);
 

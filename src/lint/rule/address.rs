@@ -1,4 +1,4 @@
-//! Checks that networks and addresses in features are valid, and that networks do not overlap.
+//! Checks that IP networks and addresses in features are valid, and that networks do not overlap.
 
 use std::net::IpAddr;
 
@@ -16,11 +16,11 @@ use osdpl_values::expr::network::{self, IpNet, overlap};
 
 /// The keys below which features list the addresses of permitted clients.
 ///
-/// A network below one of these keys may overlap other networks, because the network only permits existing addresses:
-/// osdpl assigns no new address from the network.
+/// A network below one of these keys may overlap other networks, because it only permits addresses that already exist:
+/// osdpl assigns no new address from it.
 const ALLOWED: [&str; 4] = ["networkPolicies", "clients", "nodes", "allowed"];
 
-/// Checks that a text is a network with a prefix length, such as `10.244.0.0/16`.
+/// Checks that a text is an IP network with a prefix length, such as `10.244.0.0/16`.
 ///
 /// # Errors
 /// Returns an error if the text is not such a network. The message contains the problem and an example of a valid
@@ -52,7 +52,7 @@ struct Text<'a> {
     is_allowed: bool,
 }
 
-/// Returns the field, the text and the parsed form of each network in the features.
+/// Returns each IP network in the features: its field, its text and its parsed form.
 ///
 /// Leaves out networks below the keys in [`ALLOWED`].
 fn networks(features: &Values) -> Vec<(String, String, IpNet)> {
@@ -82,8 +82,8 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
 
 /// Whether a field belongs to a map that takes any text, such as the options of a driver.
 ///
-/// In such a map a text that looks like an address may be a version number. The function also returns true for a field
-/// of an unknown feature, because another finding reports the unknown feature.
+/// In such a map, a text that looks like an address may be a version number. The function also returns true if the
+/// spec's feature is unknown, because another finding already reports the feature.
 fn is_free_form(field: &str, catalog: &Catalog) -> bool {
     let keys = keys_of_field(field);
     let Some((feature, below)) = keys.get(2..).and_then(<[String]>::split_first) else { return false };
@@ -125,8 +125,8 @@ fn cluster_networks(cluster_info: &ClusterInfo) -> Vec<(IpNet, &Range)> {
 
 /// Describes one of the networks of the cluster for a message.
 ///
-/// If each node has its own pod network, the description does not contain the network, so that the message stays the
-/// same when a node is added or removed.
+/// If each node has its own pod network, the description names no network. Otherwise the message would change whenever
+/// a node is added or removed.
 fn describe(range: &Range, cluster_info: &ClusterInfo) -> String {
     if range.is_of_pods && cluster_info.networks.iter().filter(|other| other.is_of_pods).count() > 1 {
         return "a network of the cluster's pods".into();
@@ -168,12 +168,12 @@ fn problem(text: &str) -> Option<String> {
 /// Reports overlapping networks.
 ///
 /// An overlap is an error only if the user wrote both networks in this spec. An overlap with a network of a preset or
-/// of the cluster is only a warning. An existing cloud may work in spite of such an overlap: its pods may need no
-/// address of the preset's or cluster's network.
+/// of the cluster is only a warning, because an existing cloud may work in spite of it: its pods may need no address in
+/// the preset's or the cluster's network.
 fn overlaps(features: &Values, written: &Values, cluster_info: &ClusterInfo) -> Vec<Finding> {
     let (mut networks, written) = (networks(features), networks(written));
-    // `features` does not contain a feature that its schema refuses. `written` contains every feature as the user wrote
-    // it. So take the networks of refused features from `written`.
+    // `features` does not contain features whose settings violate their schema, but `written` contains every feature as
+    // the user wrote it. So take the networks of these features from `written`.
     let refused = written.iter().filter(|(own, ..)| !networks.iter().any(|(field, ..)| field == own)).cloned();
     let refused: Vec<_> = refused.collect();
     networks.extend(refused);

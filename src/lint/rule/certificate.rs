@@ -1,4 +1,4 @@
-//! Checks certificates: whether they match their key and hosts, are signed by a trusted CA, and are valid now.
+//! Checks certificates: whether they match their private key and hosts, are signed by a trusted CA, and are valid now.
 
 mod chain;
 
@@ -14,11 +14,11 @@ use osdpl_core::desired::Certificate;
 use osdpl_core::finding::Finding;
 use osdpl_values::{CollectSorted, Path};
 
-/// The map keys under which the values of upstream's charts contain a certificate, its private key and its CA
+/// The keys in the values of upstream's charts under which they expect a certificate, its private key and its CA
 /// (helm-toolkit's `manifests.secret_ingress_tls`).
 const IN_VALUES: [&str; 3] = ["crt", "key", "ca"];
 
-/// The entries of a Secret whose contents are text, by key.
+/// The entries of a Secret that contain text, by name, such as `tls.crt`.
 pub type SecretTexts = BTreeMap<String, String>;
 
 /// The result of checking a certificate; [`Self::problems`] returns the problems at a given time.
@@ -26,17 +26,17 @@ pub type SecretTexts = BTreeMap<String, String>;
 pub struct CertificateCheck {
     /// All problems that do not depend on the time, such as a private key that does not match the certificate.
     problems: Vec<String>,
-    /// The times at which the certificate and its CA become valid, each with the Secret's key, such as `ca.crt`.
+    /// When the certificate and its CA become valid, each with the name of its entry in the Secret, such as `ca.crt`.
     from: Vec<(Timestamp, String)>,
-    /// The times at which the certificate and its CA expire, each with the Secret's key, such as `ca.crt`.
+    /// When the certificate and its CA expire, each with the name of its entry in the Secret, such as `ca.crt`.
     until: Vec<(Timestamp, String)>,
 }
 
 impl CertificateCheck {
     /// Returns the problems of the certificate at the time `now`. The texts never contain private key data.
     ///
-    /// The text of a problem does not contain `now`. So the text stays the same while the problem lasts, and osdpl
-    /// reports the problem only once.
+    /// The text of a problem does not contain `now`. So it stays the same while the problem lasts, and osdpl reports
+    /// the problem only once.
     pub fn problems(&self, now: Timestamp) -> Vec<String> {
         let not_yet_valid = self.from.iter().filter(|(from, _)| now < *from);
         let not_yet_valid = not_yet_valid.map(|(from, key)| {
@@ -131,8 +131,8 @@ fn check_endpoint(
     let text = |(key, value): (&String, &Value)| Some((key.clone(), value.as_str()?.to_owned()));
     let texts: SecretTexts = tls.filter_map(text).filter(|(_, text)| !text.is_empty()).collect_map();
     let existing = |key: &str| texts.contains_key(key).then(|| key.to_owned());
-    // The charts create the TLS Secret only if the values set both the certificate and its key. So report a certificate
-    // without a key, and a key without a certificate.
+    // The charts create the TLS Secret only if the values set both the certificate and its private key. So report a
+    // certificate without a private key, and a private key without a certificate.
     let (certificate, key) = (existing(IN_VALUES[0]), existing(IN_VALUES[1]));
     let Some(first) = certificate.as_ref().or(key.as_ref()) else { return Vec::new() };
     let tls_path = path.child("tls").child(first);
@@ -190,8 +190,7 @@ pub fn check_certificate(certificate: &Certificate, texts: &SecretTexts) -> Cert
         check.problems.extend(chain.host_problem(&certificate.hosts));
         check.problems.extend(authorities.as_ref().and_then(|authorities| chain.trust_problem(authorities)));
     }
-    // If the Secret contains several CAs, one valid CA is enough: while the user replaces a CA, the Secret contains
-    // both the old CA and the new CA.
+    // One valid CA in a Secret is enough: while the user replaces a CA, the Secret contains the old and the new CA.
     let validities = authorities.iter().map(|authorities| (authorities.latest_validity(), &authorities.name));
     let validities = validities.chain(chain.iter().map(|chain| (chain.validity(authorities.as_ref()), &chain.name)));
     for ((from, until), name) in validities {

@@ -15,13 +15,14 @@ use osdpl_values::{Values, get, leaves_with_key};
 const KEYS: [&str; 4] = ["class_name", "storageClassName", "storage_class", "storageClass"];
 /// The StorageClass in the default values of upstream's charts, used if `spec.storageClass` is unset.
 const DEFAULT: &str = "general";
-/// The class name in a chart's values that lets the cluster choose the StorageClass.
+/// The name of a class in a chart's values with which the chart leaves the choice of the StorageClass to the cluster.
 ///
 /// With this name, the charts set no StorageClass in a volume claim, so that the cluster uses its default StorageClass.
 /// The charts contain `{{ if ne .Values.volume.class_name "default" }}`.
 const LEFT_TO_CLUSTER: &str = "default";
 
-/// Checks the StorageClasses that a cloud requests; returns nothing if osdpl does not know the classes of the cluster.
+/// Checks the StorageClasses that a cloud requests; returns nothing if osdpl does not know which classes the cluster
+/// has.
 pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
     let Some(classes) = &cloud.cluster_info().classes else { return Vec::new() };
     let missing = requested(cloud)
@@ -37,10 +38,10 @@ struct Request {
     is_secret: bool,
 }
 
-/// Returns the requested StorageClasses, by the field that requests the class.
+/// Returns the requested StorageClasses, by the field of the resource that names the class.
 ///
-/// The result contains each field of the user's values that names a class. It also contains `spec.storageClass` if a
-/// release uses the class that this field sets.
+/// The result contains each field among the user's values that names a class. It contains `spec.storageClass` only if a
+/// release uses the class in this field.
 fn requested(cloud: &Cloud<'_>) -> BTreeMap<String, Request> {
     let mut requested = BTreeMap::new();
     let is_local = cloud.selection.features.get("storage").is_some_and(|storage| storage["backend"] == "local");
@@ -98,15 +99,15 @@ fn missing(Request { name: class, is_secret }: &Request, classes: &[Class]) -> O
     ))
 }
 
-/// Whether pods on several nodes mount the volume of the claim `shared`, given the final values of its release.
+/// Whether pods on several nodes mount the volume of the claim `shared`. `values` are the final values of its release.
 fn is_shared(shared: &SharedClaim, cloud: &Cloud<'_>, values: &Values) -> bool {
     if shared.unless_false.as_ref().and_then(|path| get(values, path)) == Some(&Value::Bool(false)) {
         return false;
     }
     let Some(when) = &shared.when else { return true };
     let scope = super::values::scope(cloud, std::iter::once(shared.release.as_str()));
-    // osdpl can't evaluate the condition `when` if `when` reads a value that no layer sets. In this case the value is
-    // the chart's default, and with the chart's default, pods on several nodes do not share the claim.
+    // The condition `when` can't be evaluated if it reads a value that no layer sets. The chart's default then applies,
+    // with which pods on several nodes do not share the claim.
     when.evaluate_condition(&scope).unwrap_or_default()
 }
 

@@ -1,7 +1,7 @@
 //! Checks that the database accepts all connections that the services may open.
 //!
-//! The number of connections is pods × processes × pools × connections per pool. The catalogue lists the pools in
-//! `values/rules.yaml`.
+//! Each release opens up to pods × processes × pools × connections per pool. The catalogue lists the connection pools
+//! in `values/rules.yaml`.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ const OPTION: &str = "max_connections";
 /// The defaults of oslo.db for the size of a connection pool (`oslo_db/options.py`).
 const POOL_DEFAULTS: [(&str, u64); 2] = [("max_pool_size", 5), ("max_overflow", 50)];
 
-/// Returns a finding if all pools together need more connections than the database accepts.
+/// Returns a finding if the releases together may open more connections than the database accepts.
 pub(super) fn check(cloud: &Cloud<'_>) -> Option<Finding> {
     let database = cloud.values.get("mariadb")?;
     let (path, limit) = limit(database).unwrap_or_else(|| (["conf", "database"].into_iter().collect(), DEFAULT_LIMIT));

@@ -1,7 +1,8 @@
-//! Checks that each release with servers, such as databases, has at least as many nodes as servers.
+//! Checks that the cluster has enough nodes to run each server of a release, such as a database server, on its own
+//! node.
 //!
-//! With fewer nodes, some servers stay pending if the values require anti-affinity. If the values do not require
-//! anti-affinity, several servers share a node and fail together.
+//! Otherwise some servers stay pending if the values require anti-affinity. If the values do not require it, several
+//! servers share a node and fail together.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,12 +15,12 @@ use osdpl_core::desired::role_labels;
 use osdpl_core::finding::Finding;
 use osdpl_values::{CollectSorted, Path, Values, get};
 
-/// The label by which upstream's charts select the nodes for APIs and similar pods (`labels.*` of the charts' values).
+/// The label of the nodes on which upstream's charts run APIs and similar pods (`labels.*` of the charts' values).
 const CONTROL_PLANE: &str = "openstack-control-plane";
 /// The value of the node labels by which upstream's charts select nodes.
 const ENABLED: &str = "enabled";
-/// The anti-affinity type that keeps a pod pending instead of sharing a node (`pod.affinity.anti.type` of the charts'
-/// values).
+/// The type of anti-affinity with which a pod stays pending rather than share a node (`pod.affinity.anti.type` of the
+/// charts' values).
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 /// The field that assigns labels to nodes.
 const ROLES_FIELD: &str = "spec.nodes.roles";
@@ -57,9 +58,9 @@ struct Servers {
     count: u64,
 }
 
-/// Returns the node labels by which the check of a spec counts nodes.
+/// Returns the node labels for which the check of a spec needs the number of nodes.
 ///
-/// These are the labels by which charts select nodes, and the labels of node roles. The operator must count the nodes
+/// These are the labels by which charts select nodes, and the labels of node roles. The caller must count the nodes
 /// with each of these labels. osdpl does not check pods that select their nodes by any other label.
 pub fn node_labels(spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> BTreeSet<(String, String)> {
     let keys = catalog
@@ -74,9 +75,10 @@ pub fn node_labels(spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> BTreeSe
     of_charts.chain(known).chain(own).collect_set()
 }
 
-/// The properties by which [`check`] groups servers: field of the finding, node label, effect, and number of nodes.
+/// The properties that the servers of one finding share: the finding's field, the node label, the effect, and the
+/// number of nodes.
 ///
-/// One finding reports all servers of a group.
+/// One finding reports all servers with the same properties.
 type Group = (String, (String, String), Effect, Nodes);
 
 /// Reports servers that have too few nodes.
@@ -139,7 +141,7 @@ fn servers_without_nodes(cloud: &Cloud<'_>, release: &str, values: &Values) -> V
     found.collect()
 }
 
-/// Returns the servers whose number is the value at `path`; `None` if there are enough nodes for these servers.
+/// Returns the servers of a release if they have too few nodes; otherwise `None`. The value at `path` is their number.
 ///
 /// `known` is the entry of these servers in the catalogue; `None` if the catalogue has no such entry.
 fn servers(
@@ -179,10 +181,10 @@ fn servers(
     Some(Servers { field, label, nodes, effect, description, count })
 }
 
-/// Returns the number of nodes with a label; `None` if osdpl does not know the number.
+/// Returns the number of nodes with a label; `None` if it is not known.
 ///
-/// If osdpl knows the nodes of the cluster, the function counts them. Otherwise it counts the nodes that the roles of
-/// the spec list.
+/// If osdpl has read the nodes of the cluster, the function counts them. Otherwise it counts the nodes that the node
+/// roles in the spec list.
 fn nodes(cloud: &Cloud<'_>, (key, value): &(String, String)) -> Option<Nodes> {
     if let Some(counts) = &cloud.cluster_info().nodes {
         return Some(Nodes { count: counts.count(key, value)?, is_from_spec: false });

@@ -1,5 +1,5 @@
-//! Checks the schedules of `CronJobs`, because the API server would refuse an invalid schedule in the middle of an
-//! upgrade.
+//! Checks the schedules of `CronJobs`. Without this check, only the API server would refuse an invalid schedule, in the
+//! middle of an upgrade.
 
 use serde_json::Value;
 
@@ -7,8 +7,8 @@ use crate::cloud::Cloud;
 use osdpl_core::finding::Finding;
 use osdpl_values::{Path, leaves_with_key};
 
-/// The five fields of a schedule: name, lowest number, highest number, and words that users may write instead of
-/// numbers.
+/// The five fields of a schedule, each with its name, its lowest and highest number, and the words that users may write
+/// instead of numbers.
 ///
 /// The limits and words are those of the standard parser of robfig/cron, which Kubernetes uses.
 const FIELDS: [(&str, u32, u32, &[&str]); 5] = [
@@ -31,8 +31,8 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
             Some((format!("spec.features.{path}"), value, describe_problem(&path, value, false)?))
         })
         .collect();
-    // If the schema of a feature reports the same field, drop the finding of this rule, because the schema's message
-    // describes the valid values.
+    // If the schema of a feature already reports the field, drop this rule's finding: the schema's message describes
+    // the valid values.
     let is_refused = |field: &String| cloud.selection.findings.iter().any(|finding| finding.location.field == *field);
     let reported = of_features.iter().filter(|(field, ..)| !is_refused(field));
     let mut found: Vec<(String, String)> =
@@ -41,7 +41,7 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
         for (path, value) in leaves_with_key(values, |key| KEYS.contains(&key)) {
             let Some(problem) = describe_problem(&path, value, cloud.is_secret(name, &path)) else { continue };
             let field = cloud.field(name, &path);
-            // If a feature sets the schedule of a release, report only the field of the feature. If one field sets the
+            // If a feature sets the schedule of a release, report the feature's field only. If one field sets the
             // schedules of several releases, report the field only once.
             let is_of_feature = |(feature_field, text, _): &(String, &Value, String)| {
                 *text == value && feature_field.strip_prefix(field.as_str()).is_some_and(|below| below.starts_with('.'))

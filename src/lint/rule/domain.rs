@@ -1,4 +1,4 @@
-//! Checks that DNS can publish the names of a cloud below its `spec.publicDomain`.
+//! Checks that DNS can publish host names below a cloud's `spec.publicDomain`.
 
 use osdpl_core::api::OpenStackDeploymentSpec;
 use osdpl_core::finding::Finding;

@@ -1,4 +1,4 @@
-//! Refuses moves from the deployed OpenStack release to another release.
+//! Refuses a spec that moves the cloud to another OpenStack release.
 
 use std::collections::BTreeMap;
 
@@ -43,7 +43,7 @@ pub(crate) fn check_release_move(deployed: &str, spec: &OpenStackDeploymentSpec,
     found
 }
 
-/// Warns about objects of `valuesFrom` that pin images, if the OpenStack release changes.
+/// Warns about objects of `valuesFrom` that pin images of another OpenStack release, if the spec changes the release.
 ///
 /// The function ignores objects whose content is not known.
 pub(crate) fn pinned_in_values_from(
@@ -80,7 +80,7 @@ fn pinned_warning(field: String, which: &str, (deployed, target): (&str, &str)) 
     Finding::warning("image-pinned", field, message)
 }
 
-/// Returns the keys in `images.tags` whose images do not have the target release in their names, joined for a message.
+/// Returns, for a message, the keys in `images.tags` whose images do not contain the target release in their names.
 fn outdated_tags(values: &Values, target: &str) -> Option<String> {
     let tags = get(values, &["images", "tags"].into_iter().collect())?.as_object()?;
     let is_outdated = |image: &Value| image.as_str().is_some_and(|image| !image.contains(target));
@@ -94,7 +94,8 @@ fn outdated_tags(values: &Values, target: &str) -> Option<String> {
     }
 }
 
-/// Returns each field of the spec that pins images of another OpenStack release, with a text that names the images.
+/// Returns each field of the spec that pins images of a release other than `spec.openstackRelease`, with a text that
+/// names these images.
 fn pinned(spec: &OpenStackDeploymentSpec) -> impl Iterator<Item = (String, String)> {
     let common = [
         ("spec.common", &spec.common.all.values),

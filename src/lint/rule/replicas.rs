@@ -1,4 +1,5 @@
-//! Checks numbers of pods, because the API server would refuse an invalid number in the middle of an upgrade.
+//! Checks the numbers of pods. Without this check, only the API server would refuse an invalid number, in the middle of
+//! an upgrade.
 
 use serde_json::Value;
 
@@ -19,13 +20,13 @@ pub(super) struct Count {
 }
 
 impl Count {
-    /// Whether the finding `other` reports that the same value has the wrong type. The caller then drops `other`.
+    /// Whether the finding `other` reports the wrong type of the same value, so that the caller can drop `other`.
     pub fn covers(&self, other: &Finding) -> bool {
         other.rule == TYPE_CHANGED && other.field() == self.finding.field() && other.message.starts_with(&self.prefix)
     }
 }
 
-/// Checks the values below `pod.replicas` that are numbers in upstream's charts.
+/// Checks each value below `pod.replicas` for which upstream's chart expects a number.
 pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Count> {
     let of_release = |(release, values): (&&str, &&Values)| invalid_counts(cloud, release, values);
     cloud.values.iter().flat_map(of_release).collect()

@@ -1,4 +1,4 @@
-//! Reports values whose keys do not exist in the chart.
+//! Reports keys in values and in `unset` that do not exist in the release's chart.
 
 use std::collections::BTreeSet;
 
@@ -46,7 +46,7 @@ fn unknown_key(location: &Location, layer: &Layer, path: &Path, finding: Finding
     Finding { rule: "unknown-key", ..finding.at_field(field(location, layer, path)) }
 }
 
-/// Returns the field of a key: the entry of `unset` that removes the key, or the key in `values`.
+/// Returns the field of the spec with a key: the entry of `unset` that removes the key, or the key in `values`.
 fn field(location: &Location, layer: &Layer, path: &Path) -> String {
     let unset = layer.unset.iter().find(|(_, unset)| unset == path);
     unset.map_or_else(|| location.child(path), |(index, _)| location.unset_entry(*index, path)).field

@@ -1,5 +1,5 @@
 //! Checks the final values of releases against the rules in `values/rules.yaml`. Warns about an even number of servers
-//! that decide by majority.
+//! whose cluster decides by majority.
 
 use std::collections::BTreeSet;
 
@@ -46,8 +46,8 @@ fn even_counts(cloud: &Cloud<'_>, release: &str) -> Vec<Finding> {
 }
 
 fn check_rule(rule: &Rule, cloud: &Cloud<'_>, scope: &Scope<'_>) -> Option<Finding> {
-    // Skip a rule if its condition reads a value that no layer sets. osdpl does not know the chart's default of this
-    // value, so it can't evaluate the condition.
+    // Skip the rule if its condition reads a value that no layer sets: the chart's default applies, and osdpl does not
+    // know it.
     if !rule.when.evaluate_condition(scope).unwrap_or_default() {
         return None;
     }

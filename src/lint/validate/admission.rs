@@ -8,13 +8,13 @@ use osdpl_core::catalog::{Catalog, Level};
 use osdpl_core::desired::{find_excluded_presets, has_unknown_names};
 use osdpl_core::finding::{CATALOGUE, Finding};
 
-/// The maximum number of warnings in a response. The API server cuts off warnings after 4096 characters in total.
+/// The maximum number of warnings in a response. After 4096 characters in total, the API server cuts off the warnings.
 const MAX_WARNINGS: usize = 8;
 
-/// The name of the rule about the final values of releases.
+/// The name of the rule that checks the final values of releases.
 ///
-/// Additions to the catalogue may change values. So a missing addition may cause a violation of this rule, even if the
-/// spec names no preset, feature or service that the addition defines.
+/// Every value may come from an addition to the catalogue. So if an addition is missing, this rule may find a violation
+/// even if the spec names no preset, feature or service of that addition.
 const VALUES: &str = "values";
 
 /// Returns the spec in an `AdmissionReview`.

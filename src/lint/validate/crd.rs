@@ -1,4 +1,5 @@
-//! Checks objects as the API server does: their metadata, and the schema and the CEL rules of the CRD.
+//! Checks the osdpl resources in manifests as the API server does: their metadata, and the schema and the CEL rules of
+//! their CRD.
 
 use kube::core::cel::{ErrorKind, Validator};
 use serde_json::{Map, Value, json};
@@ -13,23 +14,24 @@ use osdpl_core::finding::Finding;
 use osdpl_values::normalize_numbers;
 use osdpl_values::yaml::redact_literals;
 
-/// The fields of a spec that select releases. If one of these fields can't be parsed, osdpl does not evaluate the spec.
+/// The fields of `spec` that decide which helm releases the cloud has. If one of them can't be parsed, osdpl does not
+/// evaluate the spec.
 const SELECTING: [&str; 4] = [RELEASE, "presets", "features", "services"];
-/// The fields of a spec that do not affect the findings about other fields.
+/// The fields of `spec` whose values never change a finding about another field.
 const INDEPENDENT: [&str; 7] = ["approval", "charts", "deletionPolicy", "drift", "images", "nodes", "paused"];
 /// The required field of a spec. If this field is missing, osdpl can't parse the spec.
 const RELEASE: &str = "openstackRelease";
 
-/// A spec without the fields that can't be parsed.
+/// The spec of an `OpenStackDeployment`, reduced to the fields that can be parsed.
 pub(super) struct ValidFields {
     /// The spec. A field that can't be parsed is unset.
     pub(super) spec: OpenStackDeploymentSpec,
-    /// Whether all fields of the spec could be parsed, except for fields in [`INDEPENDENT`]. If false, findings about
-    /// the parsed fields may be wrong.
+    /// Whether all fields of the spec could be parsed, except for fields in [`INDEPENDENT`]. If false, a field that
+    /// couldn't be parsed may have made findings about the parsed fields wrong.
     pub(super) is_complete: bool,
 }
 
-/// The schemas of the custom resource definitions.
+/// The `OpenAPI` schemas of osdpl's CRDs.
 pub struct Schemas {
     deployment: Value,
     maintenance: Value,
@@ -38,7 +40,7 @@ pub struct Schemas {
 }
 
 impl Schemas {
-    /// Builds the schemas for a catalogue.
+    /// Builds the schemas. The schema of `OpenStackDeployment` contains the features of `catalog`.
     ///
     /// # Errors
     /// Returns an error if the schema of a feature is not valid.
@@ -75,9 +77,9 @@ impl Schemas {
         let is_reported = |found: &[Finding], field: &str| found.iter().any(|known| known.field() == field);
         let nulls: Vec<Finding> = nulls.into_iter().filter(|null| !is_reported(&found, null.field())).collect();
         found.extend(nulls);
-        // A violation of the schema can cause errors of CEL rules. So if the object violates the schema, drop each
-        // error that says that a rule can't be evaluated. Always drop an error about a field that another finding
-        // reports.
+        // If the object violates the schema, the evaluation of a CEL rule may fail because of the violation. So drop
+        // each error that says that a rule can't be evaluated. In any case, drop an error about a field that another
+        // finding reports.
         let violates_schema = found.iter().any(|finding| finding.rule == "schema");
         let errors = Validator::new().validate(schema, &object, None).err().into_iter().flatten();
         let failed = errors.filter(|error| error.kind == ErrorKind::ValidationFailure || !violates_schema);
@@ -150,7 +152,8 @@ fn parse_spec(spec: Value) -> Result<OpenStackDeploymentSpec, serde_json::Error>
     serde_json::from_value(spec)
 }
 
-/// Returns a finding if the spec of an object is valid for the schema but can't be parsed.
+/// Returns a finding if the spec of an object can't be parsed. The caller has already checked the object against the
+/// schema.
 pub(super) fn check_types(kind: Kind, object: &Value) -> Option<Finding> {
     let error = match kind {
         Kind::OpenStackDeployment => read_spec(object).err(),
@@ -165,7 +168,8 @@ pub(super) fn check_types(kind: Kind, object: &Value) -> Option<Finding> {
     })
 }
 
-/// Returns the spec of an object, in which whole numbers such as 60.0 are integers; empty if the spec is not a map.
+/// Returns the spec of an object, with whole numbers such as 60.0 converted to integers. Returns an empty map if the
+/// spec is not a map.
 ///
 /// The API server accepts 60.0 where the schema has an integer (kube-openapi's `IsFloat64AJSONInteger`).
 fn normalized_spec(object: &Value) -> Map<String, Value> {

@@ -30,7 +30,8 @@ fn unknown(field: String, hint: &str) -> Finding {
     Finding::error("field", field, format!("there is no such field{hint}")).with_remedy("correct it, or remove it")
 }
 
-/// Adds a finding for each field of a value that is not in the schema. Skips maps for which the schema lists no fields.
+/// Adds a finding for each field in `value` that `schema` does not define. Skips maps for which the schema lists no
+/// fields.
 fn walk(value: &Value, schema: &Value, field: &str, found: &mut Vec<Finding>) {
     let keeps_unknown = schema["x-kubernetes-preserve-unknown-fields"] == Value::Bool(true);
     for (index, item) in value.as_array().into_iter().flatten().enumerate() {
@@ -53,7 +54,7 @@ fn walk(value: &Value, schema: &Value, field: &str, found: &mut Vec<Finding>) {
     }
 }
 
-/// The fields by which containers reference a Secret or `ConfigMap`, and the kind of the referenced object.
+/// The fields with which the spec of a container references a Secret or `ConfigMap`, each with the referenced kind.
 const REFERENCES: [(&str, &str); 4] = [
     ("secretKeyRef", "Secret"),
     ("secretRef", "Secret"),

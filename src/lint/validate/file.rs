@@ -5,14 +5,15 @@ use serde_json::Value;
 use crate::field::keys_of_field;
 use osdpl_values::yaml::{self, LocatedNode};
 
-/// The beginning of the `apiVersion` of osdpl's resources. A document with this text counts as a resource.
+/// The beginning of the `apiVersion` of osdpl's resources. A document that contains this text counts as an osdpl
+/// resource.
 const OURS: &str = "osdpl.dev/";
 /// The marker that separates the YAML documents of a file.
 const MARKER: &str = "---";
 
 /// One document of a file.
 pub struct Document {
-    /// The name of the file in messages.
+    /// The name of the file that contains the document, as messages print it.
     pub file: String,
     /// The number of lines in the file before the document begins.
     pub before: u64,
@@ -22,11 +23,11 @@ pub struct Document {
     pub is_named: bool,
     /// The text of the document.
     pub text: String,
-    /// The parsed content.
+    /// The result of parsing the text as YAML.
     pub content: Content,
 }
 
-/// The parsed content of a document.
+/// The result of parsing a document as YAML.
 pub enum Content {
     /// Valid YAML.
     Object(ParsedDocument),
@@ -42,14 +43,14 @@ pub struct ParsedDocument {
 }
 
 impl ParsedDocument {
-    /// Returns the line number of a field in the document.
+    /// Returns the line number of a field, counted from the beginning of the document.
     ///
     /// If the document does not contain the field, returns the line number of the nearest parent that exists.
     pub(super) fn line(&self, field: &str) -> u64 {
         self.nearest(keys_of_field(field).iter().map(String::as_str))
     }
 
-    /// Returns the line number of the value at these keys.
+    /// Returns the line number of the value to which `keys` lead from the top of the document.
     ///
     /// If there is no such value, returns the line number of the nearest parent that exists.
     pub fn nearest<'a>(&self, keys: impl IntoIterator<Item = &'a str>) -> u64 {
@@ -82,7 +83,7 @@ pub fn split_documents(file: &str, text: &str) -> Vec<Document> {
 /// Returns the error about `text`, the rest of a line after the marker `---` between two documents; `None` if `text` is
 /// empty or a comment.
 ///
-/// kubectl refuses other text there, and other tools ignore it.
+/// kubectl refuses other text in this place; other tools ignore the text.
 fn text_after_marker(file: &str, before: u64, text: &str) -> Option<Document> {
     let text = text.trim();
     let problem =

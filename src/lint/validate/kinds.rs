@@ -10,15 +10,15 @@ use osdpl_core::finding::Finding;
 
 /// All kinds of osdpl resources.
 const KINDS: [Kind; 2] = [Kind::OpenStackDeployment, Kind::NodeMaintenance];
-/// The API version of all kinds.
+/// The `apiVersion` of all osdpl resources.
 pub(super) const VERSION: &str = "osdpl.dev/v1alpha1";
 
 /// The kind of an osdpl resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A cloud.
+    /// The resource that describes an OpenStack cloud.
     OpenStackDeployment,
-    /// The maintenance of a node.
+    /// The resource that requests the maintenance of a node.
     NodeMaintenance,
 }
 
@@ -33,7 +33,7 @@ impl Kind {
         }
     }
 
-    /// Returns the name of the kind in manifests.
+    /// Returns the kind as manifests write it in the field `kind`.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::OpenStackDeployment => "OpenStackDeployment",
@@ -90,7 +90,7 @@ pub(super) fn is_source(object: &Value) -> bool {
     object["apiVersion"] == "v1" && ["Secret", "ConfigMap"].map(Value::from).contains(&object["kind"])
 }
 
-/// Collects every string in a spec that may be the name of an object.
+/// Adds to `found` each string in a spec that may be the name of a referenced object, such as a Secret.
 pub(super) fn collect_names(value: &Value, found: &mut BTreeSet<String>) {
     match value {
         Value::Object(map) => {

@@ -90,7 +90,7 @@ fn is_label(text: &str) -> bool {
     ends.into_iter().all(|end| end.is_some_and(is_end)) && text.chars().all(|letter| is_end(letter) || letter == '-')
 }
 
-/// Returns a warning if an object is a `ConfigMap` with an addition to the catalogue, and no resource references it.
+/// Returns a warning if an object is a `ConfigMap` with an addition to the catalogue, but no osdpl resource names it.
 ///
 /// `named` contains the names of all objects that resources reference.
 pub(super) fn check_unnamed_addition(object: &Value, named: &BTreeSet<String>) -> Option<Finding> {

@@ -8,7 +8,8 @@ use osdpl_core::catalog::schema::field_path;
 use osdpl_core::finding::{CATALOGUE, Finding, SourceLine};
 
 impl Report {
-    /// Adds a finding for each problem of the refused additions. Each finding names the file and line of the problem.
+    /// Adds a finding for each problem in the messages about refused additions. Each finding names the file and line of
+    /// the problem.
     pub fn add_refused(&mut self, documents: &[Document], refused: &[RejectedAddition]) {
         for RejectedAddition { source, message } in refused {
             let location = documents.iter().find_map(|document| Some((document, find_field(document, source)?)));
@@ -67,10 +68,11 @@ fn key(problem: &str) -> Option<(String, Option<u64>)> {
     Some((key.to_owned(), line))
 }
 
-/// Returns the line number in the file of `field` in the object at `parent`.
+/// Returns the line number of `field` in the document's file. `parent` is the path of the object that contains the
+/// field.
 ///
-/// If the value of the field is a block of text, `line_in_text` may be the number of a line in this text. In this case
-/// the function returns the number of that line in the file.
+/// If the value of the field is a block of text (`key: |`), `line_in_text` can select a line of this text. The function
+/// then returns the number of that line in the file.
 fn line(document: &Document, parent: &str, field: &str, line_in_text: Option<u64>) -> u64 {
     let Content::Object(parsed) = &document.content else { return document.before + 1 };
     let dot = if parent.is_empty() || field.is_empty() { "" } else { "." };

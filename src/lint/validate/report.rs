@@ -25,7 +25,7 @@ use osdpl_values::yaml;
 pub struct Report {
     /// The findings, sorted by file and line.
     pub findings: Vec<Finding>,
-    /// The objects that were not validated, each with the reason.
+    /// A note about each object that osdpl has not validated, or has validated only in part.
     pub notes: Vec<String>,
     /// The numbers of validated resources, errors and warnings.
     pub summary: Summary,
@@ -81,7 +81,7 @@ pub fn report<'a>(
     report
 }
 
-/// Returns the objects of a document, each with its path in the document; no object if the document is not YAML.
+/// Returns the objects of a document, each with its path in the document; no object if the document is not valid YAML.
 fn objects_of(document: &Document) -> Vec<(String, &Value)> {
     match &document.content {
         Content::Object(parsed) => kinds::objects(&parsed.value),
@@ -89,10 +89,11 @@ fn objects_of(document: &Document) -> Vec<(String, &Value)> {
     }
 }
 
-/// A function that returns the input for the validation of an object.
+/// A function that returns everything that the validation of an object needs, see `ReviewInput`.
 type InputOf<'a> = &'a dyn Fn(&Value) -> ReviewInput<'a>;
 
-/// Returns the names of all objects that the resources reference, including Secrets of certificates.
+/// Returns the names of all objects that the resources reference, including Secrets of certificates. Returns no names
+/// if the manifests contain no Secret and no `ConfigMap`, because then no check uses the names.
 fn referenced_names(manifests: &[Value], input_of: InputOf<'_>) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     if !manifests.iter().any(kinds::is_source) {
@@ -105,7 +106,7 @@ fn referenced_names(manifests: &[Value], input_of: InputOf<'_>) -> BTreeSet<Stri
     names
 }
 
-/// Returns the finding for a document that is not YAML.
+/// Returns the finding for a document that is not valid YAML.
 ///
 /// If the document is from a folder and does not look like an osdpl resource, the finding is only a warning, because
 /// the folder may contain templates.
@@ -133,8 +134,8 @@ pub struct Argument<'a> {
 }
 
 impl Report {
-    /// Reports each unreadable file of an argument. If all files are readable, reports an argument without an osdpl
-    /// resource.
+    /// Adds a finding for each file of an argument that can't be read. If osdpl can read all files, but none contains
+    /// an osdpl resource, adds a finding that says so.
     ///
     /// An argument with only Secrets and `ConfigMap`s causes no finding if another argument contains a resource,
     /// because the resource can reference these objects.
@@ -143,8 +144,9 @@ impl Report {
             self.findings.push(finding_without_line(file, format!("can't be read: {reason}")));
         }
         let objects: Vec<&Value> = argument.documents.iter().flat_map(objects_of).map(|(_, object)| object).collect();
-        // If the report already contains an error about an invalid document, do not report that there is no resource.
-        // Invalid YAML is an error, not a warning, if the user named the file, or the text looks like a resource.
+        // If the report already contains an error about invalid YAML in this argument, do not also report that the
+        // argument contains no resource. Invalid YAML is an error, not a warning, if the user named the file, or the
+        // text looks like a resource.
         let is_reported = |document: &Document| {
             matches!(document.content, Content::Invalid(_)) && (document.is_ours || document.is_named)
         };
@@ -297,7 +299,7 @@ fn describe_resource(kind: Kind, object: &Value) -> String {
     format!("{} {namespace}{name}", kind.name()).trim_end().to_owned()
 }
 
-/// Adds the file, the line and the name of the resource to a finding.
+/// Adds the location of a resource to a finding: the file, the line and the resource's name.
 fn with_line(document: &Document, line: u64, resource: &str, finding: Finding) -> Finding {
     finding.at_line(SourceLine { file: document.file.clone(), line, resource: resource.to_owned() })
 }

@@ -1,4 +1,4 @@
-//! Validates one resource: the schema and the CEL rules of the CRD, the catalogue, and the rules.
+//! Validates one resource: with the schema and the CEL rules of the CRD, the catalogue, and osdpl's own rules.
 
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
@@ -15,14 +15,15 @@ use osdpl_core::observed::ClusterInfo;
 /// The input for the validation of an object, except for the object itself.
 #[derive(Clone, Copy)]
 pub struct ReviewInput<'a> {
-    /// The catalogue.
+    /// The catalogue, including the additions that the resource names.
     pub catalog: &'a Catalog,
     /// The schemas of the CRDs, which include the schemas of the catalogue's features.
     pub schemas: &'a Schemas,
     /// The objects that are applied together with the resource, such as Secrets and `ConfigMap`s that the resource
     /// references.
     pub manifests: &'a [Value],
-    /// The properties of the cluster that rules use, such as its networks; empty if osdpl knows no cluster.
+    /// The properties of the cluster that rules use, such as the address ranges of pods; empty if osdpl knows no
+    /// cluster.
     pub cluster_info: &'a ClusterInfo,
     /// The current time; without it, osdpl does not check the expiry of certificates.
     pub now: Option<Timestamp>,
@@ -31,9 +32,9 @@ pub struct ReviewInput<'a> {
 impl ReviewInput<'_> {
     /// Validates one object without access to a cluster.
     ///
-    /// Returns the findings and, if the object is a cloud, the evaluation of its spec. If a field is invalid, and
-    /// findings about other fields may depend on this field, the function does not evaluate the spec. In this case the
-    /// function checks at most whether the names in the spec exist in the catalogue.
+    /// Returns the findings and, if the object is an `OpenStackDeployment`, the evaluation of its spec. The function
+    /// does not evaluate the spec if a field is invalid on which findings about other fields may depend. In this case
+    /// the function checks at most whether the names in the spec exist in the catalogue.
     pub fn review(&self, kind: Kind, object: &Value) -> (Vec<Finding>, Option<Evaluation>) {
         let mut found = self.schemas.check(kind, object);
         if found.is_empty() {
@@ -88,7 +89,7 @@ impl ReviewInput<'_> {
         }
     }
 
-    /// Returns the input for evaluating `spec`, with the name and namespace of `object`.
+    /// Returns the input for evaluating `spec` with the catalogue, with the name and namespace of `object`.
     fn input<'b>(&'b self, object: &'b Value, spec: &'b OpenStackDeploymentSpec) -> Input<'b> {
         let defaults = Input::of_spec(spec, self.catalog);
         let metadata = |field: &str| object["metadata"][field].as_str();

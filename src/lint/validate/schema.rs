@@ -24,7 +24,7 @@ pub(super) fn check(schema: &Value, value: &Value, field: &str) -> Vec<Finding> 
     };
     let is_reported = |violation: &&SchemaViolation<'_>| match violation.problem {
         ViolationKind::Unknown(..) => false,
-        // If a string has the wrong format, do not also report its length.
+        // If a string has the wrong format, report only the format. The length of the string is then irrelevant.
         ViolationKind::Longer(_) | ViolationKind::Shorter(_) => !has_wrong_format(&violation.field),
         _ => true,
     };

@@ -39,7 +39,8 @@ impl MaintenanceController {
                 for id in ids {
                     match self.call_nova(setting, &nova::live_migrate(id)).await {
                         // These codes mean that Nova refuses to migrate the instance. Any other error may be temporary,
-                        // for example while Nova starts. So then the action fails, and the controller retries it.
+                        // for example while Nova starts. In this case the action fails, and the controller retries the
+                        // action.
                         Err(openstack::Error::Refused { status, message, code: 400 | 403 | 404 | 409, .. }) => {
                             refused_migrations.insert(id.clone(), message.unwrap_or(status));
                         }
@@ -76,8 +77,8 @@ impl MaintenanceController {
         let Some(node) = self.cluster.get_node(node).await? else { return Ok(()) };
         let marked = node.annotations().contains_key(NODE_MAINTENANCE);
         let cordoned = node.spec.unschedulable;
-        // If someone else has cordoned the node since the decision, do not add osdpl's annotation. So this maintenance
-        // will not uncordon the node later.
+        // If someone else has cordoned the node since the decision, do not add osdpl's annotation. Without the
+        // annotation, this maintenance will not uncordon the node later.
         if by.is_some() && cordoned && !marked {
             return Ok(());
         }

@@ -51,9 +51,8 @@ fn is_evicted(pod: &Pod) -> bool {
 impl MaintenanceController {
     /// Adds to `observed` the data that the decision about a maintenance needs.
     ///
-    /// The caller has already stored the node and the refused migrations in `observed`. `snapshot` contains the inputs
-    /// of the decision that are not observed, such as the spec. The field `snapshot.observed` is empty and not used
-    /// here.
+    /// The caller has already stored the node and the refused migrations in `observed`. From `snapshot`, the function
+    /// uses only the other inputs of the decision, such as the spec. Its field `observed` is still empty.
     pub(super) async fn observe(
         &self,
         maintenance: &NodeMaintenance,
@@ -85,7 +84,8 @@ impl MaintenanceController {
             let away = observed.others.iter().filter(|other| other.started).map(|other| other.node.clone()).collect();
             observed.eviction_obstacles = self.eviction_obstacles(node, &away, &pods, setting).await?;
         }
-        // Do not query Nova while the maintenance must wait for its window, another maintenance or a disruption budget.
+        // Do not query Nova while the maintenance must wait for its window, another maintenance or a disruption budget:
+        // the decision then does not depend on Nova.
         let may_start = snapshot.is_returning() || Snapshot { observed, ..*snapshot }.may_start();
         if may_start && snapshot.needs_nova() {
             observed.compute = self.compute(snapshot, observed.node.as_ref(), &pods, setting).await;
@@ -141,23 +141,25 @@ impl MaintenanceController {
         let services = self.openstack.call(access, &nova::services()).await?.services;
         let own = services.iter().find(|service| snapshot.status.compute.as_ref() == Some(&service.id));
         let Some(service) = own.or_else(|| nova::find_service(&services, &snapshot.spec.node)).cloned() else {
-            // If Nova lists no compute service for a node that a maintenance returns to service, the maintenance has
-            // nothing to enable. So do not report the compute host as unknown.
+            // Nova lists no compute service for the node. If the maintenance is about to return the node to service,
+            // there is no compute service that it must enable. So do not report the compute host as unknown.
             return Ok(Compute::unlisted(&snapshot.spec.node, &services, is_compute && !snapshot.is_returning()));
         };
         let mut host =
             Host { service, servers: Vec::new(), incoming: Vec::new(), migrations: Vec::new(), agents: Vec::new() };
         let name = host.service.host.clone();
-        // Query the agents in two cases. Before the maintenance disables the compute service, it lists the living
-        // agents in its status. Before it returns the node to service, it waits until these agents are alive again.
+        // Query the Neutron agents in two cases. Before the maintenance disables the compute service, it lists the
+        // living agents in its status. Before it returns the node to service, it waits until these agents are alive
+        // again.
         if access.network.is_some() && (snapshot.is_returning() || host.service.is_enabled()) {
             host.agents = self.openstack.call(access, &neutron::agents(&name)).await?.agents;
         }
         if !snapshot.is_returning() {
             host.servers = self.openstack.servers(access, &name).await?;
             if host.servers.is_empty() {
-                // No instance is on this host, but instances may be migrating to it, so list these instances. A second
-                // query, after `ObservedState::confirmation_delay`, finds instances that arrive later.
+                // No instance is on this host, but instances may be migrating to it, so list these instances. Instances
+                // that arrive later are found by a second query, which follows after
+                // `ObservedState::confirmation_delay`.
                 host.incoming = self.incoming(access, &name).await?;
             }
             host.migrations = self.openstack.call(access, &nova::migrations(&name)).await?.migrations;
@@ -167,8 +169,8 @@ impl MaintenanceController {
 
     /// Returns the instances that are migrating to a host.
     ///
-    /// A nova-compute that crashes leaves records of running migrations behind. The function skips a record if its
-    /// instance has no task in Nova.
+    /// If nova-compute crashes, its migrations keep the status of running migrations in Nova. So the function skips a
+    /// migration if its instance has no task in Nova.
     async fn incoming(&self, access: &Access, host: &str) -> Result<Vec<String>, openstack::Error> {
         let moves = self.openstack.call(access, &nova::moves(host)).await?.migrations;
         let to_here = |one: &&nova::Migration| one.is_running() && one.destination.as_deref() == Some(host);
@@ -200,7 +202,7 @@ impl MaintenanceController {
             let is_waiting =
                 other.metadata.deletion_timestamp.is_none() && node.is_some() && is_open(&other.spec, snapshot.now);
             // A started maintenance counts towards the limits of its node's roles, even after the node was deleted or
-            // has lost its labels. So add the roles in the status of the maintenance to the node's current roles.
+            // has lost its role labels. So add the roles in the status of the maintenance to the node's current roles.
             let known_roles = other.status.iter().flat_map(|status| status.roles.iter().cloned()).filter(|_| started);
             let current_roles = node.map(|node| setting.roles_of(&node.labels)).into_iter().flatten();
             OtherMaintenance {
@@ -244,7 +246,7 @@ impl MaintenanceController {
         Ok(eviction_obstacles(node, away, &members, &budgets))
     }
 
-    /// Returns the disruption budgets that select one of the pods.
+    /// Returns the disruption budgets that select at least one of the pods.
     async fn budgets(&self, pods: &[&Pod]) -> Result<Vec<Budget>, Error> {
         let all = self.cluster.list_budgets(&self.operator.scope()).await?.into_iter().filter_map(|budget| {
             let spec = budget.spec.as_ref()?;

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// A fake operator of a cluster without an OpenStack cloud.
+/// A fake `Operator` that knows no OpenStack cloud, and counts failures.
 #[derive(Default)]
 struct WithoutCloud {
     failures: StdMutex<u32>,
@@ -90,7 +90,7 @@ fn refusal(code: StatusCode) -> Response {
     (code, status.to_string()).into_response()
 }
 
-/// Returns a fake API server, and the list in which the server records the writes of the status.
+/// Returns a fake API server, and a list to which the server adds each write of the status.
 ///
 /// The server has one maintenance, whose node is ready to drain. The function `node` returns the server's response to
 /// each request for a node.

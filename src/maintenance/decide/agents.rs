@@ -9,8 +9,8 @@ use super::report::Progress;
 use super::{Action, Compute, Host, RequeueDelay, Snapshot, StepResult};
 use osdpl_core::api::{MAINTENANCE_FINALIZER, MaintenanceStep, StepState};
 
-/// How long a maintenance waits for the node, its pods and its agents before the status of the maintenance reports that
-/// a person must act.
+/// How long a maintenance waits for the node, its pods and its Neutron agents before the status of the maintenance
+/// reports that a person must act.
 const BLOCKED_AFTER: SignedDuration = SignedDuration::from_mins(10);
 
 /// Returns the result of the step `Agents`: the step waits until the node, its DaemonSet pods, nova-compute and the
@@ -109,7 +109,7 @@ fn check_reports(snapshot: &Snapshot<'_>, host: &Host, progress: &mut Progress<'
     )
 }
 
-/// Returns the result of a step that waits.
+/// Returns the result of the step `Agents` while the step waits.
 ///
 /// Once the step `Agents` has waited for [`BLOCKED_AFTER`], the result says that a person must act.
 fn wait_for(snapshot: &Snapshot<'_>, message: String) -> StepResult {
@@ -123,7 +123,8 @@ fn wait_for(snapshot: &Snapshot<'_>, message: String) -> StepResult {
     )
 }
 
-/// Returns the result of a step that waits for Nova. `why` says why osdpl can't get the compute service from Nova.
+/// Returns the result of a step that waits for Nova. `why` is the reason why osdpl can't get the compute service from
+/// Nova.
 pub(super) fn wait_for_nova(snapshot: &Snapshot<'_>, why: &str) -> StepResult {
     let gone = snapshot.setting.is_some_and(|setting| setting.absent);
     let out = format!(
@@ -135,7 +136,8 @@ pub(super) fn wait_for_nova(snapshot: &Snapshot<'_>, why: &str) -> StepResult {
     }
 }
 
-/// Whether a timestamp of Nova or Neutron is later than `since`. A missing or invalid timestamp counts as later.
+/// Whether a timestamp that Nova or Neutron reported is later than `since`. A missing or invalid timestamp counts as
+/// later.
 fn is_later(reported: Option<&str>, since: Option<Timestamp>) -> bool {
     let at = reported.and_then(|reported| {
         let utc = || reported.parse::<DateTime>().ok()?.to_zoned(TimeZone::UTC).ok();

@@ -43,7 +43,7 @@ pub(super) fn decide(snapshot: &Snapshot<'_>) -> Decision {
     decision
 }
 
-/// Returns the time until which the controller leaves the status unchanged; `None` if it must make a new decision now.
+/// Returns the time until which the controller keeps the status as it is; `None` if it must make a new decision now.
 ///
 /// The status stays unchanged only while the node is ready to drain. It then stays unchanged until the next query of
 /// Nova. If Nova does not respond to a query, the status stays unchanged for another minute.
@@ -99,7 +99,8 @@ fn disable_compute(snapshot: &Snapshot<'_>, progress: &mut Progress<'_>) -> Step
     }
 }
 
-/// Counts the instances on the host for the status. The field `total` is the highest count since the maintenance began.
+/// Counts the instances on the host, for the status. The field `total` is the highest of all counts since the
+/// maintenance began.
 fn count_instances(snapshot: &Snapshot<'_>) -> Option<InstancesStatus> {
     let Compute::Known(host) = &snapshot.observed.compute else { return snapshot.status.instances.clone() };
     let before = snapshot.status.instances.as_ref();
@@ -204,8 +205,8 @@ fn migrate(snapshot: &Snapshot<'_>, host: &Host, progress: &mut Progress<'_>) ->
     }
     let message = parts.join("; ");
     if steps.to_migrate.is_empty() {
-        // If an instance can't be migrated and no other instance is migrating, report that a person must act. Do so
-        // even while instances execute other tasks, such as a reboot, because these tasks may hang.
+        // If an instance can't be migrated and no other instance is migrating, report that a person must act. Report
+        // this even while instances execute other tasks, such as a reboot, because these tasks may never end.
         let (in_progress, blocked) = (moving > 0, moving == 0 && !steps.stuck.is_empty());
         return StepResult::Wait(message, if in_progress { RequeueDelay::Soon } else { RequeueDelay::Later }, blocked);
     }

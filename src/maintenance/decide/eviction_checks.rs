@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-/// A `StatefulSet` with a quorum and a pod on the node.
+/// A `StatefulSet` whose pods need a quorum, and which has a pod on the node.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Members {
     /// The namespace and name of the `StatefulSet`, as `namespace/name`.
     pub set: String,
     /// The desired number of pods of the `StatefulSet`.
     pub replicas: i32,
-    /// The node of each pod, and whether the pod is ready.
+    /// One item for each pod: the name of its node, and whether the pod is ready.
     pub pods: Vec<(String, bool)>,
 }
 
@@ -22,7 +22,7 @@ pub(crate) struct Budget {
     pub allowed: i32,
     /// The number of healthy pods that the budget selects.
     pub healthy: i32,
-    /// The required number of healthy pods.
+    /// The number of healthy pods that the budget requires.
     pub wanted: i32,
     /// Whether at least one of the node's pods that the budget selects is ready. The eviction API has different rules
     /// for ready and unready pods.
@@ -44,7 +44,8 @@ impl Budget {
 
 /// Returns the reasons why the pods of a node must not be evicted, one line each.
 ///
-/// `away` contains the nodes of other maintenances. The function regards the pods on these nodes as unavailable.
+/// `away` contains the nodes of the other maintenances that have started. The function regards the pods on these nodes
+/// as unavailable.
 pub(crate) fn eviction_obstacles(
     node: &str,
     away: &BTreeSet<String>,

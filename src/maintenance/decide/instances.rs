@@ -9,7 +9,7 @@ use super::{Host, Snapshot};
 /// The maximum number of parallel migrations if `spec.parallelMigrations` is unset.
 const PARALLEL: u32 = 2;
 
-/// The maximum number of instances that the status lists as not migratable.
+/// The status lists at most this number of instances that can't be migrated.
 const MAX_STUCK: usize = 20;
 
 /// The instances on a node, grouped by their next step in the maintenance.
@@ -21,7 +21,7 @@ pub(super) struct InstanceSteps {
     pub moving: usize,
     /// The instances for which Nova executes a task other than a migration, such as a reboot; one line each.
     pub busy: Vec<String>,
-    /// The number of instances that wait until other migrations have ended.
+    /// The number of instances whose migration starts only when other migrations have ended.
     pub queued: usize,
     /// The instances that can't be migrated until a person acts.
     pub stuck: Vec<FailedInstance>,
@@ -37,9 +37,9 @@ pub(super) fn sort_instances(snapshot: &Snapshot<'_>, host: &Host, after: i64) -
     for server in &host.servers {
         let last = host.migrations.iter().filter(|one| one.server == server.id).max_by_key(|one| one.id);
         let task = server.task.as_deref();
-        // Use only the status and the task of the instance to find out whether it is migrating: Nova sets the task
-        // before it responds to a request for a migration. Do not use records of running migrations, because a
-        // nova-compute that crashes leaves such records behind.
+        // Find out from the status and the task of the instance whether it is migrating: Nova sets the task before it
+        // responds to a request for a migration. Do not use Nova's list of running migrations, because it still
+        // contains the migrations of a nova-compute that has crashed.
         if server.status == "MIGRATING" || task == Some("migrating") {
             steps.moving += 1;
         } else if let Some(task) = task {

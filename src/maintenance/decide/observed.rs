@@ -22,7 +22,7 @@ pub(crate) struct ObservedState {
     pub others: Vec<OtherMaintenance>,
     /// Whether the operator cannot list the nodes. If so, it does not know the roles of the other maintenances' nodes.
     pub nodes_unknown: bool,
-    /// The minimum time between the two queries of Nova that confirm that the host has no instances.
+    /// The minimum time between two queries of Nova: the first finds no instance on the host, the second confirms this.
     pub confirmation_delay: Duration,
     /// The UUIDs of the instances that Nova refuses to migrate, each with Nova's message.
     pub refused_migrations: BTreeMap<String, String>,
@@ -43,20 +43,20 @@ pub(crate) struct ObservedNode {
     pub roles: BTreeSet<String>,
 }
 
-/// The compute host of a node, if the node is a compute node.
+/// The compute host of a node, as far as osdpl knows it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) enum Compute {
-    /// The node is not a compute node.
+    /// The node is not a compute node, so it has no compute host.
     #[default]
     None,
     /// The node is or may be a compute node, but the state of its host in Nova and Neutron is unknown. Contains the
     /// reason.
     Unknown(String),
-    /// The node is a compute node.
+    /// The node is a compute node, and Nova and Neutron have reported the state of its host.
     Known(Box<Host>),
 }
 
-/// The maximum number of hosts that a message lists.
+/// The maximum number of hosts of Nova that an error message lists.
 const NAMED: usize = 5;
 
 impl Compute {
@@ -77,10 +77,10 @@ impl Compute {
     }
 }
 
-/// The compute host of a node.
+/// The compute host of a node, as Nova and Neutron report it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Host {
-    /// The nova-compute service of the host.
+    /// The nova-compute service of the host, as Nova reports it.
     pub service: nova::Service,
     /// The instances on the host.
     pub servers: Vec<nova::Server>,
@@ -88,13 +88,13 @@ pub(crate) struct Host {
     pub incoming: Vec<String>,
     /// The live migrations away from the host, including past migrations.
     pub migrations: Vec<nova::Migration>,
-    /// The Neutron agents of the host.
+    /// The Neutron agents that run on the host.
     pub agents: Vec<neutron::Agent>,
 }
 
 /// A NodeMaintenance in [`ObservedState::others`].
 ///
-/// The maintenance for which the controller observed the state may have to wait for this other maintenance.
+/// The maintenance for which the controller observed the state may have to wait for this NodeMaintenance.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct OtherMaintenance {
     /// The name of the other NodeMaintenance.

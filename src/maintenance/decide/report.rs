@@ -17,7 +17,7 @@ pub(super) const DRAIN_STEPS: [MaintenanceStep; 5] = [
     MaintenanceStep::Cordon,
 ];
 
-/// The results of the steps of a pass, from which [`report`] builds the decision.
+/// The results of a pass's steps so far, from which [`report`] builds the decision.
 pub(super) struct Progress<'a> {
     snapshot: &'a Snapshot<'a>,
     steps: Vec<StepStatus>,
@@ -26,7 +26,7 @@ pub(super) struct Progress<'a> {
     pub(super) compute: Option<String>,
     pub(super) agents: Vec<String>,
     pub(super) action: Option<Action>,
-    /// The message of the status once all steps are done.
+    /// The message that the status has if all steps are done.
     pub(super) final_message: String,
     requeue: Option<RequeueDelay>,
     /// The message of the current step, which says what the step does or why it waits.
@@ -55,7 +55,7 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// Creates the progress of a maintenance that returns its node to service.
+    /// Creates the progress of a maintenance that is about to return its node to service.
     ///
     /// The progress begins with the steps that prepared the node for draining. Unfinished steps become skipped steps.
     pub(super) fn from_previous_steps(snapshot: &'a Snapshot<'a>) -> Self {
@@ -63,8 +63,9 @@ impl<'a> Progress<'a> {
         for known in snapshot.status.steps.iter().filter(|known| DRAIN_STEPS.contains(&known.name)) {
             let (state, message) = match known.state {
                 StepState::Done | StepState::Skipped => (known.state, known.message.clone()),
-                // Record the step as done: the maintenance may have disabled the compute service although the status
-                // does not say so, for example because Nova became unreachable.
+                // The maintenance may have disabled the compute service although the status does not say so, for
+                // example because Nova became unreachable. Record the step as done, so that later passes still know
+                // that they may have to enable the service.
                 _ if known.name == MaintenanceStep::DisableCompute && snapshot.may_have_disabled() => {
                     (StepState::Done, String::new())
                 }
@@ -127,7 +128,7 @@ impl<'a> Progress<'a> {
     }
 }
 
-/// Returns the current time in the format of the API server, in whole seconds.
+/// Returns the current time as the API server writes timestamps, in whole seconds.
 pub(super) fn seconds(snapshot: &Snapshot<'_>) -> String {
     snapshot.now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }

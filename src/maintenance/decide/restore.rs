@@ -64,8 +64,8 @@ fn enable_compute(snapshot: &Snapshot<'_>) -> StepResult {
         }
         Compute::Known(host) if host.service.is_enabled() => StepResult::Done(String::new()),
         // The node was deleted. A new node of the same name may join the cluster later and use this compute service, so
-        // osdpl must enable the service. It first waits until Nova reports the service as down, because Nova's
-        // scheduler places no instances on a host whose service is down.
+        // osdpl must enable the service. Wait first until Nova reports the service as down, because Nova's scheduler
+        // places no instances on a host whose service is down.
         Compute::Known(host) if is_ours(host) && snapshot.observed.node.is_none() && host.service.is_up() => wait_for(
             format!("waits until nova reports nova-compute on {} as down: the node was deleted", host.service.host),
         ),

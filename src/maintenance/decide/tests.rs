@@ -10,7 +10,7 @@ mod return_checks;
 
 const NOON: &str = "2026-11-21T12:00:00Z";
 
-/// A started maintenance with the name `m` for the node `n1`, with all data for its decisions.
+/// The inputs for decisions about a started maintenance with the name `m` for the node `n1`.
 struct Fixture {
     spec: NodeMaintenanceSpec,
     status: NodeMaintenanceStatus,
@@ -103,7 +103,7 @@ impl Fixture {
         });
     }
 
-    /// Makes a decision, and stores its status for the next decision.
+    /// Makes a decision, and keeps its status as the input of the next decision.
     fn step(&mut self) -> Decision {
         let decision = self.decide();
         self.status = decision.status.clone();

@@ -1,4 +1,5 @@
-//! Decides whether a maintenance may start, from its window, the limits of roles, and the other maintenances.
+//! Decides whether a maintenance may start now. This depends on its window, on the other maintenances, and on the
+//! limits to the number of nodes of a role in maintenance.
 
 use k8s_openapi::jiff::Timestamp;
 
@@ -6,7 +7,8 @@ use super::{Action, Compute, RequeueDelay, Snapshot, StepResult, wait_for};
 use osdpl_core::api::{InstancePolicy, NodeMaintenanceSpec};
 use osdpl_core::maintenance::NO_CLOUD;
 
-/// The message of a maintenance while the operator has not read the cloud's settings for maintenance.
+/// The message in the status of a maintenance as long as the operator has not read the cloud's settings for
+/// maintenance.
 pub(crate) const UNREAD: &str =
     "the operator has not read the cloud's OpenStackDeployment yet, or refuses it (see its status)";
 

@@ -10,16 +10,16 @@ use tar::EntryType;
 use super::contents::Contents;
 use super::problem::{ChartProblem, MAX_CHART_SIZE, MAX_ENTRIES};
 
-/// How deeply archives may be nested in the `charts/` folders of other archives. `helm package` never nests them.
+/// How many levels of archives within archives osdpl accepts in `charts/` folders. `helm package` never nests archives.
 pub(super) const MAX_DEPTH: usize = 4;
 
-/// The maximum size of all headers and padding in a tar stream.
+/// The maximum size, in bytes, of all headers and padding in a tar stream.
 const TAR_OVERHEAD: u64 = 1024 * MAX_ENTRIES as u64;
 
 /// Reads a chart's `.tgz` to its end and checks each entry.
 ///
-/// The function also unpacks the archives in the chart's `charts/` folders, as helm would do later. So osdpl checks
-/// their content, and the content is part of the digest.
+/// The function also unpacks the archives in the chart's `charts/` folders, as helm would do later. So osdpl checks the
+/// content of these archives, too, and the digest of the chart covers it.
 pub fn read(mut from: impl Read) -> Result<Contents, ChartProblem> {
     let mut contents = Contents::default();
     unpack(&mut from, MAX_DEPTH, &mut contents)?;
@@ -31,7 +31,8 @@ pub fn read(mut from: impl Read) -> Result<Contents, ChartProblem> {
 
 /// Unpacks a chart's archive, and adds its files to `contents`.
 fn unpack(from: &mut dyn Read, depth: usize, contents: &mut Contents) -> Result<(), ChartProblem> {
-    // Read all gzip members in the file, as helm does, so that osdpl checks the same content that helm would see.
+    // Read all gzip members in the file, as helm does. If osdpl read only the first member, helm could install content
+    // that osdpl has not checked.
     let plain = Bounded { from: MultiGzDecoder::new(from), remaining: MAX_CHART_SIZE + TAR_OVERHEAD };
     let mut archive = tar::Archive::new(plain);
     let mut top: Option<String> = None;
@@ -57,8 +58,8 @@ fn unpack(from: &mut dyn Read, depth: usize, contents: &mut Contents) -> Result<
             None => return Err(ChartProblem::Path { path, why: "is a file beside the chart's folder" }),
         }
     }
-    // The tar reader stops before the end of the compressed stream. Read the rest, because this verifies the stream's
-    // checksum.
+    // The tar reader stops before the end of the compressed stream. Read the rest, so that the decompressor compares
+    // the content with the checksum at the end of the stream.
     io::copy(&mut archive.into_inner(), &mut io::sink()).map_err(|error| ChartProblem::broken(&error))?;
     Ok(())
 }
@@ -79,8 +80,8 @@ fn insert<R: Read>(
     })
 }
 
-/// Unpacks the archive of a dependency in `charts/` to the same folder as helm: `charts/<name>/`, with the name from
-/// the dependency's `Chart.yaml`.
+/// Unpacks the archive of a dependency in `charts/` to the folder that helm also uses: `charts/<name>/`, with the name
+/// from the dependency's `Chart.yaml`.
 pub(super) fn unpack_nested(
     path: &str,
     from: &mut dyn Read,
@@ -98,7 +99,7 @@ pub(super) fn unpack_nested(
     contents.vendor(prefix, &metadata.name, inner)
 }
 
-/// Whether `path` is `charts/<name>.tgz` in the chart or in a dependency. helm would unpack such a file.
+/// Whether `path` is `charts/<name>.tgz` in the chart or in one of its dependencies. helm unpacks such a file.
 pub(super) fn is_packed_chart(path: &str) -> bool {
     let name = super::contents::within_chart(path).strip_prefix("charts/").unwrap_or_default();
     std::path::Path::new(name).extension().is_some_and(|extension| extension == "tgz") && !name.starts_with(['_', '.'])
@@ -118,7 +119,7 @@ fn unsupported_kind(kind: EntryType) -> Option<&'static str> {
 
 /// Returns the path of an entry as text, or the reason why osdpl refuses the entry.
 ///
-/// On any system, the path must stay below the folder into which the archive is unpacked.
+/// The path must stay below the folder into which the archive is unpacked, on every operating system.
 fn check_path(bytes: &[u8]) -> Result<String, ChartProblem> {
     let path = std::str::from_utf8(bytes)
         .map_err(|_| ChartProblem::NotUnicode(String::from_utf8_lossy(bytes).into_owned()))?;
@@ -137,7 +138,7 @@ fn check_path(bytes: &[u8]) -> Result<String, ChartProblem> {
     Err(ChartProblem::Path { path: path.to_owned(), why })
 }
 
-/// Returns the path of an entry below the archive's top folder; `None` for the top folder itself.
+/// Returns the path of an archive entry, relative to the archive's top folder; `None` for the top folder itself.
 ///
 /// Stores the name of the top folder in `top`, and fails if an earlier entry had another top folder.
 fn below_top(path: &str, top: &mut Option<String>) -> Result<Option<String>, ChartProblem> {
@@ -168,7 +169,8 @@ pub fn write(name: &str, contents: &Contents, to: impl Write) -> io::Result<()> 
     archive.into_inner()?.finish()?.flush()
 }
 
-/// A reader that limits the output of the decompressor, including headers and padding, to stop decompression bombs.
+/// A reader that limits the number of bytes that the decompressor returns (content, headers and padding), because a
+/// small archive may unpack to a huge one (a decompression bomb).
 struct Bounded<R> {
     from: R,
     remaining: u64,

@@ -1,5 +1,5 @@
-//! The cache folder of the store, with verified archives, the records of first pulls, and the downloads of running
-//! pulls.
+//! The cache folder of the store. It contains verified archives, the record of each chart version's first pull, and the
+//! downloads of running pulls.
 //!
 //! ```text
 //! archives/<name>-<version>-<digest>.tgz    the archives for helm, written reproducibly from checked content
@@ -28,7 +28,8 @@ use super::error::Error;
 use super::metadata::Metadata;
 use super::pull::Request;
 
-/// The age at which an entry of `incoming` counts as left behind by a killed process. No pull takes nearly that long.
+/// The age at which osdpl regards an entry of `incoming` as left behind by a killed process. No pull takes nearly that
+/// long.
 pub(super) const STALE_AGE: Duration = Duration::from_hours(1);
 
 /// The cache folder of a chart store, with methods that read and write its files.
@@ -37,7 +38,8 @@ pub(crate) struct Cache {
     pub(super) folder: PathBuf,
 }
 
-/// The record of the first pull of a chart version. Every later pull must return a chart with the same digest.
+/// The record of the first pull of a chart version. Every later pull of the version must return a chart with this
+/// digest.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct FirstPullRecord {
@@ -62,7 +64,7 @@ impl Cache {
         Self { folder }
     }
 
-    /// Returns the path of a chart's archive in the cache. The archive may not exist yet.
+    /// Returns the path that a chart's archive has in the cache. The archive need not exist yet.
     pub(super) fn archive(&self, chart: &Metadata, digest: &Digest) -> PathBuf {
         let Metadata { name, version, .. } = chart;
         self.folder.join("archives").join(Self::file_name(name, version, digest))
@@ -84,8 +86,8 @@ impl Cache {
         Ok(path)
     }
 
-    /// Returns the content of the requested chart's archive with this digest; `None` if the archive is missing or
-    /// damaged.
+    /// Returns the content of the requested chart, from the archive with this digest; `None` if the archive is missing
+    /// or damaged.
     pub(super) fn read_archive(&self, request: &Request, digest: &Digest) -> Option<Contents> {
         let name = Self::file_name(&request.chart, &request.version, digest);
         let file = File::open(self.folder.join("archives").join(name)).ok()?;
@@ -93,7 +95,8 @@ impl Cache {
         (Digest::of(&contents) == *digest).then_some(contents)
     }
 
-    /// Returns the digest that the chart version had at its first pull; `None` if the cache has no record of a pull.
+    /// Returns the digest that the chart version had at its first pull; `None` if the cache has no record of a first
+    /// pull.
     pub(super) fn first_pull(&self, request: &Request) -> Result<Option<Digest>, Error> {
         let path = self.record_path(request);
         let text = match fs::read(&path) {
@@ -110,7 +113,8 @@ impl Cache {
         let record = FirstPullRecord { repository, chart, version, digest: digest.clone() };
         write(&self.record_path(request), |file| {
             file.write_all(&serde_json::to_vec_pretty(&record)?)?;
-            // Without `sync_all`, a power failure may leave an empty record, which would block every later pull.
+            // Without `sync_all`, a power failure may leave an empty record. osdpl would refuse every later pull
+            // because of it.
             file.sync_all()
         })
     }
@@ -133,8 +137,7 @@ impl Cache {
         for entry in fs::read_dir(&folder).map_err(failed)?.flatten() {
             let modified = entry.metadata().and_then(|found| found.modified());
             if modified.is_ok_and(|time| SystemTime::now().duration_since(time).is_ok_and(|age| age > STALE_AGE)) {
-                // Ignore an error: removing fails if another process removes the folder at the same time, which does no
-                // harm.
+                // Ignore an error: another process may be removing the same folder at the same time.
                 let _ = fs::remove_dir_all(entry.path());
             }
         }
@@ -146,7 +149,7 @@ fn write(path: &Path, content: impl FnOnce(&mut File) -> io::Result<()>) -> Resu
     write_atomically(path, content).map_err(|error| Error::cache(path, &error))
 }
 
-/// Writes a file under a temporary name and renames it, so that `path` is either complete or missing.
+/// Writes a file under a temporary name and renames it. So a reader finds at `path` either a complete file or none.
 ///
 /// # Errors
 /// Returns an error if the file system returns an error. `path` is then unchanged.

@@ -1,4 +1,4 @@
-//! A verified chart that the store returns, and the check of the requests for charts.
+//! Defines a verified chart that the store returns, and checks the requests for charts.
 
 use std::fmt;
 use std::fs::File;
@@ -44,16 +44,16 @@ pub struct Chart {
     pub name: String,
     /// The version of the chart.
     pub version: String,
-    /// The version of the software that the chart installs, which osdpl shows to users.
+    /// The version of the software that the chart installs (`appVersion`). osdpl shows it to users.
     pub app_version: Option<String>,
     /// The absolute path of the verified archive that osdpl passes to helm. The archive contains all dependencies.
     pub path: PathBuf,
-    /// The digest of the chart's content. osdpl includes it in the input digest of each release with this chart, and so
+    /// The digest of the chart's content. It is part of the input digest of each release with this chart, so osdpl
     /// notices when the content changes.
     pub digest: Digest,
     /// The file, folder or repository that the store took the chart from.
     pub origin: String,
-    /// Whether the lock (`values/lock.yaml`) contains this version and digest.
+    /// Whether the lock (`values/lock.yaml`) contains the chart in this version and with this digest.
     pub pin: LockState,
 }
 
@@ -64,8 +64,8 @@ pub struct Chart {
 pub enum LockState {
     /// The lock contains the version and the digest.
     Pinned,
-    /// The lock contains the version without a digest. The store then accepts a chart from a repository only if the
-    /// chart's content has the digest that the store recorded at the first pull.
+    /// The lock contains the version without a digest. From a repository, the store then accepts only a chart whose
+    /// content has the digest of the first pull.
     VersionOnly,
     /// The lock contains another version of the chart, or does not contain the chart. The store returned this version
     /// because the user's folder has only this version, or because the spec requests this version.
@@ -121,7 +121,7 @@ impl Chart {
         Ok(values.unwrap_or_default())
     }
 
-    /// Reads the archive, and returns the paths in the values that the chart's templates read.
+    /// Reads the archive, and returns the paths of the values that the chart's templates use.
     ///
     /// # Errors
     /// Returns an error if the archive is missing or damaged.
@@ -160,13 +160,13 @@ impl Chart {
         let mut searched = contents.files().filter(|(path, _)| !is_definition(path) && !is_documentation(path));
         Ok(searched.any(|(_, content)| {
             let text = String::from_utf8_lossy(content);
-            // A template that names the folder may render the files in it (`.Files.Glob "crds/*"`).
+            // A template that contains the folder's name may render the files in it (`.Files.Glob "crds/*"`).
             text.contains("CustomResourceDefinition") || text.contains("crds/")
         }))
     }
 
-    /// Reads the archive, and returns the fingerprint of the chart. osdpl can compute the same fingerprint from a
-    /// release record, see [`osdpl_core::release::chart_fingerprint`].
+    /// Reads the archive, and returns the fingerprint of the chart. osdpl can compute the same fingerprint from the
+    /// chart in a release record, see [`osdpl_core::release::chart_fingerprint`].
     ///
     /// # Errors
     /// Returns an error if the archive is missing or damaged, or its `Chart.yaml` or `values.yaml` is not a YAML map.

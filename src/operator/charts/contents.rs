@@ -5,7 +5,7 @@ use std::io::Read;
 
 use super::problem::{ChartProblem, MAX_CHART_SIZE, MAX_ENTRIES, MAX_FILE_SIZE};
 
-/// The byte order mark of UTF-8. helm removes the mark from the start of each file.
+/// The byte order mark of UTF-8. helm removes the mark from the start of each chart file.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// The files of a chart, each by its path relative to the chart's folder. Each path is normalized and UTF-8.
@@ -39,8 +39,8 @@ impl Contents {
 
     /// Adds a file to the chart.
     ///
-    /// Skips the files in `charts/` that helm does not load. Skips `Chart.lock` and `requirements.lock`, too, because
-    /// helm writes a time into them, so that they differ in each package.
+    /// Skips the files in `charts/` that helm does not load. Also skips `Chart.lock` and `requirements.lock`: helm
+    /// writes a time into them, so they differ between two packages of the same chart.
     pub(super) fn add(&mut self, path: String, mut content: Vec<u8>) -> Result<(), ChartProblem> {
         let size = content.len() as u64;
         if size > MAX_FILE_SIZE {
@@ -65,9 +65,9 @@ impl Contents {
         }
     }
 
-    /// Adds all files of the dependency `name` to the chart, below `<prefix>charts/<name>/`.
+    /// Adds all files of the chart `dependency` with the name `name`, below `<prefix>charts/<name>/`.
     ///
-    /// `prefix` is the path of the chart that has the dependency; it is empty for the outermost chart.
+    /// `prefix` is the path of the chart that needs the dependency; it is empty for the outermost chart.
     pub(super) fn vendor(&mut self, prefix: &str, name: &str, dependency: Self) -> Result<(), ChartProblem> {
         dependency
             .files

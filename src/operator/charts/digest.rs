@@ -10,7 +10,7 @@ use super::metadata;
 
 const PREFIX: &str = "sha256:";
 
-/// A chart's digest, written `sha256:<64 hexadecimal digits>`.
+/// The digest of a chart's content, written `sha256:<64 hexadecimal digits>`.
 ///
 /// osdpl computes the digest from the sorted paths and contents of the chart's files, each with its length. The digest
 /// does not depend on the order, times, compression and top folder of the archive. A chart directory and helm's archive
@@ -22,7 +22,7 @@ const PREFIX: &str = "sha256:";
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest(String);
 
-/// The error for a string that is not the digest of a chart.
+/// The error about a string that does not have the form of a `Digest`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0:?} is not a digest: a digest is `sha256:` followed by 64 lower-case hexadecimal digits; `osdpl charts lock` writes it"
@@ -49,7 +49,7 @@ impl Digest {
     /// The number of digits that [`Self::short`] returns.
     pub(super) const SHORT: usize = 12;
 
-    /// Returns the first twelve digits, which suffice to distinguish files in a cache.
+    /// Returns the first twelve hexadecimal digits. They suffice to distinguish the files in a cache.
     pub fn short(&self) -> &str {
         &self.0[..Self::SHORT]
     }

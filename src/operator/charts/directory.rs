@@ -14,8 +14,8 @@ use super::problem::ChartProblem;
 /// Reads the chart in `folder`.
 ///
 /// Skips files that `.helmignore` names. Follows links as helm does, but only inside `root`, which must be a canonical
-/// path. If `charts/` lacks a dependency, the function reads the dependency from its `file://…` repository. It ignores
-/// the version range of the dependency, because a `file://…` repository has only one version.
+/// path. If `charts/` lacks a dependency, the function reads the dependency from the `file://…` repository that
+/// `Chart.yaml` names. It ignores the version range of the dependency, because such a repository has only one version.
 ///
 /// Adds the state of each file and folder that it reads to `states`.
 pub fn read(folder: &Path, root: &Path, states: &mut FileStates) -> Result<Contents, ChartProblem> {
@@ -25,7 +25,8 @@ pub fn read(folder: &Path, root: &Path, states: &mut FileStates) -> Result<Conte
 struct Reader<'a> {
     root: &'a Path,
     states: &'a mut FileStates,
-    /// The folders of the charts that are being read, outermost first, to detect cycles of dependencies.
+    /// The folders of the charts that are being read, outermost first. With this list, the reader detects a chart that
+    /// depends on itself.
     charts: Vec<PathBuf>,
 }
 
@@ -56,7 +57,7 @@ impl Reader<'_> {
 
     /// Adds the files of one folder of a chart to `contents`.
     ///
-    /// `folders` contains the canonical paths of all folders from the chart's folder down to the folder to read.
+    /// `folders` contains the canonical paths of the folder to read and of its parents, down from the chart's folder.
     /// `path` is the path of the folder to read, relative to the chart's folder.
     fn files(
         &mut self,

@@ -7,7 +7,7 @@ use super::digest::Digest;
 use super::problem::ChartProblem;
 use super::source::InvalidSource;
 
-/// Why the store cannot provide a chart. The error affects only the releases of that chart.
+/// Why the store cannot provide a chart. The error affects only the releases that use this chart.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The folder or repository of the store contains no version of the chart.
@@ -31,7 +31,7 @@ pub enum Error {
         version: String,
         /// The path of the folder, or the address of the repository.
         location: String,
-        /// The versions of the chart that the folder or repository has.
+        /// The versions of the chart that the folder or repository contains.
         found: String,
     },
     /// The folder contains several archives or directories of the chart, and neither the request nor the lock
@@ -44,7 +44,7 @@ pub enum Error {
         name: String,
         /// The path of the folder.
         location: String,
-        /// The archives and directories of the chart, each with its version.
+        /// A list of the archives and directories of the chart in the folder, each with its version.
         candidates: String,
     },
     /// The store must pull the chart from a repository, but neither the request nor the lock names a version. The store
@@ -62,7 +62,7 @@ pub enum Error {
     /// the first pull contains.
     #[error(transparent)]
     DigestMismatch(Box<Mismatch>),
-    /// The archive or directory is damaged or malicious, or contains no chart.
+    /// The content of the archive or directory is damaged or malicious, or is not a chart.
     #[error(
         "chart {name} at {location} is not usable: {problem}; package or pull it again, and do not install it unless you trust its origin"
     )]
@@ -98,7 +98,7 @@ pub enum Error {
         /// helm's error message.
         why: String,
     },
-    /// The repository refuses the pull, because it requires credentials.
+    /// The repository refuses the pull, because it requires credentials that osdpl does not have.
     #[error(
         "chart {name} {version} cannot be pulled from {repository}: the repository refuses access ({why}); log in and run `osdpl charts pull`, then use the folder with the pulled charts"
     )]
@@ -120,7 +120,7 @@ pub enum Error {
         /// The path of the cache folder.
         path: String,
     },
-    /// The store cannot write or read a file of the cache.
+    /// The store cannot write or read a file of the cache, for a reason other than a full disk.
     #[error("the chart cache {path} cannot be used: {why}; give osdpl a folder it may read and write")]
     CacheUnwritable {
         /// The path of the file or folder that the store cannot write or read.
@@ -128,8 +128,8 @@ pub enum Error {
         /// The system's error message.
         why: String,
     },
-    /// The record of the chart's first pull, which contains the expected digest, is damaged. Without the digest, the
-    /// store could not notice that the chart's content changed.
+    /// The record of the chart's first pull is damaged. The store needs the digest in this record to notice when the
+    /// chart's content changes.
     #[error(
         "the record of the first pull of chart {name} in {path} is damaged: {why}; remove this file, so that osdpl trusts the next pull"
     )]
@@ -170,7 +170,7 @@ pub enum Error {
     },
 }
 
-/// The error about a chart whose content has changed under the same version.
+/// The error about a chart whose content has changed, although its version is the same.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "chart {name} {version} from {location} has digest {found}, but {expected_by} {expected}: \
@@ -185,16 +185,16 @@ pub struct Mismatch {
     pub location: String,
     /// The words in the message that name the origin of the expected digest, such as `the lock has`.
     pub expected_by: &'static str,
-    /// The digest that the chart must have.
+    /// The digest that the lock, the record of the first pull, or the request contains.
     pub expected: Digest,
-    /// The digest of the chart's content.
+    /// The digest that osdpl has computed from the chart's content.
     pub found: Digest,
     /// What the user can do about the changed content.
     pub remedy: String,
 }
 
 impl Error {
-    /// Returns the `reason` for the condition of the release: a `CamelCase` word from a fixed set.
+    /// Returns the `reason` for the condition of the chart's release: a `CamelCase` word from a fixed set.
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Missing { .. } => "ChartMissing",

@@ -4,18 +4,18 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The recorded files and folders, each with its state at the time of reading. The state of a folder changes when an
-/// entry is added or removed.
+/// The recorded files and folders, each with its state at the time of reading. The state of a folder changes when
+/// someone adds or removes an entry of the folder.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FileStates(Vec<(PathBuf, State)>);
 
-/// The state of a path: the inode, the size, and the times of the last change of content and of metadata, to the
-/// nanosecond; `None` if the path does not exist.
+/// The state of a file or folder: the inode, the size, and the times of the last change of content and of metadata, to
+/// the nanosecond; `None` if the path does not exist.
 type State = Option<(u64, u64, i64, i64, i64, i64)>;
 
 impl FileStates {
-    /// Records the state of the file at `path`. Call this function before you read the file. Then osdpl detects even a
-    /// change during the read.
+    /// Records the state of the file or folder at `path`. Call this function before you read the file, so that osdpl
+    /// also detects a change during the read.
     pub fn record(&mut self, path: &Path) {
         self.0.push((path.to_owned(), state(path)));
     }

@@ -1,4 +1,4 @@
-//! Reads charts in the user's folder and archives that helm pulled, and reads and writes the cache of charts.
+//! Reads charts from the user's folder and from archives that helm pulled, and reads and writes the cache of charts.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -18,17 +18,19 @@ use super::problem::ChartProblem;
 use super::pull::Request;
 use osdpl_decide::{ChartRequest, DigestSource, ExpectedDigest};
 
-/// The cache of charts, and the lock with the expected digests of the charts. All methods block the calling thread.
+/// The files with which the store works: the cache of charts, and the lock with the expected digests. All methods block
+/// the calling thread.
 #[derive(Clone, Debug)]
 pub(crate) struct ChartFiles {
     pub(super) cache: Cache,
     pub(super) lock: Lock,
 }
 
-/// A chart, and the states of the files from which the store has read the chart.
+/// A chart, and the states that the chart's files had when the store read them. The store compares them to notice a
+/// change.
 pub(crate) type StoredChart = (Chart, FileStates);
 
-/// The result of a lookup in the cache, for a chart that comes from a repository.
+/// What the cache contains about a chart of a repository.
 pub(crate) struct CacheLookup {
     /// The digest that the chart must have: the digest in the request or in the lock, else the digest of the first
     /// pull; `None` if there is no such digest.
@@ -53,7 +55,7 @@ impl ChartFiles {
         self.write_to_cache(metadata, digest, &contents, path.display().to_string(), states)
     }
 
-    /// Searches the cache for a chart that comes from a repository, by the digest that the chart must have.
+    /// Looks up a chart of a repository in the cache, by the digest that the chart must have.
     pub(super) fn in_cache(&self, request: &Request, digest: Option<&ExpectedDigest>) -> Result<CacheLookup, Error> {
         let expected = match expected_digest(digest, self.lock.charts.get(&request.chart), &request.version) {
             Some(expected) => Some(expected),
@@ -68,7 +70,7 @@ impl ChartFiles {
     }
 
     /// Checks a pulled chart, and writes its archive to the cache. If no digest is expected, this is the first pull of
-    /// the chart, so the function also records the digest.
+    /// this chart version, so the function also records the digest for later pulls.
     pub(super) fn accept(
         &self,
         request: &Request,
@@ -85,8 +87,8 @@ impl ChartFiles {
         let contents = archive::read(BufReader::new(file)).map_err(unreadable)?;
         let metadata = Metadata::of(&contents).map_err(unreadable)?;
         metadata.check_identity(name, version).map_err(|problem| match problem {
-            // helm treats a requested version such as 2026.1.7 as a range. So it may pull another version, such as
-            // 2026.1.7+0ee5ade.
+            // helm treats a requested version such as 2026.1.7 as a range, which also contains 2026.1.7+0ee5ade. So
+            // helm may pull a chart with another version than the requested one.
             ChartProblem::OtherVersion { found, .. } => {
                 let found = format!("the repository returned {found}");
                 let (name, version) = (name.clone(), version.clone());
@@ -170,7 +172,8 @@ impl ChartFiles {
     }
 }
 
-/// The digest that a chart must have, from the lock, from the record of its first pull, or from the request.
+/// The digest that a chart must have. The variant names its origin: the lock, the record of the first pull, or the
+/// request.
 pub(crate) enum Expected {
     Locked(Digest),
     FirstPull(Digest),

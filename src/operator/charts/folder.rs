@@ -19,13 +19,13 @@ use super::problem::ChartProblem;
 /// A folder of archives `<name>-<version>.tgz`, chart directories `<name>/Chart.yaml`, or both.
 #[derive(Debug)]
 pub struct Folder<'a> {
-    /// The path of the folder as the user has named it, for messages.
+    /// The path of the folder as the user has named it. Messages contain this path.
     shown: &'a Path,
     /// The path of the folder with all links resolved. osdpl reads no file outside of this folder.
     root: PathBuf,
 }
 
-/// An archive or a directory in the folder that contains the requested chart.
+/// One of the archives and directories of the requested chart in the folder.
 #[derive(Clone, Debug)]
 struct Candidate {
     path: PathBuf,
@@ -46,7 +46,7 @@ impl<'a> Folder<'a> {
 
     /// Reads the chart `name`.
     ///
-    /// The function reads the first of these that applies:
+    /// The first of these rules that applies decides what the function reads:
     ///
     /// 1. the requested `version`, if it is set
     /// 2. the locked version, if the folder contains it
@@ -77,7 +77,7 @@ impl<'a> Folder<'a> {
         let path = inside(&candidate.path, &self.root)?;
         states.record(&path);
         let failed = |error: std::io::Error| ChartProblem::io(&path.display().to_string(), &error);
-        // Do not open a named pipe: opening waits until another process writes into the pipe.
+        // Do not open a named pipe: the call would block until another process writes into the pipe.
         if !fs::metadata(&path).map_err(failed)?.is_file() {
             let path = candidate.path.display().to_string();
             return Err(ChartProblem::NotAFile { path, what: "not a regular file" });
@@ -130,7 +130,7 @@ impl<'a> Folder<'a> {
         path.strip_prefix(self.shown).unwrap_or(path).display().to_string()
     }
 
-    /// Returns the sorted archives of the chart `name`, and then the chart's directory if it exists.
+    /// Returns all candidates for the chart `name`: the chart's archives, sorted, and then its directory if it exists.
     fn candidates(&self, name: &str, states: &mut FileStates) -> Result<Vec<Candidate>, Error> {
         states.record(&self.root);
         let mut candidates: Vec<_> = self
@@ -204,7 +204,7 @@ fn version_in<'f>(file: &'f str, name: &str) -> Option<&'f str> {
     file.strip_prefix(name)?.strip_prefix('-')?.strip_suffix(".tgz").filter(|version| is_version(version))
 }
 
-/// Returns the name of the chart in an archive's file name; `None` if the file is no archive of a chart.
+/// Returns the name of the chart in an archive's file name; `None` if the file name is not that of a chart archive.
 fn name_in(file: &str) -> Option<&str> {
     file.match_indices('-').map(|(end, _)| &file[..end]).find(|name| is_name(name) && version_in(file, name).is_some())
 }

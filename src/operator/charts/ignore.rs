@@ -10,12 +10,13 @@ struct Rule {
     pattern: String,
     negated: bool,
     folders_only: bool,
-    /// Whether the pattern must match the whole path of a file instead of only its name.
+    /// Whether the pattern is compared with the whole path of a file. Otherwise it is compared only with the file's
+    /// name.
     whole_path: bool,
 }
 
 impl Rules {
-    /// Parses the text of `.helmignore`. Refuses the rules that helm refuses.
+    /// Parses the text of a `.helmignore`. Refuses each rule that helm would refuse.
     pub(super) fn parse(text: &str) -> Result<Self, ChartProblem> {
         let mut rules = Vec::new();
         for (index, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
@@ -75,8 +76,8 @@ impl Rule {
 ///
 /// `*` and `?` never match `/`, `[a-z]` and `[^a-z]` match a range of characters, and `\` escapes the next character.
 ///
-/// The function backtracks only to the last star. So its run time is limited to the product of the lengths of the
-/// pattern and the text.
+/// At a mismatch, the function goes back only to the last star. So its run time is at most proportional to the length
+/// of the pattern times the length of the text.
 fn matches(pattern: &[char], subject: &[char]) -> bool {
     let (mut position, mut matched) = (0, 0);
     let mut last_star: Option<(usize, usize)> = None;

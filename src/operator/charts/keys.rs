@@ -35,7 +35,7 @@ pub fn to_json(defaults: &Value, reads: &Reads) -> serde_json::Result<String> {
     if !tree.is_object() {
         tree = Value::Object(Map::new());
     }
-    // Add the deepest paths first. If the tree already marked `a` as read, `a.b` could not be added below it any more.
+    // Add the deepest paths first: once the tree marks `a` as read, `a.b` can't be added below `a` any more.
     let mut sorted: Vec<_> = reads.iter().collect();
     sorted.sort_by_key(|(path, _)| Reverse(path.len()));
     for (path, is_whole) in sorted {
@@ -47,8 +47,8 @@ pub fn to_json(defaults: &Value, reads: &Reads) -> serde_json::Result<String> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// Converts a default value, with all values below it, to a key tree. For a secret default, the tree contains only the
-/// name of its type.
+/// Converts a default value of a chart, with all values below it, to a key tree. For a secret default, the tree
+/// contains only the name of the default's type.
 fn describe(value: &Value, path: &Path) -> Value {
     match value {
         Value::Object(map) if !map.is_empty() => {
@@ -65,13 +65,13 @@ fn describe(value: &Value, path: &Path) -> Value {
 
 /// Whether the value at this path is the name of an image.
 ///
-/// osdpl needs the whole name of an image to apply `spec.images`. So the tree contains the name even if it is long, or
-/// its key looks like the key of a secret.
+/// osdpl needs the whole name of an image to apply `spec.images`. So the tree contains the name even if the name is
+/// long, or the key looks like the key of a secret.
 fn is_image(path: &Path) -> bool {
     matches!(path.keys(), [images, tags, _] if images == "images" && tags == "tags")
 }
 
-/// Returns the text that a key tree contains for an entry of a list. For a secret entry, the text contains only the
+/// Returns the text with which a key tree describes an entry of a list. For a secret entry, the text names only the
 /// keys or the type of the entry.
 ///
 /// Of the keys in the list's path, only the last key can make the entry secret. For example, the entries of

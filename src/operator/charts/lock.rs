@@ -25,7 +25,7 @@ pub struct Lock {
     pub charts: BTreeMap<String, LockEntry>,
 }
 
-/// The locked version of one chart, with its digest if known.
+/// The version of one chart to which the lock pins osdpl, with the chart's digest if known.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LockEntry {
@@ -40,7 +40,7 @@ pub struct LockEntry {
     pub repository: Option<String>,
 }
 
-/// The error about an invalid lock: its location and the problem.
+/// The error about an invalid lock. Names the file and the line or field.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{location}: {problem}; correct it, or generate it again with `osdpl charts lock`")]
 pub struct InvalidLock {
@@ -115,8 +115,8 @@ impl Lock {
         Ok(())
     }
 
-    /// Checks that the connections to all repositories in the lock are encrypted. The operator needs this check even if
-    /// the lock contains the digests of all charts: for another version of a chart, which the spec can name, the lock
+    /// Checks that the connections to all repositories in the lock are encrypted. A digest for each chart in the lock
+    /// does not replace this check: the spec can request another version of a chart, and for that version the lock
     /// contains no digest.
     ///
     /// # Errors

@@ -1,5 +1,5 @@
-//! Reads the fields of a `Chart.yaml` that the store needs, and converts the file to the canonical form that digests
-//! use.
+//! Reads the fields of a `Chart.yaml` that the store needs, and converts the file to the canonical form from which the
+//! digest of a chart is computed.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -62,7 +62,7 @@ impl Metadata {
         Ok(metadata)
     }
 
-    /// Rejects a chart with another name or version than expected.
+    /// Rejects a chart whose `Chart.yaml` has another name or version than `name` and `version`.
     pub(super) fn check_identity(&self, name: &str, version: &str) -> Result<(), ChartProblem> {
         if self.name != name {
             return Err(ChartProblem::OtherName { expected: name.to_owned(), found: self.name.clone() });

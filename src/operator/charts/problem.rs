@@ -40,7 +40,7 @@ pub enum ChartProblem {
         /// The kind of the entry, such as `a symbolic link`.
         what: &'static str,
     },
-    /// The archive contains two files with the same path, so the content of the file is not defined.
+    /// The archive contains two files with the same path, so it is unclear which content helm would use.
     #[error("{path:?} exists twice")]
     Duplicate {
         /// The path of the file, below the chart's folder.
@@ -77,7 +77,7 @@ pub enum ChartProblem {
     /// A dependency of the chart cannot be used.
     #[error("its dependency {path:?} is not usable: {problem}")]
     Dependency {
-        /// The path of the dependency's archive, or the address of the dependency's repository.
+        /// The path of the dependency's archive in `charts/`, or the address of the dependency's repository.
         path: String,
         /// The problem with the content of the dependency.
         problem: Box<ChartProblem>,
@@ -136,6 +136,7 @@ pub enum ChartProblem {
         root: String,
     },
     /// A directory contains itself through links, or a chart depends on itself, directly or through other charts.
+    /// Reading the chart would never end.
     #[error("{path:?} is part of a cycle")]
     Cycle {
         /// The path of the directory that contains itself or depends on itself.
@@ -162,8 +163,8 @@ pub enum ChartProblem {
 }
 
 impl ChartProblem {
-    /// Converts an I/O error that a read of `path` returned. Returns the `ChartProblem` that the error wraps; if it
-    /// wraps none, [`Self::Io`].
+    /// Converts an I/O error that a read of `path` returned. osdpl's own readers wrap a `ChartProblem` in the I/O
+    /// error; in this case, returns the wrapped problem. Otherwise returns [`Self::Io`].
     pub(super) fn io(path: &str, error: &io::Error) -> Self {
         match error.get_ref().and_then(|inner| inner.downcast_ref::<Self>()) {
             Some(problem) => problem.clone(),
@@ -171,8 +172,8 @@ impl ChartProblem {
         }
     }
 
-    /// Converts an I/O error that a read of an archive returned. Returns the `ChartProblem` that the error wraps; if it
-    /// wraps none, [`Self::Broken`].
+    /// Converts an I/O error that a read of an archive returned. osdpl's own readers wrap a `ChartProblem` in the I/O
+    /// error; in this case, returns the wrapped problem. Otherwise returns [`Self::Broken`].
     pub(super) fn broken(error: &io::Error) -> Self {
         match error.get_ref().and_then(|inner| inner.downcast_ref::<Self>()) {
             Some(problem) => problem.clone(),

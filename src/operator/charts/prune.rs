@@ -1,5 +1,5 @@
-//! Removes unreferenced archives from the cache, such as the archive of a chart version that only an older lock
-//! contained.
+//! Removes archives from the cache that neither the lock nor a record of a first pull references, such as the archive
+//! of a chart version that only an older lock contained.
 
 use std::collections::BTreeSet;
 use std::fs::{self, Metadata};
@@ -13,11 +13,11 @@ use super::error::Error;
 use super::lock::Lock;
 
 impl Cache {
-    /// Removes old archives that neither the lock nor a record of a first pull references, and partial files that
-    /// killed processes left. Returns the names of the removed files.
+    /// Removes old archives that neither the lock nor a record of a first pull references, and incomplete files of
+    /// killed processes. Returns the names of the removed files.
     ///
-    /// The function keeps files younger than `age`. If a removed archive is requested later, the store packs the chart
-    /// from the folder again, or pulls it again.
+    /// The function keeps files younger than `age`. A removed archive is not lost: when a release needs it again, the
+    /// store packs the chart from the folder again, or pulls it again.
     ///
     /// # Errors
     /// Returns an error if a folder or a record cannot be read. Then this function removes nothing, because it does not
@@ -32,8 +32,8 @@ impl Cache {
             let old = metadata
                 .modified()
                 .is_ok_and(|time| SystemTime::now().duration_since(time).is_ok_and(|elapsed| elapsed >= age));
-            // Ignore an error: removing fails, for example, if another process removes the file at the same time, which
-            // does no harm.
+            // Ignore an error, for example because another process has removed the file at the same time. It does no
+            // harm.
             if old
                 && !referenced.contains(&name)
                 && is_cache_file(&name)
@@ -82,7 +82,7 @@ fn files(folder: &Path) -> Result<Vec<(String, Metadata)>, Error> {
     let mut files = Vec::new();
     for entry in entries {
         let entry = entry.map_err(|error| Error::cache(folder, &error))?;
-        // Skip a file without metadata: someone has deleted it since the folder was listed.
+        // Skip a file without metadata: someone has deleted the file since `read_dir` listed it.
         let Ok(metadata) = entry.metadata() else { continue };
         if let (true, Ok(name)) = (metadata.is_file(), entry.file_name().into_string()) {
             files.push((name, metadata));

@@ -11,11 +11,11 @@ pub struct Request {
     pub repository: String,
     /// The name of the chart.
     pub chart: String,
-    /// The exact version of the chart.
+    /// The version of the chart to pull. The store refuses any other version.
     pub version: String,
 }
 
-/// The interface through which the store downloads charts from repositories.
+/// Downloads charts from repositories on behalf of the store.
 pub trait Pull: Send + Sync + 'static {
     /// Downloads the chart's archive into the empty folder `into`, and returns the path of the archive.
     ///

@@ -14,10 +14,11 @@ use token::Token;
 /// the library. The templates of any other dependency read the values of that dependency.
 const LIBRARY: &str = "charts/helm-toolkit/templates/";
 
-/// The paths in the values that templates read; `true` if the templates may also read any key below the path.
+/// The paths of the values that templates read. The flag is `true` if the templates may also read any key below the
+/// path.
 pub type Reads = BTreeMap<Vec<String>, bool>;
 
-/// Returns the paths in the values that the templates of a chart read. The chart also renders the texts in its
+/// Returns the paths of the values that the templates of a chart read. The chart also renders the texts in its
 /// `values.yaml` as templates, so the result includes the paths that these texts read.
 pub fn reads<'a>(files: impl Iterator<Item = (&'a str, &'a [u8])>) -> Reads {
     let mut chart = Chart::default();
@@ -144,7 +145,7 @@ fn path(token: &Token, aliases: &BTreeMap<String, Vec<String>>) -> Option<Vec<St
     Some([aliases.get(variable)?, &keys[..]].concat())
 }
 
-/// Returns the path that an action assigns to a variable; `None` if the action does not assign a path.
+/// Returns the path to which an action makes a variable refer; `None` if the action does not assign a path.
 ///
 /// Examples are `$x := .Values.a.b` and `$x := .Values.a.b | default dict`.
 ///
@@ -161,7 +162,7 @@ fn alias(action: &[Token], paths: &[Option<Vec<String>>]) -> Option<Vec<String>>
 }
 
 /// Returns the path that the token at `position` of an action reads, and whether the action may read any key below the
-/// path.
+/// path. `is_test` says whether the action is an `if` or `else`.
 fn read(action: &[Token], position: usize, mut path: Vec<String>, is_test: bool) -> Option<(Vec<String>, bool)> {
     let is_bracket = |token: &&Token| **token == Token::Bracket;
     let head = match action[..position].iter().rev().find(|token| !is_bracket(token)) {
@@ -189,7 +190,8 @@ fn read(action: &[Token], position: usize, mut path: Vec<String>, is_test: bool)
     }
 }
 
-/// Returns the keys of a call of `dig`, from the tokens before its map: `a` and `b` for `dig "a" "b" default map`.
+/// Returns the keys in a call of the template function `dig`: `a` and `b` for `dig "a" "b" default map`. `before`
+/// contains the tokens before `map`.
 fn dig_keys(before: &[Token]) -> Vec<String> {
     let dig = before.iter().rposition(|token| *token == Token::Word("dig".into()));
     let Some(rest) = dig.map(|dig| &before[dig + 1..]).filter(|rest| !rest.contains(&Token::Pipe)) else {

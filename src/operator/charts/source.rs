@@ -28,8 +28,8 @@ pub enum InvalidSource {
     /// osdpl does not support the scheme of the address.
     #[error("{0:?} is not a source of charts; use a folder, or an https://, http:// or oci:// repository")]
     Scheme(String),
-    /// The spec or an addition names a repository with an unencrypted `http://` address, or the lock names one without
-    /// the chart's digest.
+    /// The spec or an addition names a repository with an unencrypted `http://` address, or the lock names such a
+    /// repository for a chart without a digest.
     #[error(
         "charts: {0:?} is not encrypted, so anyone on the network could replace its charts; use https:// or oci://"
     )]
@@ -78,7 +78,7 @@ fn is_plain_http(url: &str) -> bool {
     url.starts_with("http://")
 }
 
-/// Checks a repository of the operator's own settings, for an operator that does not allow `http://` addresses.
+/// Refuses an `http://` address in the operator's own settings, for an operator that does not allow such addresses.
 pub(super) fn check_allowed(url: &str) -> Result<(), InvalidSource> {
     if is_plain_http(url) { Err(InvalidSource::PlainHttp(url.to_owned())) } else { Ok(()) }
 }

@@ -1,4 +1,4 @@
-//! The chart store, which takes charts from its memory, from the user's folder, from the cache, or from a repository.
+//! The chart store. It takes a chart from its memory, from the user's folder, from the cache, or from a repository.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -22,8 +22,8 @@ use osdpl_decide::{ChartRequest, ExpectedDigest};
 /// passes could cause many pulls per second.
 const RETRY: Duration = Duration::from_secs(30);
 
-/// The maximum number of concurrent pulls. It is low, because each pull runs a helm process that loads the whole index
-/// of the repository (megabytes for OpenStack-Helm).
+/// The maximum number of concurrent pulls. It is low, because each pull runs a helm process, and helm loads the whole
+/// index of the repository into memory (megabytes for OpenStack-Helm).
 const PULLS: usize = 3;
 
 /// Provides charts by name and version. All clones of a store share the same state.
@@ -41,7 +41,7 @@ struct Shared {
     chart_states: Mutex<HashMap<ChartRequest, Arc<tokio::sync::Mutex<ChartState>>>>,
 }
 
-/// The data that the store keeps in memory about one requested chart.
+/// The data that the store keeps in memory for one `ChartRequest`.
 ///
 /// A task holds the mutex of this state while it obtains the chart, so that concurrent tasks pull the chart only once.
 #[derive(Default)]
@@ -83,9 +83,9 @@ impl Store {
     ///
     /// Returns the names of the removed archives.
     ///
-    /// This function removes only archives older than an hour: a younger archive may come from another process whose
-    /// helm will still read it. The caller must prune before it obtains any chart. Otherwise this function could remove
-    /// the archive of a chart that the store has returned.
+    /// This function removes only archives older than an hour: if another process has written a younger archive, its
+    /// helm may still have to read the archive. The caller must prune before it obtains any chart. Otherwise this
+    /// function could remove the archive of a chart that the store has returned.
     ///
     /// # Errors
     /// Returns an error if the cache cannot be read. Then this function removes nothing.
@@ -101,8 +101,8 @@ impl Store {
     /// long. The failure of one chart does not affect other charts.
     ///
     /// # Errors
-    /// The error says why the store cannot provide the chart. The store keeps the error of a failed pull for half a
-    /// minute.
+    /// The error says why the store cannot provide the chart. After a failed pull, the store returns the same error for
+    /// half a minute before it pulls again.
     pub async fn obtain(&self, wanted: &ChartRequest) -> Result<Chart, Error> {
         check_request(wanted)?;
         let state = self.chart_state(wanted);
@@ -141,7 +141,7 @@ impl Store {
     }
 
     fn chart_state(&self, wanted: &ChartRequest) -> Arc<tokio::sync::Mutex<ChartState>> {
-        // Ignore that the mutex may be poisoned: no code that holds the mutex can panic while the map is inconsistent.
+        // Ignore that the mutex may be poisoned: no code that holds the mutex can panic while it changes the map.
         let mut chart_states = self.shared.chart_states.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(chart_states.entry(wanted.clone()).or_default())
     }
@@ -214,7 +214,7 @@ impl Store {
         }
     }
 
-    /// Runs file operations on a thread for blocking work.
+    /// Runs `work`, which reads or writes files, on a thread for blocking work.
     async fn blocking<T: Send + 'static>(
         &self,
         name: &str,

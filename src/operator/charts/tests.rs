@@ -79,7 +79,7 @@ fn tgz(files: &[(&str, &str)]) -> Vec<u8> {
     archive.finish()
 }
 
-/// Returns the archive of a minimal chart in the given version, with one default value.
+/// Returns the archive of a chart in the given version. Its `values.yaml` sets `key` to `value`.
 fn chart(version: &str, value: &str) -> Vec<u8> {
     let chart_yaml = CHART_YAML.replace("1.0.0", version);
     tgz(&[("demo/Chart.yaml", &chart_yaml), ("demo/values.yaml", &format!("key: {value}\n"))])
@@ -136,7 +136,7 @@ fn with(files: &[(&str, &str)]) -> Vec<u8> {
 /// A function that writes the files of a fixture.
 type Setup = fn(&Fixture);
 
-/// Discards the fixture that a chain of calls returns, because a [`Setup`] must return nothing.
+/// Discards the fixture that a chain of method calls returns, because a [`Setup`] must return nothing.
 fn done(_: &Fixture) {}
 
 /// Returns the `Chart.yaml` of a chart that depends on a library in `repository`.

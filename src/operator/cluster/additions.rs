@@ -10,7 +10,7 @@ use super::Reader;
 use osdpl_core::api::AdditionReference;
 use osdpl_core::catalog::{ConfigMapData, NamedAdditions};
 
-/// Returns the message about an addition that osdpl can't read: the given reason, and the remedy.
+/// Returns the message about an addition that osdpl can't read: `reason`, and what the user can do.
 pub(super) fn unreadable(reason: &str) -> String {
     format!("{reason}; allow the operator to read the ConfigMap, or wait until the API server responds")
 }

@@ -25,13 +25,15 @@ const LABEL_PREFIX: &str = "osdpl.dev/";
 /// because Flux and Argo CD mark every object.
 const MAX_CHECKED: usize = 4;
 
-/// The kinds of objects that osdpl checks for marks of another controller, in the order of the checks.
+/// The kinds of objects that osdpl checks for labels and annotations of another controller, in the order of the
+/// checks.
 ///
-/// Each object of these kinds belongs to only one release, so a mark on the object always concerns the checked release.
+/// Each object of these kinds belongs to only one release. So if another controller has marked the object, it manages
+/// the release.
 const CHECKED_KINDS: [&str; 5] = ["Deployment", "StatefulSet", "DaemonSet", "Service", "ConfigMap"];
 
 impl Reader {
-    /// Checks whether another controller, such as Flux, manages the release `key`, which contains `objects`.
+    /// Checks whether another controller, such as Flux, manages the release `key`. `objects` are the release's objects.
     ///
     /// If so, returns a message that names the controller and the remedy.
     ///

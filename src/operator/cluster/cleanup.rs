@@ -23,16 +23,16 @@ struct Leftover {
 }
 
 impl Cluster {
-    /// Deletes the leftovers of a release, and labels the records of its failed revisions as cleaned up. Returns the
-    /// deleted objects.
+    /// Deletes the objects that only failed revisions of a release contain, and labels the records of these revisions
+    /// as cleaned up. Returns the deleted objects.
     ///
     /// `others` names revisions of the other releases that osdpl manages. This function keeps each object that one of
     /// these revisions contains. It does nothing if helm has made a newer revision since osdpl planned the cleanup.
     ///
     /// # Errors
-    /// Returns an error if a record that names objects to keep can't be read, or a request to the API server fails.
-    /// Before the error, the function may have deleted some leftovers. But it has not labelled every record as cleaned
-    /// up, so a later pass retries the cleanup.
+    /// Returns an error if a record that names objects to keep can't be read, or a request to the API server fails. The
+    /// function may have deleted some objects before the error. At least one record is then not labelled as cleaned up,
+    /// so a later pass retries the cleanup.
     pub(crate) async fn clean_up(
         &self,
         key: &ReleaseKey,
@@ -56,7 +56,7 @@ impl Cluster {
                 None => continue,
                 Some(Ok(objects)) => objects,
                 // Skip a record that can't be decoded. The code below still labels the record as cleaned up, because a
-                // retry could not decode it either.
+                // later attempt could not decode the record either.
                 Some(Err(problem)) => {
                     tracing::warn!(release = %key, problem, "no cleanup after a revision: its record can't be decoded");
                     continue;
@@ -127,7 +127,8 @@ impl Cluster {
         }
     }
 
-    /// Deletes the leftovers that no revision in `others` contains, and returns the deleted objects.
+    /// Deletes the leftovers of a release that no revision in `others` contains, and returns the deleted objects.
+    /// `others` names revisions of other releases.
     ///
     /// A failed deletion does not stop the deletion of the remaining leftovers; the function returns the last error.
     async fn delete_leftovers(
@@ -139,7 +140,7 @@ impl Cluster {
         let mut deleted = Vec::new();
         let mut failed = None;
         let mut of_others = Vec::new();
-        // Read the records of other releases only if there are leftovers, which is rare.
+        // Read the records of other releases only if there are leftovers to delete, which is rare.
         for (other, revision) in others.iter().filter(|_| !leftovers.is_empty()) {
             match self.recorded_objects(other, *revision).await? {
                 Some(Ok(objects)) => of_others.push((other, objects)),
@@ -164,8 +165,8 @@ impl Cluster {
         failed.map_or(Ok(deleted), Err)
     }
 
-    /// Labels the record of a failed revision as cleaned up, so that no later pass deletes the leftovers of that
-    /// revision again.
+    /// Labels the record of a failed revision as cleaned up, so that no later pass deletes objects because of that
+    /// revision.
     ///
     /// # Errors
     /// Returns an error if a request to the API server fails.

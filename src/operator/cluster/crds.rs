@@ -21,8 +21,8 @@ impl Reader {
         api.get_opt(name).await.with_context(|| format!("reading CRD {name}"))
     }
 
-    /// Returns the CRDs that uninstalled releases left behind. These releases had the same name as `key`, in any
-    /// namespace.
+    /// Returns the CRDs that uninstalled releases of the same name as `key` left behind, whatever the namespace of
+    /// these releases was.
     ///
     /// # Errors
     /// Returns an error if a request to the API server fails.
@@ -40,7 +40,7 @@ impl Reader {
         Ok(abandoned)
     }
 
-    /// Whether helm has no record of the release, which therefore counts as uninstalled.
+    /// Whether a release is uninstalled, which means that helm has no record of it.
     ///
     /// Without rights in the release's namespace, the operator can't read the records. Then the release counts as
     /// installed as long as the namespace exists.
@@ -68,7 +68,8 @@ impl Cluster {
         applied.map(drop).with_context(|| format!("applying CRD {name}"))
     }
 
-    /// Makes `release` the owner of a CRD that an uninstalled release left behind, by changing an annotation of helm.
+    /// Makes `release` the owner of a CRD that an uninstalled release left behind: changes the annotation with the
+    /// namespace of the owner, which helm checks.
     ///
     /// # Errors
     /// Returns an error if the request to the API server fails, for example because someone changed the CRD since osdpl

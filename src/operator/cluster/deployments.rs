@@ -70,7 +70,7 @@ impl Cluster {
         }
     }
 
-    /// If the status differs from the status in `deployment`, writes the status, and then records the events.
+    /// Writes `status` if it differs from the status in `deployment`, and then records the events.
     ///
     /// Returns the written resource; `None` if the status is the same, or the resource no longer exists.
     ///
@@ -101,8 +101,8 @@ impl Cluster {
         Ok(Some(written))
     }
 
-    /// Records events of the resource. This function only logs errors, because the actions that the events describe are
-    /// already done.
+    /// Records events of the resource. If this fails, the function only logs the error: the actions that the events
+    /// describe are already done.
     pub(crate) async fn record_events(&self, deployment: &OpenStackDeployment, events: Vec<status::Event>) {
         for event in events {
             let event = Event {
@@ -128,7 +128,7 @@ impl Cluster {
 /// The recorder merges events that differ only in their notes. Events with different related objects stay separate.
 fn related(deployment: &OpenStackDeployment, subject: Subject) -> ObjectReference {
     let (kind, version, name) = match subject {
-        // Set the resourceVersion, so that events about one field stay separate if they concern different versions of
+        // Set the resourceVersion, so that the recorder does not merge events about the same field of two versions of
         // the resource.
         Subject::Field(path) => {
             let resource_version = deployment.resource_version();
@@ -189,7 +189,7 @@ mod tests {
         let mut own = deployment;
         own.metadata.finalizers = Some(vec![FINALIZER.to_owned()]);
         assert!(cluster.set_finalizer(&own, false).await.is_err_and(|error| error.is_conflict()));
-        // The resourceVersion names one version of one object, so a patch with it needs no uid.
+        // A resourceVersion belongs to one version of one object. So a patch with a resourceVersion needs no uid.
         let expected = [
             json!({"uid": "u", "resourceVersion": "7"}),
             json!({"finalizers": [FINALIZER], "resourceVersion": "7"}),

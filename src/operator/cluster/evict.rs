@@ -17,7 +17,7 @@ use osdpl_core::rollout::{Eviction, Strategy};
 /// drift.
 const MANAGER: &str = "osdpl-rollout";
 
-/// HTTP's "too many requests", the API server's response if a disruption budget forbids an eviction.
+/// The HTTP status "too many requests", with which the API server refuses an eviction that a disruption budget forbids.
 const TOO_MANY_REQUESTS: u16 = 429;
 
 /// The API server's response to the request to evict a pod.
@@ -38,8 +38,8 @@ impl Cluster {
     pub(crate) async fn evict(&self, pod: &Eviction) -> Result<EvictionResult, Error> {
         let Eviction { namespace, name, uid, .. } = pod;
         let api: Api<Pod> = Api::namespaced(self.eviction_client.clone(), namespace);
-        // kube's `evict` method sends the preconditions in a field that the API server does not know, so osdpl makes
-        // the request itself.
+        // kube's `evict` method sends the preconditions in a field that the API server does not know. So osdpl builds
+        // the body of the request itself.
         let preconditions = Preconditions { uid: Some(uid.clone()), ..Preconditions::default() };
         let body = Body {
             metadata: ObjectMeta { name: Some(name.clone()), ..ObjectMeta::default() },
@@ -54,8 +54,8 @@ impl Cluster {
             Err(kube::Error::Api(status)) if status.is_conflict() && status.message.contains("UID in precondition") => {
                 Ok(EvictionResult::Evicted)
             }
-            // A disruption budget forbids the eviction, or the API server receives too many evictions at once. A later
-            // pass retries the eviction.
+            // A disruption budget forbids the eviction, or the API server received too many evictions at once. In both
+            // cases, a later pass retries the eviction.
             Err(kube::Error::Api(status)) if status.code == TOO_MANY_REQUESTS || status.is_conflict() => {
                 Ok(EvictionResult::Refused(status.message))
             }
@@ -66,7 +66,7 @@ impl Cluster {
     /// Sets the update strategy of a `DaemonSet` to `OnDelete`. If `on_delete` is `false`, removes the strategy that
     /// osdpl has set.
     ///
-    /// Returns `false` without a write if another field manager, such as helm or a person, has set the strategy.
+    /// Returns `false`, and changes nothing, if another field manager, such as helm or a person, has set the strategy.
     ///
     /// # Errors
     /// Returns an error if the request to the API server fails. A conflict with another field manager is not an error.

@@ -50,7 +50,7 @@ pub(super) async fn resolve_host(host: &str, port: u16) -> Result<Vec<IpAddr>, S
 }
 
 impl Cluster {
-    /// Applies the headless Service through which pods reach an external service.
+    /// Applies the headless Service whose DNS name pods use to reach an external service.
     ///
     /// # Errors
     /// Returns an error if a request to the API server fails.
@@ -64,7 +64,7 @@ impl Cluster {
         patched.map(drop).with_context(|| format!("publishing external service {namespace}/{service}"))
     }
 
-    /// Applies the Endpoints that contain the addresses of an external service's host.
+    /// Applies the Endpoints object of an external service. It contains the IP addresses of the service's host.
     ///
     /// # Errors
     /// Returns an error if a request to the API server fails.

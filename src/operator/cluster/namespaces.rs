@@ -18,8 +18,8 @@ use super::{Cluster, Error, ErrorContext};
 impl Cluster {
     /// Creates a namespace if it does not exist.
     ///
-    /// osdpl asks the API server whether the namespace exists, because the watch on namespaces may lag, or osdpl may
-    /// not be permitted to watch namespaces.
+    /// The function asks the API server whether the namespace exists. It does not use the watch on namespaces, because
+    /// the watch may lag, or osdpl may not be permitted to watch namespaces.
     ///
     /// # Errors
     /// Returns an error if a request to the API server fails.
@@ -47,13 +47,14 @@ pub(crate) struct Namespaces {
 }
 
 impl Namespaces {
-    /// Whether a namespace exists and is not being deleted. If osdpl may not list namespaces, assumes that it exists.
+    /// Whether a namespace exists and is not being deleted. If osdpl may not list namespaces, assumes that `name`
+    /// exists.
     pub(crate) fn is_usable(&self, name: &str) -> bool {
         !self.terminating.contains(name) && self.all.as_ref().is_none_or(|all| all.contains(name))
     }
 }
 
-/// The watch on namespaces.
+/// The watch on all namespaces of the cluster, with the names that the watch has reported.
 pub(super) struct NamespaceWatch {
     state: Arc<Mutex<State>>,
     _watch: AbortOnDropHandle<()>,
@@ -69,13 +70,14 @@ impl NamespaceWatch {
         Self { state, _watch: spawn_watch(watcher(api, watcher::Config::default()), trigger, apply) }
     }
 
-    /// Returns the namespaces; `None` until the watch has completed its first list, or the API server has forbidden it.
+    /// Returns the namespaces; `None` until the watch has completed its first list, or the API server has forbidden
+    /// that list.
     pub(super) fn namespaces(&self) -> Option<Namespaces> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).namespaces()
     }
 }
 
-/// The names of namespaces; `true` if the namespace is being deleted.
+/// The names of namespaces. The value is `true` if the namespace is being deleted.
 type Names = BTreeMap<String, bool>;
 
 #[derive(Default)]
@@ -103,8 +105,8 @@ impl State {
                 insert(&mut self.listed, &namespace);
                 false
             }
-            // Replace all names. The watch reports no deletion that happened while the watch was interrupted, but the
-            // complete list lacks the deleted namespace.
+            // Replace all names. If a namespace was deleted while the watch was interrupted, the watch reports no
+            // deletion, but the new list does not contain the namespace.
             Ok(watcher::Event::InitDone) => {
                 let listed = std::mem::take(&mut self.listed);
                 let is_first = !std::mem::replace(&mut self.is_listed, true);

@@ -1,7 +1,7 @@
 //! Sets labels on nodes.
 //!
-//! osdpl applies the labels with a separate field manager, so that the API server refuses to overwrite labels that
-//! others have set.
+//! osdpl applies its labels with a separate field manager. So the API server refuses the request if it would overwrite
+//! a label that someone else has set.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ use osdpl_core::observed::{self, Labels};
 /// The field manager with which osdpl applies labels to nodes.
 const NODE_MANAGER: &str = "osdpl-nodes";
 
-/// The prefix of a label's field path in the API server's message about a conflict.
+/// The beginning of a label's field path in the message with which the API server refuses a conflicting write.
 const LABEL_FIELD: &str = ".metadata.labels.";
 
 impl Cluster {
@@ -85,7 +85,7 @@ impl Cluster {
     }
 }
 
-/// Returns the labels that osdpl must own on a node after a change, by cloud.
+/// Returns the labels that osdpl's field manager must own on a node after `change`, by the cloud that sets them.
 ///
 /// The labels of other clouds stay. An annotation on the node lists osdpl's labels. If someone edited this annotation,
 /// osdpl's field manager may own a label that neither the annotation nor the change names. Such a label stays, too. The
@@ -131,7 +131,8 @@ impl Reader {
     }
 }
 
-/// Returns the fields that the API server did not write, because another field manager has set them to another value.
+/// Returns the fields that the API server refused to write, because another field manager has set them to another
+/// value.
 ///
 /// A field is the key of a label, or the field path of osdpl's annotation.
 fn conflicts(status: &kube::core::Status) -> Vec<String> {

@@ -1,8 +1,8 @@
 //! Watches the objects that passes read: objects that the spec names, osdpl's own objects, namespaces, and objects of
 //! Rook.
 //!
-//! Each object that the spec names has a separate watch, which is limited to the object's name. So the watch returns no
-//! other Secret.
+//! Each object that the spec names has a separate watch, which is limited to the object's name. So the operator never
+//! receives other Secrets of the namespace.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -35,7 +35,7 @@ type WatchedObjects = Mutex<BTreeMap<Reference, WatchedObject>>;
 /// The watches whose cached objects become part of the snapshot of each pass.
 pub(crate) struct ObjectWatches {
     pub(super) client: kube::Client,
-    /// The trigger of passes, which every watch notifies of a change.
+    /// The trigger of passes. Every watch notifies it of a change.
     pub(super) trigger: Arc<Notify>,
     named: WatchedObjects,
     /// The watches on the `ConfigMap`s of additions. A pass needs these objects before it can load the catalogue.
@@ -80,12 +80,13 @@ impl ObjectWatches {
         is_read.then(|| NamedAdditions::read(references, namespace, data))
     }
 
-    /// Returns the namespaces of the cluster; an empty value until the watch has listed the namespaces.
+    /// Returns the namespaces of the cluster. Until the watch has listed them, the result regards every namespace as
+    /// existing.
     pub(crate) fn namespaces(&self) -> Namespaces {
         self.namespaces.namespaces().unwrap_or_default()
     }
 
-    /// Starts and stops watches so that osdpl watches exactly the objects that the plan requests.
+    /// Starts watches on the objects that the plan requests, and stops all watches on other objects.
     pub(crate) fn subscribe(&self, requests: &Requests) {
         let permitted =
             requests.namespaces.iter().filter(|namespace| self.scope.contains(namespace)).cloned().collect_set();
@@ -119,7 +120,7 @@ impl ObjectWatches {
         }
     }
 
-    /// Returns one line about each limit that the watched objects exceed.
+    /// Returns one line about each cache that has no room for all objects of its kind and namespace.
     pub(crate) fn problems(&self) -> Vec<String> {
         [self.own_secrets.problems(), self.own_maps.problems()].concat()
     }
@@ -179,7 +180,7 @@ fn update(state: &mut ObjectState, event: Result<Option<Data>, watcher::Error>) 
 fn config_map_data(state: &ObjectState) -> ConfigMapData {
     match state {
         ObjectState::Read(data) => {
-            // Convert the data back to text: it was text in the ConfigMap, and the watch has converted it to bytes.
+            // The watch has converted the text in the ConfigMap to bytes, so convert the bytes back to text.
             let text = |(key, bytes): (&String, &Vec<u8>)| (key.clone(), String::from_utf8_lossy(bytes).into_owned());
             Ok(Some(data.iter().map(text).collect_map()))
         }

@@ -23,7 +23,7 @@ use osdpl_core::observed::ReleaseKey;
 use osdpl_core::release;
 use osdpl_decide::{CEPH_COMPONENT, Kind, SecretWrite};
 
-/// The type of Secrets with keys of Ceph. The Jobs of the charts set the same type on the Secrets that they create.
+/// The type of Secrets that contain Ceph keys. The charts' own Jobs set this type on the Secrets that they create.
 const CEPH_SECRET_TYPE: &str = "kubernetes.io/rbd";
 
 /// The annotation that kubectl sets on a Job that it creates from a `CronJob` (`kubectl create job --from`).
@@ -41,7 +41,8 @@ pub(crate) enum JobCreation {
 }
 
 impl Cluster {
-    /// Creates or replaces a Secret with credentials, after generating the credentials that have no value yet.
+    /// Creates or replaces a Secret with credentials. Before the write, generates the credentials that have no value
+    /// yet.
     ///
     /// # Errors
     /// Returns an error if the request to the API server fails, for example because someone else changed the Secret
@@ -55,8 +56,8 @@ impl Cluster {
         }
         let api: Api<Secret> = Api::namespaced(self.client.clone(), namespace);
         let params = PostParams { field_manager: Some(MANAGER.into()), ..PostParams::default() };
-        // If someone else has written the Secret since osdpl read it, either request fails: `create` because the Secret
-        // exists, `replace` because of its resourceVersion.
+        // If someone else has written the Secret since osdpl read it, the request fails: `create` because the Secret
+        // exists, `replace` because the Secret has another resourceVersion.
         let written =
             if write.exists { api.replace(name, &params, &secret).await } else { api.create(&params, &secret).await };
         if written.is_err() {
@@ -66,7 +67,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Applies a `ConfigMap` or Secret of Ceph that charts mount.
+    /// Applies a `ConfigMap` or Secret with the settings or keys of Ceph, which pods of the charts mount.
     ///
     /// # Errors
     /// Returns an error if a request to the API server fails.
@@ -128,8 +129,7 @@ impl Cluster {
         let mut metadata = metadata.unwrap_or_default();
         metadata.name = Some(job.to_owned());
         metadata.annotations.get_or_insert_default().insert(INSTANTIATE.into(), "manual".into());
-        // Make the CronJob the owner of the Job. Then Kubernetes applies the CronJob's history limits to the Jobs that
-        // osdpl creates, and deletes old ones.
+        // Make the CronJob the owner of the Job, so that Kubernetes deletes old Jobs by the CronJob's history limits.
         let owner = json!({
             "apiVersion": "batch/v1", "kind": "CronJob", "name": cron_job.name, "uid": found.metadata.uid,
             "controller": true,
@@ -145,7 +145,8 @@ impl Cluster {
         }
     }
 
-    /// Deletes Jobs of a release with their pods. Skips Jobs that do not exist, and Jobs of another release.
+    /// Deletes Jobs of a release, and the pods of these Jobs. Skips Jobs that do not exist, and Jobs of another
+    /// release.
     ///
     /// # Errors
     /// Returns an error if a request to the API server fails.
@@ -161,7 +162,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Deletes an object if it exists and has the given uid.
+    /// Deletes the object of this kind and name, but only if the object has the given uid.
     ///
     /// # Errors
     /// Returns an error if a request to the API server fails.
@@ -212,7 +213,7 @@ pub(super) fn with_uid(params: DeleteParams, uid: &str) -> DeleteParams {
     DeleteParams { preconditions, ..params }
 }
 
-/// Whether an object may belong to a release: it names either this release or no release as its owner.
+/// Whether an object may belong to a release: it names the release as its owner, or it names no owner.
 ///
 /// An object that names no release may be a hook of this release: helm does not annotate hooks, and not every chart
 /// labels them.

@@ -29,19 +29,20 @@ use osdpl_core::observed::ReleaseKey;
 /// part of this capacity.
 const CAPACITY: usize = 4 << 20;
 
-/// The size in memory of an object without data and with the shortest metadata.
+/// The memory, in bytes, that an object without data and with minimal metadata takes up (an estimate).
 const OBJECT: usize = 1 << 10;
 
-/// The size of an entry of a map in memory, in addition to its key and value.
+/// The memory, in bytes, that an entry of a map takes up besides its key and value (an estimate).
 const ENTRY: usize = 64;
 
-/// How many times larger the managed fields are in memory than as text: they are a tree of small maps.
+/// How many times more memory an object's managed fields take up than their JSON text: they are a tree of small maps.
 const MANAGED_FIELDS: usize = 8;
 
-/// The number of objects per page of a list. An object has at most 1 MiB, so a page has at most 8 MiB.
+/// The number of objects per page, when a watch lists objects page by page. An object has at most 1 MiB, so a page has
+/// at most 8 MiB.
 const PAGE: u32 = 8;
 
-/// A kind of objects that this module can cache: Secrets and `ConfigMap`s.
+/// A kind of objects that this module can cache: `Secret` or `ConfigMap`.
 pub(super) trait OwnedKind:
     Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned + Send + Sync + 'static
 {
@@ -67,9 +68,9 @@ struct Cache<K> {
     objects: BTreeMap<ReleaseKey, Arc<K>>,
     /// The approximate size of all cached objects in memory, in bytes.
     size: usize,
-    /// Whether an object has not fitted into the cache since the last list began.
+    /// Whether the cache had no room for an object since the last list began.
     is_full: bool,
-    /// While the watch receives a list: the names of the objects of the list that have arrived so far.
+    /// While the watch receives a list: the names of the objects that the list has contained so far.
     listed: BTreeSet<ReleaseKey>,
     /// Whether the watch has completed its first list, or the API server forbade the list.
     is_known: bool,
@@ -103,7 +104,7 @@ impl<K: OwnedKind> OwnedObjects<K> {
         Self { client, trigger, namespaces: Mutex::default() }
     }
 
-    /// Starts and stops watches so that osdpl watches exactly the given namespaces.
+    /// Watches the given namespaces, and stops the watches in all other namespaces.
     pub(super) fn watch(&self, namespaces: &BTreeSet<String>) {
         let mut watched = self.namespaces();
         watched.retain(|namespace, _| namespaces.contains(namespace));
@@ -141,7 +142,7 @@ impl<K: OwnedKind> OwnedObjects<K> {
         }
     }
 
-    /// Removes an object from the cache.
+    /// Removes an object from the cache, because a write that was based on the cached object has failed.
     pub(super) fn forget(&self, namespace: &str, name: &str) {
         if let Some(watched) = self.namespaces().get(namespace) {
             watched.cache().remove(&ReleaseKey::new(namespace, name));
@@ -201,8 +202,8 @@ impl<K: OwnedKind> Cache<K> {
             Ok(watcher::Event::Delete(object)) => {
                 let name = name(&object);
                 let is_outdated = self.objects.get(&name).is_some_and(|cached| is_older(&object, &**cached));
-                // If the cache is full, it may have left the deleted object out. So the deletion triggers a pass even
-                // if the cache does not contain the object.
+                // If the cache is full, it may lack the deleted object, although the plans used the object. So the
+                // deletion triggers a pass even if the cache does not contain the object.
                 !is_outdated && (self.remove(&name) || self.is_full)
             }
             Err(error) => is_forbidden(&error) && !std::mem::replace(&mut self.is_known, true),
@@ -234,7 +235,8 @@ impl<K: OwnedKind> Cache<K> {
     }
 }
 
-/// Returns the approximate size of an object in memory. The metadata counts, too: annotations alone may have 256 KiB.
+/// Returns the approximate memory that an object takes up, in bytes. The metadata counts, too: annotations alone may
+/// have 256 KiB.
 fn size<K: OwnedKind>(object: &K) -> usize {
     let metadata = object.meta();
     let length = |text: serde_json::Result<Vec<u8>>| text.map_or(0, |text| text.len());
@@ -246,7 +248,7 @@ fn name<K: OwnedKind>(object: &K) -> ReleaseKey {
     ReleaseKey::new(object.namespace().unwrap_or_default(), object.name_any())
 }
 
-/// Whether `object` has a lower resourceVersion than the object `than`.
+/// Whether `object` is an older version of the object `than`, as their resourceVersions show.
 ///
 /// Kubernetes guarantees that a newer version of an object has a higher resourceVersion (KEP-5504). The result is
 /// `false` if a resourceVersion is not a number.

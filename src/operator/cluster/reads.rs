@@ -1,4 +1,4 @@
-//! Executes the one-off reads that plans request.
+//! Executes the reads that a plan requests once, without a watch.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -67,8 +67,8 @@ impl Reader {
             Read::OwnServices => Response::Objects(self.list::<Service>(self.scope.apis(&self.client), &own()).await?),
             Read::OwnStores => Response::Objects(self.object_stores(&own()).await?),
             // If the read fails, respond that the node does not exist. The plan then leaves the node's name in the
-            // annotation `osdpl.dev/forget-nodes`, and a later pass repeats the read. For an existing node, the plan
-            // would remove the name.
+            // annotation `osdpl.dev/forget-nodes`, and a later pass repeats the read. If the response were that the
+            // node exists, the plan would remove the name.
             Read::Node(name) => Response::Node(self.has_node(name).await.unwrap_or_default()),
             Read::Jobs(release) => {
                 let labels = format!("release_group={}", release.name);
@@ -95,9 +95,9 @@ impl Reader {
         (!self.scope.contains(namespace)).then_some(response)
     }
 
-    /// Returns the networks that Services get their addresses from.
+    /// Returns the IP address ranges from which Kubernetes assigns addresses to Services.
     ///
-    /// In Kubernetes 1.33 and newer, `ServiceCIDR` objects contain these networks. If the cluster has no `ServiceCIDR`,
+    /// In Kubernetes 1.33 and newer, `ServiceCIDR` objects contain these ranges. If the cluster has no `ServiceCIDR`,
     /// or osdpl may not list them, the result contains only the addresses of the API server's own Service.
     ///
     /// # Errors
@@ -183,9 +183,9 @@ impl Reader {
     async fn object_stores(&self, labels: &str) -> Result<Vec<ObjectId>, Error> {
         let all: Api<DynamicObject> = Api::all_with(self.client.clone(), &rook_resource(OBJECT_STORE));
         match list_metadata(&all, &ListParams::default().labels(labels), |object| Some(object_id(object))).await {
-            // Return no stores in two cases: the API server does not know the kind, because Rook is not installed; or
-            // the operator has no rights for Rook. If the operator has lost its rights, it can't remove its fields and
-            // its label from the object stores that it configured before.
+            // Return no object stores in two cases: the API server does not know the kind, because Rook is not
+            // installed; or the operator has no rights for Rook. If the operator has lost its rights, it can't remove
+            // its fields and its label from the object stores that it configured before.
             Err(kube::Error::Api(status)) if status.code == 404 || status.is_forbidden() => Ok(Vec::new()),
             found => found.with_context(|| format!("listing {OBJECT_STORE}s")),
         }
@@ -197,8 +197,8 @@ impl Reader {
     {
         let mut ids = Vec::new();
         for api in apis {
-            // Leave out objects that are already being deleted: the plan need not delete them. Finalizers of other
-            // controllers may keep such objects for long.
+            // Leave out objects that are already being deleted, because the plan need not delete them again. A
+            // finalizer of another controller may keep such an object for long.
             let left =
                 |object: &PartialObjectMeta<K>| object.metadata.deletion_timestamp.is_none().then(|| object_id(object));
             let found = list_metadata(&api, &ListParams::default().labels(labels), left).await;
@@ -209,8 +209,8 @@ impl Reader {
 
     /// Lists the volume claims of a release.
     ///
-    /// On a claim of a `StatefulSet`, the label `release_group` names the release. On a claim in the chart's templates,
-    /// helm's annotations name the release.
+    /// The label `release_group` names the release on a claim that a `StatefulSet` created. helm's annotations name the
+    /// release on a claim that the chart's templates contain.
     async fn volume_claims(&self, release: &ReleaseKey) -> Result<Vec<ObjectId>, Error> {
         let api: Api<PersistentVolumeClaim> = Api::namespaced(self.client.clone(), &release.namespace);
         let own = |claim: &PartialObjectMeta<PersistentVolumeClaim>| {

@@ -24,7 +24,7 @@ pub(super) fn record_name(key: &ReleaseKey, revision: i64) -> String {
 }
 
 impl Reader {
-    /// Returns the metadata of the newest record of each release, in one namespace or (`None`) in all.
+    /// Returns the metadata of each release's newest record: in one namespace, or in all if `namespace` is `None`.
     ///
     /// # Errors
     /// Returns an error if a request to the API server fails, or a record is malformed.
@@ -82,8 +82,8 @@ impl Reader {
         self.read_existing_record(key, revision, source).await
     }
 
-    /// Returns the values and the chart in the record of a revision, and the manifests of its objects, which may
-    /// contain secrets.
+    /// Returns the values and the chart in the record of a revision, and the complete manifests of the revision's
+    /// objects. The manifests may contain secrets.
     ///
     /// # Errors
     /// Returns an error if a request to the API server fails.

@@ -15,8 +15,8 @@ impl Cluster {
     /// Unlocks the newest record of a release whose helm process is dead; returns a description of the result for the
     /// log.
     ///
-    /// `observed` is the state from which the plan was made. If another helm run has written the record since then,
-    /// this function writes nothing.
+    /// `observed` is the release as the plan saw it. If another helm run has written the record since then, this
+    /// function writes nothing.
     ///
     /// # Errors
     /// Returns an error if the record can't be decoded or a request to the API server fails, for example because the
@@ -60,8 +60,9 @@ impl Cluster {
                 Ok("marked the record as failed")
             }
             Recovery::DeleteRecord { .. } => {
-                // Delete only the record. osdpl keeps the objects of pre-install hooks, because these objects may
-                // contain data, such as keys. The next install uses server-side apply, and so accepts existing objects.
+                // Delete only the record, and keep the objects of pre-install hooks, because these objects may contain
+                // data, such as keys. The next install uses server-side apply, so it accepts objects that already
+                // exist.
                 let preconditions =
                     Preconditions { resource_version: secret.metadata.resource_version, uid: secret.metadata.uid };
                 let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };

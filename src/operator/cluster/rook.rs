@@ -72,8 +72,8 @@ impl Cluster {
             Api::namespaced_with(self.client.clone(), &store.namespace, &rook_resource(OBJECT_STORE));
         let body = json!({
             "apiVersion": "ceph.rook.io/v1", "kind": OBJECT_STORE, "spec": settings,
-            // With the uid, the API server refuses the request if someone has deleted the store meanwhile. Without the
-            // uid, the API server would create a new store.
+            // With the uid, the API server refuses the request if someone has deleted the store since osdpl read it.
+            // Without the uid, the API server would create a new store.
             "metadata": {"name": store.name, "uid": uid, "labels": {DEPLOYMENT_LABEL: owner}},
         });
         match api.patch(&store.name, &PatchParams::apply(MANAGER).force(), &Patch::Apply(body)).await {

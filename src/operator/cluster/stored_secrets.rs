@@ -26,8 +26,8 @@ use osdpl_values::{CollectSorted, Values};
 /// The maximum number of Secrets in one response, when the operator lists Secrets page by page.
 const PAGE: u32 = 8;
 
-/// The maximum number of bytes that the operator keeps from the Secrets with osdpl's label. Without this limit, anyone
-/// who can set the label could use up the operator's memory.
+/// The maximum number of bytes that the operator keeps from the Secrets with osdpl's label. The limit is necessary
+/// because anyone who can set the label could otherwise use up the operator's memory.
 const CAPACITY: usize = 4 << 20;
 
 /// Returns the contents of two kinds of Secrets: those that osdpl wrote in the namespaces of the stored
@@ -36,8 +36,8 @@ const CAPACITY: usize = 4 << 20;
 /// # Errors
 /// Returns an error if a request to the API server fails.
 pub async fn stored_secrets(client: &Client, scope: &Scope) -> Result<BTreeSet<String>, Error> {
-    // Read the resources as dynamic objects, because the operator must start even if a resource does not match this
-    // version's CRD.
+    // Read the resources as dynamic objects: the operator must start even if a stored resource does not match the CRD
+    // of this osdpl version.
     let resource = ApiResource::erase::<OpenStackDeployment>(&());
     let deployments: Api<Stored<DynamicObject>> = Api::all_with(client.clone(), &resource);
     let deployments = if_defined(deployments.list(&ListParams::default()).await.map(|list| list.items))?;
@@ -66,8 +66,8 @@ pub async fn stored_secrets(client: &Client, scope: &Scope) -> Result<BTreeSet<S
 
 /// Lists the Secrets that osdpl wrote, page by page, and returns their contents.
 ///
-/// `capacity` is the number of bytes that the function may still return; the function subtracts the length of each
-/// returned content. It stops before the first content that is longer than the remaining capacity.
+/// `capacity` is the number of bytes that the function may still return. The function subtracts the length of each text
+/// that it returns, and stops before the first text that is longer than the remaining capacity.
 async fn own_texts(api: &Api<Secret>, mut page: ListParams, capacity: &mut usize) -> kube::Result<Vec<String>> {
     let mut found = Vec::new();
     loop {
@@ -116,8 +116,8 @@ fn if_defined<K>(listed: Result<Vec<K>, kube::Error>) -> Result<Vec<K>, Error> {
 
 /// Returns the secret contents of a Secret that osdpl wrote.
 ///
-/// Of an object gateway's Keystone settings, returns only the password. All other settings are common words, which must
-/// stay readable in logs.
+/// If the Secret contains the Keystone settings of an object gateway, returns only the password. All other settings are
+/// common words, which must stay readable in logs.
 fn own_contents(secret: &Secret) -> Vec<String> {
     let is_public = |key: &str| key == "rgw_keystone_accepted_roles" || key.starts_with("OS_") && key != "OS_PASSWORD";
     entries(secret).filter(|(key, _)| !is_public(key)).map(|(_, text)| text).collect()
@@ -144,8 +144,8 @@ fn named_contents(secret: &Secret, spec_texts: &BTreeSet<String>) -> Vec<String>
 /// Returns all strings in a spec except for the name of Ceph's Secret. Callers search these strings for the names of
 /// Secrets, and for keys in Secrets.
 ///
-/// Without the name, the contents of Ceph's Secret do not count as secret: they include addresses, which must stay
-/// readable in logs. The scrubber learns the cephx keys from the Secrets into which osdpl copies them.
+/// Without this name, osdpl does not treat the contents of Ceph's Secret as secret: they include addresses, which must
+/// stay readable in logs. The scrubber learns the cephx keys from the Secrets into which osdpl copies them.
 fn spec_texts(spec: &Value) -> BTreeSet<String> {
     let mut spec = spec.clone();
     if let Some(ceph) = spec.pointer_mut("/features/storage/ceph").and_then(Value::as_object_mut) {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::Cluster;
 
-/// An API server that refuses every deletion and eviction, because another object now has the name of the object to
+/// A fake API server that refuses every deletion and eviction, as if a newer object had the name of the object to
 /// delete.
 pub(super) struct RefusingServer {
     cluster: Cluster,
@@ -18,7 +18,7 @@ pub(super) struct RefusingServer {
 }
 
 impl RefusingServer {
-    /// Starts a server that answers each read with the object that `read` returns for the last part of the URL's path.
+    /// Starts a server. For each read, it returns the object that `read` returns for the last part of the URL's path.
     pub(super) fn new(read: impl Fn(&str) -> Value + Clone + Send + Sync + 'static) -> Self {
         let preconditions = Arc::<Mutex<Vec<Value>>>::default();
         let refused = Arc::clone(&preconditions);

@@ -25,7 +25,7 @@ pub(super) fn spawn_watch<E: Send + 'static>(
     AbortOnDropHandle::new(tokio::spawn(watch))
 }
 
-/// Whether the error says that the operator lacks the permission for the watch.
+/// Whether an error of a watch says that the operator lacks the permission for this watch.
 ///
 /// Without the permission, callers do not wait for the watched objects. After any other error they wait, because the
 /// watch retries.

@@ -27,11 +27,11 @@ use osdpl_decide::{Action, Approval, Hold, Plan, Planned, RETRY_INTERVAL, Read, 
 use release::ReleaseStep;
 pub use release::build_upgrade;
 
-/// The result of executing a plan's actions, for the report and the next pass.
+/// What the report and the next pass must know about the execution of a plan's actions.
 #[derive(Default)]
 pub(super) struct Outcome {
-    /// The releases for which the plan starts helm, by name: `true` if helm runs, `false` if the release waits for a
-    /// free slot.
+    /// The releases for which the plan starts helm, by name: `true` if helm runs, `false` if the release waits because
+    /// the maximum number of helm processes is running.
     pub(super) helm_started: BTreeMap<String, bool>,
     /// Whether the next pass must follow immediately, because this pass changed data that decisions use, or because the
     /// API server refused an action.
@@ -42,8 +42,8 @@ pub(super) struct Outcome {
     /// The error of each namespace that this pass could not create. An action in one of these namespaces fails with the
     /// namespace's error.
     failed_namespaces: BTreeMap<String, String>,
-    /// The error of each release whose CRDs could not be written. This pass does not upgrade the release, and the
-    /// status contains the error.
+    /// The error of each release whose CRDs this pass could not write. The pass does not upgrade such a release, and
+    /// the status contains the error.
     failed_crds: BTreeMap<ReleaseKey, String>,
 }
 
@@ -77,7 +77,7 @@ enum ActionResult {
     /// The action was no longer necessary or possible, or it failed and [`Outcome`] has the error. The next pass
     /// decides again.
     Skipped,
-    /// The API server refused the action, or the action failed. Contains the error message.
+    /// The API server refused the action, or the action failed for another reason. Contains the error message.
     Refused(String),
 }
 
@@ -137,10 +137,11 @@ impl Context {
         Ok(outcome)
     }
 
-    /// Writes three things to the status, unless the status already contains them: the releases that belong to the
-    /// cloud, the digests of the cloud's charts, and the approved additions to the catalogue.
+    /// Writes three things to the status before helm runs, unless the status already contains them: the releases that
+    /// belong to the cloud, the digests of the cloud's charts, and the digests of the approved additions to the
+    /// catalogue.
     ///
-    /// osdpl must write them before helm runs, for three reasons:
+    /// osdpl must write them before helm runs, because it needs them afterwards:
     ///
     /// * osdpl uninstalls a release without approval only if the status names the release.
     /// * osdpl demands approval for a changed addition only if the status has the digest of the addition.
@@ -164,7 +165,8 @@ impl Context {
             return Ok(());
         }
         if let Some(resource) = self.cluster.publish_status(deployment, status, Vec::new()).await? {
-            // Keep the time of the last report, because the rate limit must not count this write as a report.
+            // Keep the time at which osdpl last reported. osdpl limits the rate of reports, and this write is not a
+            // report.
             let at = memory.written.as_ref().map_or(Timestamp::UNIX_EPOCH, |written| written.at);
             memory.written = Some(WrittenStatus::new(resource, at));
         }
@@ -337,7 +339,7 @@ impl Memory {
         }
     }
 
-    /// Stores the refusal of an action, so that later passes retry the action and the status reports it.
+    /// Remembers that an action was refused or failed, so that later passes retry the action and the status reports it.
     fn remember_refusal(&mut self, planned: &Planned, message: String, evicted_nodes: &[String]) {
         tracing::warn!(action = %planned.action, message, "the action failed or was refused; osdpl retries it later");
         let id = planned.action.id();
@@ -359,7 +361,7 @@ impl Memory {
         self.kept.refused.insert(id, refusal);
     }
 
-    /// Forgets the responses to one-off reads of data that the plan's actions may have changed. Besides, removes from
+    /// Forgets the responses to one-off reads of data that the plan's actions may have changed. Also removes from
     /// [`Memory::uninstalled`] the releases whose Jobs this pass has deleted.
     fn forget_reads(&mut self, plan: &Plan) {
         let with_jobs = plan.requests.reads.iter().filter_map(|read| match read {
@@ -393,7 +395,7 @@ fn log_actions(plan: &Plan) {
     }
 }
 
-/// Converts the result of an action that the rest of the pass requires. An error ends the pass.
+/// Converts the result of an action without which the pass can't continue: an error ends the pass.
 fn done(result: Result<(), Error>) -> Result<ActionResult, Error> {
     result.map(|()| ActionResult::Done)
 }
@@ -431,7 +433,7 @@ fn refused_if_object_error(result: Result<(), Error>) -> Result<ActionResult, Er
 }
 
 /// Whether the next pass must follow at once: the next decision depends on what the action changes, and no watch would
-/// trigger that pass.
+/// report this change.
 fn changes_decision(action: &Action) -> bool {
     matches!(
         action,

@@ -16,7 +16,8 @@ use osdpl_core::catalog::{
 use osdpl_core::files;
 use osdpl_core::finding::Finding;
 
-/// The location that osdpl reports for findings about the whole catalogue instead of one addition.
+/// The location that osdpl reports for a finding about the whole catalogue, because such a finding concerns no single
+/// addition.
 const CATALOG_FIELD: &str = "the catalogue";
 
 /// A catalogue, and the findings about the additions to it.
@@ -27,14 +28,15 @@ pub struct CatalogHandle {
     /// The folder of the operator's own catalogue; `None` if it is built in.
     folder: Option<PathBuf>,
     own: Arc<Catalog>,
-    /// The catalogue that passes use, and its findings.
+    /// The catalogue that passes use, and the findings about its additions.
     current: Mutex<(Arc<Built>, Vec<Finding>)>,
-    /// The last catalogue that was built for the webhook, from additions that passes do not use yet. The operator keeps
-    /// it, because a build for each request would take too long. After a restart, the operator builds it again.
+    /// The last catalogue that was built to validate a resource in the webhook, with additions that passes do not use
+    /// yet. The operator keeps it, because a build for each request would take too long. After a restart, the operator
+    /// builds it again.
     validation: Mutex<Option<Arc<Built>>>,
 }
 
-/// A catalogue with additions.
+/// A catalogue, and the additions from which osdpl built it.
 struct Built {
     catalog: Arc<Catalog>,
     /// The additions that osdpl built the catalogue from.
@@ -45,7 +47,7 @@ struct Built {
 }
 
 impl Built {
-    /// Returns the errors about additions that osdpl could not read, or that the catalogue rejected.
+    /// Returns the errors about those additions in `named` that osdpl could not read, or that do not fit the catalogue.
     fn findings(&self, named: &NamedAdditions) -> Vec<Finding> {
         let mut findings = named.errors.clone();
         match &self.rejected {
@@ -69,7 +71,7 @@ impl CatalogHandle {
         Arc::clone(&self.current().0.catalog)
     }
 
-    /// Returns the findings about the additions in the catalogue that passes use.
+    /// Returns the findings about the additions that the catalogue of the passes contains or has rejected.
     pub(super) fn findings(&self) -> Vec<Finding> {
         self.current().1.clone()
     }
@@ -84,7 +86,8 @@ impl CatalogHandle {
 
     /// Returns the catalogue that a pass would use with the additions `named`, and the findings about the additions.
     ///
-    /// The function may build the catalogue, which takes a while. So do not call it on a thread of the runtime.
+    /// The function may have to build the catalogue, which takes a while. So do not call it on a thread of the async
+    /// runtime.
     pub(super) fn extended_with(&self, named: &NamedAdditions) -> CatalogWithFindings {
         let current = Arc::clone(&self.current().0);
         let mut known = [Some(current), self.validation().clone()].into_iter().flatten();

@@ -1,7 +1,7 @@
 //! Fetches the charts of releases in the background, so that a pass never waits for a chart.
 //!
-//! If the charts come from a folder, the operator checks them for changes after each pass, and periodically. As long as
-//! no file is touched, a check only reads times and sizes. A changed chart has a new digest. If the chart lock
+//! If the charts come from a folder, the operator checks them for changes after each pass, and periodically. If no file
+//! was touched, a check only reads times and sizes. A changed chart has a new digest. If the chart lock
 //! (`values/lock.yaml`) contains a different digest for the chart, osdpl refuses the chart. If osdpl accepts the chart,
 //! the upgrade of its release waits for approval, like every change that no new spec requested.
 
@@ -29,7 +29,7 @@ use osdpl_values::yaml::{self, LocatedNode};
 /// Each pass requests a check, and there can be dozens of passes per second.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A chart that helm can install.
+/// A chart that osdpl has fetched and checked, so that helm can install it.
 #[derive(Clone)]
 pub(super) struct ReadyChart {
     /// The path of the packaged chart.
@@ -44,7 +44,7 @@ pub(super) struct ReadyChart {
 enum State {
     Pending,
     Ready(ReadyChart),
-    /// Why the chart is not available, and when fetching it failed.
+    /// The chart is not available. Contains the reason, and the time of the failure.
     Failed(Blocked, Timestamp),
 }
 
@@ -78,9 +78,10 @@ pub struct ChartSource {
 /// The state that [`ChartSource`] shares with its background tasks.
 struct Shared {
     store: Store,
-    /// Notified when a requested chart is ready or has failed, which triggers a pass.
+    /// The trigger of passes. It is notified when a requested chart is ready or has failed.
     trigger: Arc<Notify>,
-    /// The charts that plans have requested. After a restart, the operator reads them from the store's cache again.
+    /// The charts that plans have requested, and their states. After a restart, the operator reads the charts from the
+    /// store's cache again.
     known: Mutex<Known>,
 }
 
@@ -100,12 +101,13 @@ impl ChartSource {
         Self { shared, check, _checks: AbortOnDropHandle::new(tokio::spawn(checks)) }
     }
 
-    /// Returns the [`Notify`] with which a caller makes the background task check the charts in the folder for changes.
+    /// Returns the trigger of the check whether the charts in the folder have changed. Callers notify it to start a
+    /// check.
     pub fn check_trigger(&self) -> Arc<Notify> {
         Arc::clone(&self.check)
     }
 
-    /// Returns the state of all requested charts, for the snapshot of a pass.
+    /// Returns the state of each chart that plans have requested, for the snapshot of a pass.
     pub(super) fn snapshot(&self) -> Charts {
         let state = |state: &State| match state {
             State::Pending => ChartState::Pending,
@@ -146,8 +148,8 @@ impl ChartSource {
         self.check.notify_one();
     }
 
-    /// Fetches the charts of the selected releases, and waits until each is fetched or has failed. Returns each chart,
-    /// or the reason why it is not available.
+    /// Fetches the charts of the selected releases, and waits until each chart is fetched or has failed. Returns for
+    /// each release its chart, or the reason why the chart is not available.
     pub async fn settled(
         &self,
         spec: &OpenStackDeploymentSpec,
@@ -199,7 +201,8 @@ impl Shared {
         self.update(&name, &request, state);
     }
 
-    /// Sets the state of a release's chart; returns `false` if a plan has requested another chart by now.
+    /// Sets the state of a release's chart; returns `false` if a plan has requested another chart for the release since
+    /// the fetch of `request` began.
     fn update(&self, name: &str, request: &ChartRequest, state: State) -> bool {
         let mut known = self.known();
         let Some(entry) = known.get_mut(name).filter(|(current, _)| current == request) else { return false };
@@ -263,7 +266,7 @@ impl Shared {
     }
 }
 
-/// Waits until a chart is read. If reading the chart panics, returns an error.
+/// Waits until `reading` has read a chart. If `reading` panics, returns an error.
 ///
 /// Nothing else notices a panic of the task that reads the chart. Without this function, the chart would stay pending.
 async fn catch_panic<T>(reading: impl Future<Output = Result<T, Error>>, chart: &str) -> Result<T, Blocked> {
@@ -292,8 +295,8 @@ fn read_contents(chart: &Chart) -> Result<ReadyChart, Error> {
 
 /// Returns the CRDs of a chart.
 ///
-/// If a file does not contain a valid CRD, the result contains an error for this file. The error prevents upgrades, but
-/// osdpl can use the other contents of the chart.
+/// If a file does not contain a valid CRD, the result contains an error for this file. The error prevents upgrades of
+/// the chart's release, but osdpl can use the other contents of the chart.
 fn decode_crds(chart: &Chart) -> Result<Crds, Error> {
     let decode = |manifest: &String| {
         let tree = yaml::parse::<LocatedNode>("crds/", manifest).map_err(|error| error.to_string())?;

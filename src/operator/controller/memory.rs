@@ -25,14 +25,14 @@ pub(super) struct Memory {
     /// The repairs of drift in each release, which osdpl counts to limit their rate. After a restart, osdpl may repair
     /// a release once more than allowed.
     pub(super) repairs: BTreeMap<ReleaseKey, Repaired>,
-    /// The finished helm processes whose new records the watch has not reported yet. Without this map, a plan would see
+    /// The ended helm processes whose new records the watch has not reported yet. Without this map, a plan would see
     /// only the older records and run helm again. After a restart, the watch lists all records.
     pub(super) unobserved: BTreeMap<ReleaseKey, UnobservedResult>,
-    /// The outcomes of finished helm processes whose records osdpl could not read. The next pass reads the records
-    /// again. After a restart, the watch lists all records.
+    /// The outcomes of ended helm processes whose records osdpl could not read. The next pass reads the records again.
+    /// After a restart, the watch lists all records.
     pub(super) unread: Vec<Outcome>,
-    /// The input digests of running helm processes, which may not have written their records yet. A restart loses
-    /// nothing, because the helm processes end with the operator.
+    /// For each running helm process, the digest of the inputs that it installs. The process may not have written a
+    /// record with this digest yet. A restart loses nothing, because the helm processes end with the operator.
     pub(super) started: BTreeMap<ReleaseKey, String>,
     /// The releases that helm has uninstalled, but whose Jobs osdpl has not deleted yet. After a restart, the Jobs
     /// remain until the cloud is deleted.
@@ -58,7 +58,7 @@ pub(super) struct Memory {
     pub(super) written: Option<WrittenStatus>,
 }
 
-/// A finished helm process whose result the watch on release records has not reported yet.
+/// An ended helm process whose result the watch on release records has not reported yet.
 #[derive(Clone, Debug)]
 pub(super) struct UnobservedResult {
     /// The ended process. Plans treat it as running until the watch reports the record that the process left.
@@ -66,7 +66,7 @@ pub(super) struct UnobservedResult {
     /// The newest revision of the release and its status, as the API server or the watch reported them; `None` if the
     /// release has no record.
     pub(super) record: Option<(i64, String)>,
-    /// The time when osdpl learned of `record`.
+    /// The time when the operator got `record` from the API server or the watch.
     pub(super) read_at: Timestamp,
 }
 

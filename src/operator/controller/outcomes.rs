@@ -19,7 +19,7 @@ use osdpl_core::release::Status;
 /// The delay before osdpl retries a failed read of a release record.
 const RETRY_DELAY: Duration = Duration::from_secs(2);
 
-/// The delay before osdpl reads a release record again because the watch has not reported it.
+/// The time that osdpl waits for the watch to report a release record before it reads the record again.
 const REREAD_DELAY: Duration = Duration::from_secs(30);
 
 impl Context {
@@ -79,7 +79,7 @@ fn remember_failure(
 ) {
     let key = &outcome.release;
     let (verb, text, seconds) = (outcome.verb.as_str(), &outcome.text, outcome.duration.as_secs_f64());
-    // helm reports an error if it uninstalls a release that does not exist. Treat this error as a success.
+    // helm reports an error if the release to uninstall does not exist. Treat this error as a success.
     if outcome.succeeded() || outcome.failure == Some(Failure::ReleaseNotFound) {
         memory.failures.remove(key);
         tracing::info!(release = %key, verb, seconds, "helm done");
@@ -104,8 +104,8 @@ fn remember_failure(
 }
 
 impl Memory {
-    /// Evaluates the result of a helm process; `record` is the newest revision of the release and its status, as
-    /// helm left them.
+    /// Evaluates the result of a helm process. `record` is the newest revision of the release and its status after the
+    /// end of the process.
     fn process_outcome(&mut self, outcome: &Outcome, record: Option<(i64, String)>, observation: &Observation) {
         let key = &outcome.release;
         let process = self.running_helm(outcome);
@@ -118,8 +118,8 @@ impl Memory {
         }
     }
 
-    /// Returns an ended process as an entry for the table of running helm processes. With this entry, plans start
-    /// nothing for the release until osdpl knows the record that the process left.
+    /// Describes an ended helm process as one that is still running, so that plans start nothing for the release until
+    /// osdpl knows the record that the process left.
     fn running_helm(&self, outcome: &Outcome) -> RunningHelm {
         RunningHelm {
             verb: outcome.verb,
@@ -163,8 +163,8 @@ impl Memory {
         let retry = now.checked_add(RETRY_DELAY).ok();
         let unread = self.unread.first().and(retry);
         let rereads = self.unobserved.values().filter_map(|waiting| waiting.read_at.checked_add(REREAD_DELAY).ok());
-        // A time in the past means that this pass has tried the read, and that the read has failed. So the next attempt
-        // follows after the retry delay.
+        // A time in the past means that this pass has tried to read the record again, and that the read has failed. So
+        // the next attempt follows after the retry delay.
         let reread = rereads.min().map(|at| at.max(retry.unwrap_or(now)));
         unread.into_iter().chain(reread).min()
     }

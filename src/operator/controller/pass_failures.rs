@@ -41,7 +41,7 @@ impl PassFailure {
         now.duration_since(self.since) >= GRACE_PERIOD
     }
 
-    /// Sets the metric of the cloud to not ready if passes fail for longer than the grace period.
+    /// Sets the cloud's metric to "not ready" if the cloud's passes have failed for longer than the grace period.
     ///
     /// The metric changes even if the status can't be written.
     ///

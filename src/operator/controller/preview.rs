@@ -54,21 +54,21 @@ pub struct Preview {
     pub observed: Observed,
     /// The step that the plan takes for each release.
     pub plan: plan::Plan,
-    /// All actions that the operator would execute, either now or after approval.
+    /// All actions that the operator would execute: now, or after a person approves them.
     pub actions: Vec<Planned>,
     /// The values in the newest record of each release that is not up to date, or the reason why they can't be read.
     pub recorded: BTreeMap<String, Result<Values, String>>,
-    /// The comparison of the current manifest with the desired manifest, for each release whose newest revision another
-    /// tool made.
+    /// For each release whose newest revision another tool made: the comparison of this revision's manifest with the
+    /// manifest that osdpl would install.
     pub compared: BTreeMap<String, Comparison>,
-    /// For each release, the paths of the values that describe Ceph, and the kind and name of the object that contains
-    /// Ceph's settings.
+    /// For each release, the paths of those of its values that describe Ceph, and the kind and name of the object from
+    /// which osdpl takes Ceph's settings.
     pub ceph: BTreeMap<String, (BTreeSet<Path>, String)>,
     /// The findings about the spec.
     pub findings: Vec<Finding>,
     /// The nodes whose labels the operator would change, each with the changes.
     pub nodes: BTreeMap<String, LabelChange>,
-    /// The nodes that would lose labels after approval, each with the changes.
+    /// The nodes that would lose labels after a person approves this, each with the changes.
     pub awaiting_nodes: BTreeMap<String, LabelChange>,
     /// For each release, a text that says which data plane pods an upgrade may restart.
     pub restarts: BTreeMap<String, String>,
@@ -149,7 +149,7 @@ pub async fn preview(
     })
 }
 
-/// Whether the preview's plan has the same target hash as the operator's plan.
+/// Whether the preview has all data on which the target hash depends, so that the operator computes the same hash.
 fn is_exact(snapshot: &Snapshot, deployment: &OpenStackDeployment) -> bool {
     let has_guesses = snapshot.assumed.as_ref().is_some_and(|assumed| !assumed.guessed.is_empty());
     // The hash depends on the labels that osdpl would remove from nodes. So if the spec or the status contains roles of
@@ -175,7 +175,7 @@ struct Planner<'a> {
     responses: Responses,
     /// Which namespaces of the resource and its releases exist, and which namespaces are being deleted.
     namespaces: Namespaces,
-    /// How long to wait for a change of the objects in `inputs`.
+    /// How long the planner waits until an object in `inputs` changes.
     limit: Duration,
 }
 
@@ -234,7 +234,7 @@ impl<'a> Planner<'a> {
                     changed.map_err(|_| unread(self.limit, &[]))?;
                 }
                 Some(Hold::Reads) => self.execute_reads(&plan.requests.reads, unknown).await?,
-                // The operator would execute these actions and then decide again. Simulate the actions instead.
+                // Before its next decision, the operator would execute these actions. Simulate them instead.
                 Some(Hold::Actions) => {
                     plan.actions.iter().for_each(|planned| self.simulate(planned));
                     actions.append(&mut plan.actions);
@@ -267,7 +267,7 @@ impl<'a> Planner<'a> {
         snapshot
     }
 
-    /// Executes reads with the permissions of the user.
+    /// Executes the reads that a plan requests, with the permissions of the user.
     ///
     /// If the API server refuses a read that the plan does not require, this function adds the missing fact to
     /// `unknown`.
@@ -315,7 +315,7 @@ impl<'a> Planner<'a> {
         Ok(())
     }
 
-    /// Simulates an action that stores credentials: the next snapshot contains the Secret, with predictable values.
+    /// Simulates an action that stores credentials: adds the Secret, with predictable values, to the next snapshot.
     ///
     /// This function ignores all other actions.
     fn simulate(&mut self, planned: &Planned) {
@@ -376,7 +376,7 @@ fn label_changes(actions: &[Planned], snapshot: &Snapshot, plan: &Plan) -> BTree
     if plan.refused { BTreeMap::new() } else { node_changes(actions, Approval::NotNeeded) }
 }
 
-/// Returns the changes of labels for each node, from the actions whose approval state is `approval`.
+/// Returns the label changes of each node, from those actions whose approval state is `approval`.
 fn node_changes(actions: &[Planned], approval: Approval) -> BTreeMap<String, LabelChange> {
     let labels =
         actions.iter().filter(|planned| planned.approval == approval).filter_map(|planned| match &planned.action {
@@ -386,8 +386,8 @@ fn node_changes(actions: &[Planned], approval: Approval) -> BTreeMap<String, Lab
     labels.collect_map()
 }
 
-/// Returns for each release the paths of the values that describe Ceph, and the kind and name of the object that
-/// contains Ceph's settings.
+/// Returns for each release the paths of those of its values that describe Ceph, and the kind and name of the object
+/// from which osdpl takes Ceph's settings.
 fn ceph_values(catalog: &Catalog, selection: &Selection, facts: &Facts) -> BTreeMap<String, (BTreeSet<Path>, String)> {
     let known = facts.ceph.as_ref().and_then(|declared| declared.settings.as_ref().ok());
     let releases = known.into_iter().flat_map(|known| selection.releases.keys().map(move |name| (name, known)));

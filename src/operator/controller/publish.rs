@@ -1,4 +1,5 @@
-//! The last step of a pass (read, decide, apply, report): writes the status and its events, at a limited rate.
+//! The last step of a pass (read, decide, apply, report): writes the status of the resource, and events about changes
+//! of the status, at a limited rate.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,20 +19,21 @@ use osdpl_core::rollout;
 use osdpl_core::status::{Report, report};
 use osdpl_decide::Plan;
 
-/// The minimum time between two writes of the status if only details have changed (see [`is_significant`]).
+/// The minimum time between two writes of the status if the second one changes only details (see [`is_significant`]).
 ///
 /// During an installation, each pass changes details of the status. Writing a large status costs the API server more
 /// than the whole pass costs the operator. Besides, the pass waits for the write.
 const WRITE_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Context {
-    /// Writes the status of a plan, and records events about the changes of the status.
+    /// Computes the resource's status from the plan and writes it. Records events about the changes of the status.
     ///
     /// `helm_started` contains the releases for which this pass has started helm (`true`), or that wait for a free slot
     /// (`false`).
     ///
-    /// In two cases, writes nothing and returns the time at which a pass must write the status: only details have
-    /// changed and the last write is less than a second old, or someone has changed the resource.
+    /// In two cases, writes nothing and returns the time at which the next pass must run to write the status: only
+    /// details of the status have changed and the last write is less than a second old, or someone has changed the
+    /// resource during the pass.
     pub(super) async fn publish(
         &self,
         deployment: &OpenStackDeployment,
@@ -72,15 +74,15 @@ impl Context {
             }
         }
         self.forget_secrets(plan, memory);
-        // Set the cloud's metric only after a successful write. If the write fails, the pass fails, and `pass_failures`
-        // sets the metric.
+        // Set the metrics of the cloud only after a successful write of the status. If the write fails, the pass fails,
+        // and `pass_failures` sets them.
         self.metrics.set_cloud(&deployment.name_any(), state);
         Ok(None)
     }
 }
 
-/// Collects the data that the status is made from. `releases` is the plan of the releases, updated with the helm
-/// processes that this pass has started. `helm` is the version of helm.
+/// Collects the data from which the status is computed. `releases` contains the step of each release, updated with the
+/// helm processes that this pass has started. `helm` is the version of helm.
 fn report_inputs<'a>(
     deployment: &'a OpenStackDeployment,
     plan: &'a Plan,
@@ -111,8 +113,8 @@ fn report_inputs<'a>(
     }
 }
 
-/// Returns `now` as the time of the next pass if the error is a conflict: the next pass reads the changed resource.
-/// Returns any other error.
+/// Returns `now` as the time of the next pass if the write failed with a conflict (HTTP 409). The next pass reads the
+/// resource that someone changed in the meantime. Returns any other error.
 fn retry_conflict(error: Error, now: Timestamp) -> Result<Option<Timestamp>, Error> {
     if error.is_conflict() { Ok(Some(now)) } else { Err(error) }
 }

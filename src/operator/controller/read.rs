@@ -20,13 +20,13 @@ use osdpl_core::finding::Finding;
 use osdpl_core::observed::{Observed, ReleaseKey, RunningHelm};
 use osdpl_decide::{Charts, Helm, Kept, RENDER_LIMIT, Read, Received, Responses, Snapshot};
 
-/// The text in [`Memory::started`] that marks an uninstall without hooks.
+/// The text in [`Memory::started`] for a release that helm uninstalls without running hooks.
 ///
 /// For an upgrade, the map `started` contains the digest of the upgrade's inputs. An uninstall has no inputs, so its
 /// entry can contain this text instead of a digest.
 pub(super) const SKIPPED_HOOKS: &str = "--no-hooks";
 
-/// The data that a caller passes to [`snapshot`], besides the data from the tasks and the watches.
+/// The parts of a [`snapshot`] that come neither from the tasks nor from the watches.
 pub(super) struct SnapshotInputs {
     pub(super) deployment: OpenStackDeployment,
     pub(super) catalog: Arc<Catalog>,
@@ -36,8 +36,8 @@ pub(super) struct SnapshotInputs {
 
 /// Returns a snapshot with the objects that tasks and watches have cached.
 ///
-/// The snapshot is incomplete: the caller adds helm's state, charts, responses to one-off reads, and the data that the
-/// operator keeps between passes.
+/// The snapshot is incomplete: the caller adds the running helm processes, the charts, the responses to one-off reads,
+/// and the data that the operator keeps between passes.
 pub(super) fn snapshot(
     inputs: SnapshotInputs,
     observation: &Observation,
@@ -85,7 +85,8 @@ pub(super) fn snapshot(
     }
 }
 
-/// Executes the reads that the last plan requested. Skips each read whose response in `known` is still valid.
+/// Executes the reads that the last plan requested. Adds the responses to `known`, and skips each read whose earlier
+/// response in `known` is still valid.
 ///
 /// # Errors
 /// Returns an error if a read fails and the plan requires its response.
@@ -160,7 +161,7 @@ impl Context {
     }
 }
 
-/// Converts an entry of the runner's table to the type that snapshots contain. `inputs` is the release's entry in
+/// Converts a running helm process from the runner's type to the snapshot's type. `inputs` is the release's entry in
 /// [`Memory::started`].
 fn running_helm(job: &RunningJob, inputs: &str) -> RunningHelm {
     RunningHelm {
@@ -172,9 +173,11 @@ fn running_helm(job: &RunningJob, inputs: &str) -> RunningHelm {
     }
 }
 
-/// Returns the number of helm processes that still render their chart. Plans start at most one such process per core.
+/// Returns the number of helm processes that still render their chart. Rendering uses a whole processor core, so a plan
+/// allows at most one such process per core.
 ///
-/// helm writes the release record after rendering, and mostly waits from then on.
+/// A process still renders if the record of its revision is missing: helm writes the record after rendering, and then
+/// mostly waits.
 fn count_rendering(table: &BTreeMap<ReleaseKey, RunningJob>, snapshot: &Snapshot) -> usize {
     let has_record = |key: &ReleaseKey, job: &RunningJob| {
         let observed = snapshot.observed.releases.get(key);

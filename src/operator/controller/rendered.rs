@@ -1,4 +1,4 @@
-//! Renders charts for plans that must know which CRDs helm would change.
+//! Renders charts, because some plans need to know which CRDs helm would change.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::Value;
@@ -11,8 +11,8 @@ use osdpl_core::release;
 use osdpl_decide::{Crds, Read, Received, Response};
 
 impl Context {
-    /// Executes the reads of rendered CRDs that the last plan requested, one after the other. Skips each read whose
-    /// response is still valid.
+    /// Renders the charts whose CRDs the last plan requested, one chart after the other, and stores the CRDs as
+    /// responses. Skips a chart if its earlier response is still valid.
     pub(super) async fn render_crds(&self, memory: &mut Memory) {
         let Memory { reads, responses, desired, .. } = memory;
         let is_valid = |received: &Received| received.until().is_none_or(|until| now() < until);

@@ -1,4 +1,5 @@
-//! Collects the secrets that logs must not show. The scrubber learns the secrets of a plan before the plan is applied.
+//! Collects the secrets that logs must not show. The scrubber learns the secrets that a plan contains before the
+//! operator applies the plan.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,23 +22,24 @@ use osdpl_core::scrub::Scrubber;
 
 /// How long the scrubber keeps a secret that the facts no longer contain.
 ///
-/// The log of a finished Job may still show the secret.
+/// The secret must stay known that long, because the log of a finished Job may still show it.
 const RETENTION: SignedDuration = SignedDuration::from_hours(7 * 24);
 
-/// How often a standby (an operator process without the Lease) reads the stored secrets even without a reported change.
+/// How often a standby (an operator process without the Lease) reads the cluster's Secrets, even if no watch has
+/// reported a change.
 ///
 /// The regular reads are necessary because no watch reports changes of the Secrets that users provide.
 const STANDBY_REFRESH: Duration = Duration::from_secs(30);
 
-/// How long a standby waits for further changes after a Secret has changed. Then it reads all Secrets together.
+/// How long a standby waits after a Secret has changed, so that one read of all Secrets also covers further changes.
 const STANDBY_DEBOUNCE: Duration = Duration::from_millis(200);
 
 impl Context {
     /// Keeps the scrubber of a standby up to date while the active operator creates secrets.
     ///
-    /// The tasks of a standby read logs and release records. They must not keep texts with secrets, because the first
-    /// pass of this process may write the texts to the status. The active operator stores a secret before helm uses it,
-    /// so that the standby can learn the secret in time.
+    /// The tasks of a standby read logs and release records. They must not cache texts with secrets: if this process
+    /// becomes active, its first pass may write these texts to the status. The active operator stores a secret before
+    /// helm uses it, so that the standby can learn the secret in time.
     pub(super) async fn follow_stored_secrets(&self) {
         let mut changes = self.cluster.own_secret_changes().boxed();
         loop {
@@ -50,7 +52,7 @@ impl Context {
         }
     }
 
-    /// Gives the scrubber the secrets that the cluster contains.
+    /// Reads the Secrets of the cluster, and makes the scrubber remove their contents from texts.
     pub(super) async fn learn_stored_secrets(&self) {
         match self.cluster.stored_secrets().await {
             Ok(secrets) => {
@@ -64,7 +66,7 @@ impl Context {
         }
     }
 
-    /// Gives the scrubber the secrets of a plan, see [`collect_secrets`].
+    /// Makes the scrubber remove the secrets of a plan's facts from texts, see [`collect_secrets`].
     ///
     /// This function ignores plans for a refused spec or a deletion, because their facts are incomplete.
     pub(super) fn scrub_secrets(&self, plan: &osdpl_decide::Plan, memory: &mut Memory) {
@@ -98,10 +100,10 @@ impl Context {
     }
 }
 
-/// Whether all workloads run with the inputs of the plan, and none with older inputs.
+/// Whether all pods run with the inputs of this plan, so that no pod uses an older secret.
 ///
-/// Three kinds of pods may still print older secrets: pods that were not restarted yet, and pods of releases that wait
-/// for their uninstall or that osdpl does not manage.
+/// Otherwise, osdpl must not forget older secrets. Three kinds of pods may still print them: pods that were not
+/// restarted yet, and pods of releases that wait for their uninstall or that osdpl does not manage.
 fn is_settled(desired: &Desired, observed: &Observed, plan: &Plan, rollouts: &Rollouts) -> bool {
     let is_installed =
         |key: &ReleaseKey| observed.releases.get(key).is_some_and(|existing| existing.status != Status::Uninstalled);
@@ -115,8 +117,8 @@ impl Memory {
         Self { secrets: secrets.into_iter().map(|secret| (secret, Some(now))).collect_map(), ..Self::default() }
     }
 
-    /// Adds the secrets of the facts. For each known secret that the facts do not contain, stores the time of the first
-    /// pass without the secret.
+    /// Adds the secrets of the facts to the memory. If the facts no longer contain a secret of the memory, stores the
+    /// time of the first pass without it.
     ///
     /// The retention of a secret begins at this time, and not at the last pass with the secret, which may be weeks
     /// earlier.

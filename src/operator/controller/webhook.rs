@@ -1,5 +1,5 @@
-//! Provides the catalogue and the cluster's data to the webhook, which validates a spec before the API server stores
-//! it.
+//! Provides the catalogue and data about the cluster to the webhook. The webhook validates a spec before the API server
+//! stores the resource.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,8 +20,8 @@ use osdpl_lint::rule;
 use osdpl_maintenance::OpenStackClient;
 
 impl Context {
-    /// Reads the additions that `spec` names in `namespace` from the API server. Returns a function that builds the
-    /// catalogue with these additions.
+    /// Reads from the API server the additions (ConfigMaps with catalogue files) that `spec` names in `namespace`.
+    /// Returns a function that builds the catalogue with these additions.
     ///
     /// Neither function changes the catalogue that passes use.
     pub async fn catalog_for(self: &Arc<Self>, namespace: &str, spec: &OpenStackDeploymentSpec) -> CatalogBuild {
@@ -33,9 +33,9 @@ impl Context {
     /// Returns the properties of the cluster that the webhook needs to check the spec of a cloud. `owner` is the
     /// cloud's owner label.
     ///
-    /// The result contains the nodes and storage classes from the watches. If the spec names networks, this function
-    /// reads the networks of Services from the API server. If the watches have not completed their first lists, the
-    /// result is empty.
+    /// The result contains the nodes and storage classes from the watches. If the spec contains CIDRs of networks, this
+    /// function reads the IP ranges of Services from the API server, with which those networks must not overlap. If the
+    /// watches have not completed their first lists, the result is empty.
     pub async fn cluster_info_for(
         &self,
         owner: &str,

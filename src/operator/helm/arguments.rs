@@ -1,4 +1,4 @@
-//! Creates helm's arguments for `helm upgrade --install` and `helm uninstall`.
+//! Assembles helm's arguments for `helm upgrade --install` and `helm uninstall`.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -15,8 +15,8 @@ use osdpl_core::release::{
 
 /// How many revisions of a release helm keeps.
 ///
-/// The number is low, because each upgrade reads the records of all revisions three times. When helm deletes old
-/// records, it keeps the record of the last deployed revision, so a rollback always has a target.
+/// The number is low, because helm reads the records of all revisions three times during an upgrade. When helm deletes
+/// old records, it keeps the record of the last deployed revision, so a user can always roll back to that revision.
 pub(crate) const HISTORY_MAX: u32 = 3;
 
 /// An operation that helm executes on a release.
@@ -45,7 +45,7 @@ impl Operation {
 pub enum ApplyMode {
     /// The API server applies the objects (server-side apply), and helm overwrites the fields of other field managers.
     ///
-    /// Only this mode can upgrade a release that helm 3 made, or whose install was interrupted.
+    /// If helm 3 made the release, or an install was interrupted, an upgrade succeeds only in this mode.
     #[default]
     Server,
     /// helm applies the objects by a three-way merge, as helm 3 does.
@@ -59,7 +59,7 @@ pub struct Upgrade {
     pub chart: PathBuf,
     /// The values, including secrets. helm gets them only on its stdin.
     pub values: Value,
-    /// The timeout of each *single* hook. helm does not limit the time of the whole run.
+    /// The timeout of each *single* hook. helm has no timeout for the whole run, but the Runner has one.
     pub hook_timeout: Duration,
     /// The way in which helm applies the objects of the release.
     pub apply: ApplyMode,
@@ -69,24 +69,25 @@ pub struct Upgrade {
     pub catalog: String,
     /// The digest of the release's images, for [`IMAGES_LABEL`].
     pub images: String,
-    /// The digest of the values that running instances depend on, for [`INSTANCES_LABEL`]; `None` for a release without
-    /// such values.
+    /// The digest of the values on which running OpenStack instances depend, for [`INSTANCES_LABEL`]; `None` for a
+    /// release without such values.
     pub instances: Option<String>,
-    /// The digest that says how the chart splits each `DaemonSet` into several, so that values can differ between
-    /// nodes; for [`SPLIT_LABEL`]. It is `None` if the chart can't split `DaemonSets`.
+    /// A digest that describes into which `DaemonSets` the chart splits each of its `DaemonSets`, for [`SPLIT_LABEL`].
+    /// A chart splits a `DaemonSet` if values differ between nodes. The digest is `None` if the chart can't split
+    /// `DaemonSets`.
     pub split: Option<String>,
     /// The chart of the release, for [`CHART_LABEL`]; `None` if unknown.
     pub chart_identity: Option<ChartIdentity>,
     /// The digest of the inputs that the release's hooks may read, for [`HOOKS_LABEL`]; `None` if the hooks may read
     /// all inputs.
     pub hooks: Option<String>,
-    /// Whether helm runs no hooks.
+    /// Whether the upgrade runs without the release's hooks (`--no-hooks`).
     pub skip_hooks: bool,
     /// The release's name in the catalogue, for [`RELEASE_LABEL`].
     pub catalog_name: String,
 }
 
-/// The arguments with which a command line of helm names a chart: either a file or a chart in a repository.
+/// The arguments that name a chart in a helm command: a file, or a chart in a registry or repository.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChartReference {
     /// The path of the chart's file, or the chart's address in a registry, or the chart's name in a repository.
@@ -121,15 +122,15 @@ impl fmt::Debug for Upgrade {
 /// One run of `helm uninstall`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Uninstall {
-    /// The timeout of each single hook.
+    /// The timeout of each single hook of the release.
     pub timeout: Duration,
     /// Whether helm runs pre-delete and post-delete hooks. Set this to `false` if a hook can never finish, for example
     /// because its database is deleted or the namespace is terminating.
     pub hooks: bool,
 }
 
-/// Returns the flags that depend only on helm's major version and the apply mode. The input digest of a release does
-/// not contain these flags, but it contains the version and the mode, so it changes whenever the flags change.
+/// Returns the flags that depend only on helm's major version and the apply mode. osdpl does not include these flags in
+/// a release's input digest, because the digest already depends on the version and the mode.
 pub(crate) fn pinned_flags(helm: Version, apply: ApplyMode) -> Vec<&'static str> {
     let mut flags = vec!["--reset-values", "--skip-crds"];
     if helm.major >= 4 {
@@ -144,8 +145,8 @@ pub(crate) fn pinned_flags(helm: Version, apply: ApplyMode) -> Vec<&'static str>
 impl Upgrade {
     /// Returns helm's arguments for this upgrade, without the program's name.
     ///
-    /// helm stores `attempt` as a label when it creates the record, so even a pending record names the operator process
-    /// that made it.
+    /// The arguments make helm store `attempt` as a label on the release record. helm sets the label when it creates
+    /// the record, so even a pending record names the operator process that started helm.
     pub fn arguments(&self, release: &ReleaseKey, attempt: &Attempt, helm: Version) -> Vec<OsString> {
         let labels = ["--labels".into(), self.labels(attempt).into()];
         let flags = labels.into_iter().chain(self.skip_hooks.then(|| "--no-hooks".into()));
@@ -155,7 +156,7 @@ impl Upgrade {
     /// Returns the arguments with which a user can run the same upgrade.
     ///
     /// With these arguments, helm reads the values from a file, and may fetch the chart from a repository. The
-    /// arguments lack the labels that mark a revision as made by this operator.
+    /// arguments set no labels, because the labels would mark the revision as made by this operator.
     pub fn manual_arguments(
         &self,
         release: &ReleaseKey,
@@ -221,7 +222,8 @@ fn target(release: &ReleaseKey) -> [OsString; 4] {
     ["--namespace".into(), release.namespace.clone().into(), "--".into(), release.name.clone().into()]
 }
 
-/// Formats a timeout for helm, such as `60s`. The minimum is one second, because zero leaves no time at all.
+/// Formats a timeout for helm, such as `60s`. A shorter timeout becomes one second, because `0s` would leave helm no
+/// time at all.
 fn seconds(duration: Duration) -> OsString {
     format!("{}s", duration.as_secs().max(1)).into()
 }

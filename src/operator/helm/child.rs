@@ -18,7 +18,7 @@ use super::tail::Tail;
 use super::{Failure, ReleaseKey};
 use osdpl_core::release::{Attempt, Verb};
 
-/// How long the operator waits for the end of stderr after the helm process has ended.
+/// How long the operator still reads helm's stderr, at most, after the helm process has ended.
 ///
 /// A child of the helm process may have inherited stderr and keep it open. Such a child must not block the operator.
 const STDERR_GRACE: Duration = Duration::from_secs(1);
@@ -26,7 +26,7 @@ const STDERR_GRACE: Duration = Duration::from_secs(1);
 /// Why the operator stops a helm process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopReason {
-    /// The plan stops the process, because of newer inputs or a deletion.
+    /// The plan stops the process, because the inputs of the release have changed or the release must be deleted.
     Requested,
     /// The process exceeded its deadline.
     Deadline,
@@ -49,9 +49,10 @@ impl fmt::Display for StopReason {
 pub enum Exit {
     /// helm succeeded.
     Success,
-    /// helm failed. The code is 1 unless helm itself crashed.
+    /// helm failed with this exit code. The code is 1 unless helm itself crashed.
     Failed(i32),
-    /// helm was ended by a signal that the operator did not send, for example by the kernel's out-of-memory killer.
+    /// A signal with this number, which the operator did not send, ended helm. For example, the kernel sends SIGKILL if
+    /// memory is short.
     Signalled(i32),
     /// The operator stopped helm.
     Stopped {
@@ -76,9 +77,9 @@ pub struct Outcome {
     pub attempt: Attempt,
     /// How the helm process ended.
     pub exit: Exit,
-    /// The class of helm's error; `None` if helm succeeded or was stopped.
+    /// The kind of failure that helm's message describes; `None` if helm succeeded or the operator stopped it.
     pub failure: Option<Failure>,
-    /// helm's error message, condensed and without secrets; empty if helm succeeded.
+    /// helm's error message, condensed to one line and without secrets; empty if helm succeeded.
     pub text: String,
     /// When the helm process started.
     pub started: Timestamp,
@@ -93,7 +94,7 @@ impl Outcome {
     }
 }
 
-/// A process for [`run`] to start, with its input and its limits.
+/// The command that [`run`] executes, with the input and the time limits of its process.
 pub(super) struct Run {
     pub(super) command: Command,
     /// The bytes that the process reads from stdin; `None` for an empty stdin.
@@ -102,10 +103,10 @@ pub(super) struct Run {
     pub(super) grace: Duration,
 }
 
-/// Runs a process to its end; returns how it ended, and its stderr.
+/// Starts a process and waits until it has ended. Returns how it ended, and the first and last part of its stderr.
 ///
-/// The function stops the process early if `stop` contains a reason, or at the deadline. It calls `stopping` before it
-/// sends a signal to the process.
+/// The function stops the process as soon as `stop` contains a reason, and at the latest at the deadline. It calls
+/// `stopping` with the reason before it sends a signal to the process.
 pub(super) async fn run(
     run: Run,
     spawner: &Spawner,
@@ -166,7 +167,7 @@ async fn read_stderr(mut stderr: ChildStderr, tail: Arc<Mutex<Tail>>) {
 async fn wait_for_stop(stop: &mut watch::Receiver<Option<StopReason>>) -> StopReason {
     match stop.wait_for(Option::is_some).await.map(|why| *why) {
         Ok(Some(why)) => why,
-        // Wait for ever: all senders are dropped, so nothing can request a stop any more.
+        // Wait for ever: all senders are dropped, so nobody can request a stop of the process any more.
         Ok(None) | Err(_) => std::future::pending().await,
     }
 }

@@ -32,7 +32,7 @@ pub enum Error {
         /// The first line of the output of `helm version`.
         output: String,
     },
-    /// The program is a helm version with an unsupported command line.
+    /// The program is helm, but osdpl does not support the command line of this version.
     #[error(
         "{path:?} is helm {version}; the operator needs helm 4, or helm 3 from version {oldest} on: install one of them and name it with --helm"
     )]

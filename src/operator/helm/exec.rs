@@ -1,8 +1,9 @@
-//! Executes helm so that it ends when the operator ends.
+//! Starts helm in such a way that the kernel stops helm when the operator process ends.
 //!
-//! Linux can signal a process when its parent ends, but only the process itself can request this signal, between fork
-//! and exec. Safe Rust cannot run code between fork and exec. So the operator starts *itself* with a hidden subcommand,
-//! which requests the signal and then executes helm. The request survives the exec (prctl(2), `PR_SET_PDEATHSIG`).
+//! Linux can signal a process when its parent ends, but only the process itself can request this signal: after the
+//! operator has forked it, and before it executes helm. Safe Rust cannot run code between fork and exec. So the
+//! operator starts *itself* with a hidden subcommand, which requests the signal and then executes helm. The request
+//! survives the exec (prctl(2), `PR_SET_PDEATHSIG`).
 
 use std::convert::Infallible;
 use std::ffi::OsString;
@@ -16,8 +17,8 @@ use super::Error;
 /// `osdpl exec-helm <parent pid> <helm> <arguments…>`.
 pub const SUBCOMMAND: &str = "exec-helm";
 
-/// The path of the running osdpl program, through which the Runner starts helm. The path stays valid if someone
-/// replaces the program's file.
+/// The path of the running osdpl program, with which the Runner starts `exec-helm`. The path stays valid even if
+/// someone replaces the program's file, for example during an update.
 pub(crate) const SELF_PATH: &str = "/proc/self/exe";
 
 /// Replaces this process by the program in `argv`, which gets SIGTERM when the process `parent` ends.
@@ -56,8 +57,9 @@ mod tests {
         text.lines().map(OsString::from).collect()
     }
 
-    /// Replaces the subcommand `exec-helm` in other tests, whose fake wrapper runs this test. Like the subcommand, this
-    /// test executes a given program, here the one in `OSDPL_TEST_EXEC`.
+    /// Not a real test: it stands in for the subcommand `exec-helm` in other tests, which run it through the script
+    /// `wrapper.sh`. Like the subcommand, it executes a given command, which it takes from the variable
+    /// `OSDPL_TEST_EXEC`.
     #[test]
     #[ignore = "the fake wrapper of other tests runs it"]
     fn turns_into_its_arguments() {

@@ -1,8 +1,8 @@
 //! Classifies helm's error messages.
 //!
 //! helm's exit code is only 0 or 1, so osdpl searches the message for known phrases. The phrases are from provoked
-//! failures of helm 3.22.0 and 4.3.1 with Kubernetes 1.36. If helm's release record describes a failure more precisely,
-//! osdpl uses the record.
+//! failures of helm 3.22.0 and 4.3.1 with Kubernetes 1.36. If the release record describes a failure more precisely
+//! than the message, osdpl uses the record.
 
 use std::fmt;
 
@@ -28,10 +28,11 @@ impl fmt::Display for Subject {
     }
 }
 
-/// The class of helm's failure.
+/// The kind of failure that an error message of helm describes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// The newest record is pending: another helm process is working on the release, or was killed.
+    /// The newest record of the release is pending: another helm process is working on the release, or was killed
+    /// during its work.
     Pending,
     /// helm cannot upgrade the release, because it has no deployed revision, and its newest record has a status from
     /// which helm cannot upgrade, such as `uninstalling`.
@@ -43,7 +44,7 @@ pub enum Failure {
     /// The chart changes immutable fields of the listed objects, mostly of Jobs that are not hooks. Someone must delete
     /// the objects before the next upgrade.
     Immutable(Vec<Subject>),
-    /// Another field manager owns fields of an object that helm applies.
+    /// helm applies fields of an object that another field manager owns.
     Conflict(Option<Subject>),
     /// An object that helm wants to create exists already. This happens, for example, if an earlier install left a
     /// Secret, and helm applies objects client-side.
@@ -61,7 +62,7 @@ pub enum Failure {
     /// A hook or the deletion of an object exceeded the timeout. The message of helm 3 does not name the hook, but the
     /// release record does.
     TimedOut(Option<Subject>),
-    /// A hook has failed, and Kubernetes does not retry it.
+    /// A hook (a Job or a pod) has failed for good: Kubernetes does not retry it.
     HookFailed(Option<Subject>),
     /// The API server does not respond, or its certificate is not trusted.
     Unreachable,
@@ -77,14 +78,15 @@ pub enum Failure {
     Other,
 }
 
-/// The phrases that identify a class of failure, and the function that makes the failure from helm's message.
+/// The phrases of helm's messages for one kind of failure, and the function that makes the `Failure` from such a
+/// message.
 type Rule = (&'static [&'static str], fn(&str) -> Failure);
 
 /// The rules for classifying a message. The first rule that matches applies: a rule matches if the message contains one
 /// of its phrases.
 ///
-/// The order matters: helm's message may quote an object, and the object may contain a phrase of another rule. This
-/// other rule must come after the rule for the message itself.
+/// The order matters: a message may quote an object whose text contains a phrase of a second rule. So this second rule
+/// must come after the rule for the message itself.
 const RULES: [Rule; 19] = [
     (&["another operation (install/upgrade/rollback) is in progress"], |_| Failure::Pending),
     (&["has no deployed releases"], |_| Failure::NoDeployedReleases),
@@ -111,8 +113,8 @@ const RULES: [Rule; 19] = [
     (&["context canceled"], |_| Failure::Cancelled),
 ];
 
-/// The API server's phrases for a changed immutable field. It uses the first one for Jobs and selectors, the second one
-/// for a StatefulSet, and the third one for a volume claim.
+/// The API server's phrases for a changed immutable field. The first phrase is for Jobs and selectors, the second one
+/// for a StatefulSet, and the third one for a PersistentVolumeClaim.
 const IMMUTABLE: &[&str] = &["field is immutable", "Forbidden: updates to ", "is immutable after creation"];
 
 /// The phrases for an object that is too large. In this order, they come from the API server (about a Secret), from
@@ -157,7 +159,7 @@ const RENDER: &[&str] = &[
     "failed to parse -",
 ];
 
-/// Returns the class of the failure that helm's stderr describes. The caller has removed secrets from the text.
+/// Returns the kind of failure that helm's stderr describes. The caller has removed secrets from the text.
 pub fn classify(text: &str) -> Failure {
     let text = error_text(text);
     if let Some((_, failure)) = RULES.iter().find(|(phrases, _)| phrases.iter().any(|phrase| text.contains(phrase))) {

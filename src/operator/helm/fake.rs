@@ -12,14 +12,14 @@ use super::{Config, Instance, Program, Runner};
 
 /// Returns the path of the fake helm.
 ///
-/// The fake helm is a file of the source tree, so that no test has to write it. A test could not safely execute a file
-/// that it has just written: another thread may have forked a process, which inherits the file open for writing, and
-/// Linux refuses to execute a file that any process holds open for writing.
+/// The fake helm is a file of the source tree, because a test can't safely execute a file that it has just written:
+/// another thread may have forked a process while the file was open, and this process inherits the open file. Linux
+/// refuses to execute a file that any process has open for writing.
 pub(super) fn helm() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("helm/fake/helm.sh")
 }
 
-/// Returns the path of the program that the tests use instead of `osdpl exec-helm`.
+/// Returns the path of the script that the tests run instead of `osdpl exec-helm`.
 pub(super) fn wrapper() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("helm/fake/wrapper.sh")
 }
@@ -65,7 +65,7 @@ impl FakeHelm {
         self.messages.next_line().await.unwrap().unwrap()
     }
 
-    /// Lets one fake helm process continue. Its script waits in `wait_for_go`.
+    /// Lets one fake helm process continue whose script waits in `wait_for_go`.
     pub(super) async fn go(&mut self) {
         self.go.write_all(b"\n").await.unwrap();
     }

@@ -1,9 +1,9 @@
 //! Kills the helm processes of an operator that hangs or has ended.
 //!
 //! An operator process that is frozen, or gets no processor time, can't stop its helm processes when it loses the
-//! Lease. So the operator starts *itself* once more with a hidden subcommand, as the guard process. The operator tells
-//! the guard a deadline, and a later one with each renewal of the Lease. At the deadline, the guard kills all helm
-//! processes of the operator, before another operator process can take the Lease.
+//! Lease. So the operator starts *itself* once more with a hidden subcommand, as the guard process. The operator sends
+//! the guard a deadline, and moves the deadline with each renewal of the Lease. At the deadline, the guard kills all
+//! helm processes of the operator, before another operator process can take the Lease.
 //!
 //! The guard also kills helm processes that outlive the operator: when the operator ends, helm gets SIGTERM from the
 //! kernel (see [`exec`](super::exec)), but could ignore this signal.
@@ -56,13 +56,14 @@ impl Guard {
         Ok(Self { child, deadlines })
     }
 
-    /// Sets the time until which helm may run.
+    /// Sends the guard the new deadline: the time at which it kills helm, unless the operator sends a later time
+    /// before.
     ///
     /// # Errors
     /// Returns an error if the guard process has ended.
     pub(crate) async fn extend(&mut self, until: Instant) -> Result<(), Error> {
-        // Read the uptime first and the clock second. In this order, the guard kills helm too early instead of too late
-        // if this process freezes between the two reads.
+        // Read the uptime first and the clock second. If this process freezes between the two reads, the computed
+        // deadline is then too early and not too late.
         let uptime = uptime(Path::new(PROC))?;
         let deadline = uptime + until.saturating_duration_since(Instant::now());
         let line = format!("{}\n", deadline.as_millis());
@@ -105,7 +106,8 @@ pub fn guard_helm(instance: &str) -> Result<(), Error> {
             std::thread::sleep(SEARCH_INTERVAL);
         }
     }
-    // An operator that was frozen may still start helm when it continues. So search until the operator has ended.
+    // A frozen operator may still start helm when it continues. So search for helm processes until the operator has
+    // ended.
     loop {
         let helm = helm_processes(proc, instance);
         for pid in &helm {

@@ -1,7 +1,7 @@
-//! Identifies this operator process, and finds the processes of other operators on this machine.
+//! Gives each operator process an identity, and determines whether another operator process runs on this machine.
 //!
-//! The identity names a process and not a pod: if a container restarts in its pod, the previous process of this pod may
-//! hold the Lease and may have left pending records.
+//! The identity names a process and not a pod: if a container restarts in its pod, the previous operator process in the
+//! same pod may still hold the Lease and may have left pending records.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -14,14 +14,14 @@ use osdpl_core::release::Attempt;
 
 pub(super) mod process;
 
-/// The environment variable that marks helm processes with the identity of their operator.
+/// The environment variable of helm processes that contains the identity of their operator process.
 pub const INSTANCE_VARIABLE: &str = "OSDPL_INSTANCE";
 
-/// The maximum length of a pod token in characters. With a longer token, the attempt label could become too long. A uid
-/// without dashes has exactly this length.
+/// The maximum length, in characters, of a pod token (the short form of the pod's uid). With a longer token, the
+/// attempt label could exceed Kubernetes' limit. A uid without dashes has exactly this length.
 const TOKEN_MAX: usize = 32;
 
-/// The identity of an operator process, which is part of each attempt label.
+/// The identity of an operator process (not an OpenStack instance). Each attempt label contains it.
 ///
 /// The text is `p<pod token>.<nonce>` in a pod and `h<host and boot>.<pid>.<start time>` elsewhere. It has at most 40
 /// characters.
@@ -39,7 +39,7 @@ pub enum ProcessState {
     Elsewhere,
 }
 
-/// Shortens a pod's uid to the form that [`Instance`] contains.
+/// Returns the pod token in an [`Instance`]: the pod's uid without dashes, or a digest of an unusual uid.
 fn pod_token(uid: &str) -> String {
     let short = uid.replace('-', "").to_ascii_lowercase();
     let fits = !short.is_empty() && short.len() <= TOKEN_MAX && short.bytes().all(|byte| byte.is_ascii_alphanumeric());
@@ -64,12 +64,13 @@ impl Instance {
         Ok(Self(identity(&host, pid, started, pod_uid.map(pod_token).as_deref())))
     }
 
-    /// Returns the identity as the text that attempts contain.
+    /// Returns the identity as text, as attempt labels contain it.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Returns the attempt with which this process creates `revision`; `number` counts the attempts of the process.
+    /// Returns the attempt of this process that creates `revision` of a release. `number` counts the attempts of this
+    /// process.
     pub fn attempt(&self, number: u32, revision: u32) -> Attempt {
         Attempt::trusted(&self.0, number, revision)
     }
@@ -81,7 +82,7 @@ impl Instance {
     }
 
     /// Returns whether the operator process that made an attempt may still run helm. `other` is the identity of that
-    /// process, as [`Attempt::instance`] returns it. The caller must hold the Lease.
+    /// operator process, as [`Attempt::instance`] returns it. The caller must hold the Lease.
     ///
     /// Because the caller holds the Lease, the helm processes of all earlier holders have ended (see
     /// [`lease`](crate::lease)). But `other` may be an operator that uses another Lease. So the function searches this
@@ -106,7 +107,7 @@ impl Instance {
             return ProcessState::Elsewhere;
         };
         let pod = match (kind, split(&self.0)) {
-            // `other` ran in an earlier container of this pod. All processes of that container have ended.
+            // `other` ran in this pod. If it ran in an earlier container, all processes of that container have ended.
             ('p', Some(('p', own, _))) if own == owner => Some(owner),
             ('h', _) if digest(&host, 10) == owner => None,
             _ => return ProcessState::Elsewhere,
@@ -125,7 +126,8 @@ impl fmt::Display for Instance {
     }
 }
 
-/// Splits the identity of an operator process into the kind (`p` for pod, `h` for host), the pod or host, and the rest.
+/// Splits the identity of an operator process into its kind (`p` in a pod, `h` elsewhere), the token of the pod or
+/// host, and the rest.
 fn split(instance: &str) -> Option<(char, &str, &str)> {
     let kind = instance.chars().next().filter(char::is_ascii_lowercase)?;
     let (owner, rest) = instance[1..].split_once('.')?;

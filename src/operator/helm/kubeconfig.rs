@@ -1,8 +1,9 @@
 //! Provides the kubeconfig for helm.
 //!
 //! In a pod, osdpl generates a kubeconfig, because helm does not get the pod's `KUBE*` variables. The kubeconfig
-//! contains the path of the token's *file*, which helm's Kubernetes client reads again when needed. A copy of the token
-//! would expire, because the kubelet replaces the token about every hour.
+//! contains the path of the *file* with the service account's token, and helm's Kubernetes client reads this file again
+//! when needed. A copy of the token in the kubeconfig would expire, because the kubelet replaces the token about every
+//! hour.
 
 #![allow(clippy::disallowed_methods, reason = "writes the kubeconfig for helm")]
 
@@ -14,10 +15,10 @@ use serde_json::json;
 
 use super::Error;
 
-/// Where the kubelet mounts a pod's service account.
+/// The folder in which the kubelet mounts the token and the CA certificate of a pod's service account.
 pub const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-/// The settings that decide which kubeconfig helm uses. The caller reads them from the environment only once.
+/// The environment variables and flags that decide which kubeconfig helm uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Environment {
     /// The path of the kubeconfig that the user named in `KUBECONFIG` or by a flag. helm gets the path unchanged.

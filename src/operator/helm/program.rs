@@ -1,7 +1,8 @@
 //! Finds the helm program, checks its version, and sets its environment.
 //!
-//! helm receives only the environment variables that this module lists. Others, such as `HELM_NAMESPACE` or
-//! `HELM_KUBEAPISERVER`, could make helm install a release elsewhere.
+//! helm receives only the environment variables that this module lists. It does not inherit other variables of the
+//! operator, because some of them, such as `HELM_NAMESPACE` or `HELM_KUBEAPISERVER`, could make helm install a release
+//! in another namespace or cluster.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -18,17 +19,18 @@ use super::Error;
 /// with 3.13).
 const OLDEST: Version = Version { major: 3, minor: 17 };
 
-/// The newest supported major version. A later version may have renamed flags.
+/// The newest major version that osdpl supports. A newer major version may have renamed flags.
 const NEWEST_MAJOR: u32 = 4;
 
 /// The timeout of `helm version`, which needs no cluster and takes well under a second.
 const VERSION_DEADLINE: Duration = Duration::from_secs(20);
 
-/// The environment variable that makes helm store its records in Secrets, which the operator watches.
+/// The environment variable, and its value, that make helm store release records in Secrets. The operator watches these
+/// Secrets.
 pub const STORAGE_DRIVER: (&str, &str) = ("HELM_DRIVER", "secret");
 
-/// The environment variables that helm inherits from the operator. They contain the locations of programs, proxies and
-/// trusted certificates.
+/// The environment variables that helm inherits from the operator. They say where helm finds programs, temporary files,
+/// proxies and trusted certificates.
 const PASSED_ON: [&str; 12] = [
     "PATH",
     "TMPDIR",
@@ -47,11 +49,12 @@ const PASSED_ON: [&str; 12] = [
 /// The environment variables that make helm's Go runtime collect garbage less often, up to a memory limit.
 ///
 /// They save 15 % of helm's processor time (nova 1.25 → 1.07 s, keystone 0.80 → 0.69 s, helm 4.3.1). In return, the
-/// peak memory grows from 80 MB to 120 MB. Up to twelve helm processes share a few cores, so processor time is scarcer
-/// than memory.
+/// peak memory of a helm process grows from 80 MB to 120 MB. Up to twelve helm processes share a few cores, so
+/// processor time is scarcer than memory.
 const GARBAGE_COLLECTION: [(&str, &str); 2] = [("GOGC", "400"), ("GOMEMLIMIT", "160MiB")];
 
-/// The major and minor version of a helm program. The patch level is unimportant: it never changed the command line.
+/// The major and minor version of a helm program. osdpl ignores the patch level, because no patch release has changed
+/// helm's command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version {
     /// The major version, 3 or 4. It is part of each release's input digest, because helm 3 and helm 4 render charts
@@ -93,7 +96,8 @@ impl Program {
     /// If `path` is `None`, the function looks for `helm` on `PATH`.
     ///
     /// `home` is a writable folder of the operator. It contains a folder with helm's files (`HELM_*_HOME`) for each
-    /// slot. helm processes that run at the same time use different slots.
+    /// slot. helm processes that run at the same time use different slots, so that they do not overwrite each other's
+    /// files.
     ///
     /// # Errors
     /// Returns an error if helm is missing, cannot run, or has an unsupported version.
@@ -109,7 +113,7 @@ impl Program {
         Ok(program)
     }
 
-    /// Makes all commands of the program use the cluster that `kubeconfig` names.
+    /// Returns the same program with a kubeconfig. All its commands use the cluster that the file `kubeconfig` names.
     #[must_use]
     pub fn with_kubeconfig(self, kubeconfig: PathBuf) -> Self {
         Self { kubeconfig: Some(kubeconfig), ..self }
@@ -120,7 +124,8 @@ impl Program {
         self.version
     }
 
-    /// Returns the path from [`Program::find`], or the name `helm`, which the system looks up on `PATH`.
+    /// Returns the path that the caller gave to [`Program::find`]. Without such a path, returns the name `helm`, which
+    /// the system looks up on `PATH`.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -135,7 +140,7 @@ impl Program {
         command
     }
 
-    /// Returns a command that starts helm through `wrapper`, so that helm ends with the operator.
+    /// Returns a command that starts helm through the program `wrapper`, so that helm ends when the operator ends.
     ///
     /// The wrapper is usually the operator's own program, see [`super::exec`].
     pub(super) fn command_through(&self, wrapper: &Path, slot: &str) -> Command {

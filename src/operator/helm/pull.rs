@@ -1,4 +1,5 @@
-//! Downloads charts from repositories with `helm pull`, so that the operator needs no client for repositories.
+//! Downloads charts from repositories and registries with `helm pull`, so that osdpl need not implement the protocols
+//! of chart repositories and registries.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -12,7 +13,8 @@ use super::ChartReference;
 use crate::charts::Pull;
 use crate::charts::pull::{PullFailure, Request};
 
-/// The timeout of one pull. It is long enough for the index of a large repository and an archive over a slow line.
+/// The timeout of one pull. On a slow line, helm can download the index of a large repository and the chart's archive
+/// in this time.
 const DEADLINE: Duration = Duration::from_mins(3);
 
 /// The proxy that helm uses for `http://` addresses when it pulls from an encrypted repository. Nothing listens at the
@@ -23,7 +25,8 @@ const DEADLINE: Duration = Duration::from_mins(3);
 /// proxy for these addresses (`golang.org/x/net/http/httpproxy`).
 const NO_PLAIN_HTTP: &str = "http://127.0.0.1:0";
 
-/// The start of the error with which Go's HTTP client reports that it can't reach the proxy [`NO_PLAIN_HTTP`].
+/// The text in helm's error message with which Go's HTTP client reports that it can't reach the proxy
+/// [`NO_PLAIN_HTTP`]. The requested address is before this text.
 const PROXY_ERROR: &str = ": proxyconnect tcp: dial tcp 127.0.0.1:0";
 
 /// The maximum number of characters of helm's error message that osdpl keeps.
@@ -33,7 +36,7 @@ const MAX_LENGTH: usize = 400;
 /// contains helm's caches.
 type Start = Box<dyn Fn(&str) -> Command + Send + Sync>;
 
-/// Pulls charts with the helm program.
+/// Downloads charts by running `helm pull`.
 pub struct Puller {
     start: Start,
 }
@@ -45,14 +48,15 @@ impl Puller {
         Self { start: Box::new(start) }
     }
 
-    /// Runs helm and returns helm's stdout. `home` is the folder for helm's caches and data. `repository` is the
-    /// repository that the arguments name.
+    /// Runs helm with `arguments` and returns helm's stdout. helm stores its caches and data in the folder `home`.
+    /// `repository` is the address of the repository that the arguments name.
     async fn run(&self, home: &Path, arguments: Vec<String>, repository: &str) -> Result<Vec<u8>, PullFailure> {
         let mut command = (self.start)("pull");
         if !repository.starts_with("http://") {
             command.envs(["HTTP_PROXY", "http_proxy"].map(|name| (name, NO_PLAIN_HTTP)));
         }
-        // helm 4 keeps each pulled archive in its cache. So put the cache into `home`, which the caller deletes.
+        // helm 4 keeps each pulled archive in its cache. So put the cache into the folder `home`, which the caller
+        // deletes after the pull.
         for folder in ["HELM_CACHE_HOME", "HELM_DATA_HOME"] {
             command.env(folder, home.join(folder));
         }
@@ -116,8 +120,8 @@ fn chart(repository: &str, name: &str) -> ChartReference {
     ChartReference { name: name.to_owned(), flags: vec!["--repo".to_owned(), repository.to_owned()] }
 }
 
-/// Returns the path of the archive that helm has written to `folder`. The function searches the folder, because the
-/// repository chooses the archive's name.
+/// Returns the path of the chart archive that `helm pull` has written to `folder`. The function searches the folder,
+/// because the repository chooses the archive's name.
 async fn archive(folder: &Path) -> Result<PathBuf, PullFailure> {
     let unwritable = |error: std::io::Error| PullFailure::Unwritable(error.to_string());
     let mut entries = tokio::fs::read_dir(folder).await.map_err(unwritable)?;
@@ -129,7 +133,7 @@ async fn archive(folder: &Path) -> Result<PathBuf, PullFailure> {
     Err(PullFailure::Unreachable("helm reported success and left no archive".to_owned()))
 }
 
-/// Classifies helm's error message.
+/// Returns the kind of failure that helm's stderr describes, with the message.
 ///
 /// The phrases are from the messages of helm 3.22 and 4.3 (`repo.FindChartInRepoURL`, `registry`, Go's
 /// `syscall.Errno`). The function treats any other error as a network error, so that the chart store tries again.

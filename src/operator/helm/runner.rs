@@ -1,4 +1,4 @@
-//! Starts helm processes: at most one for each release, and at most one for each of a fixed number of slots.
+//! Starts helm processes. At most one process runs for each release, and at most as many in total as there are slots.
 //!
 //! The Runner has no queue, because a queued job could start late, with outdated values. If no slot is free for a job,
 //! the Runner refuses the job. When a helm process ends, the Runner notifies the receivers of [`Runner::changes`]. The
@@ -31,7 +31,7 @@ mod job;
 pub(crate) use counters::Counters;
 pub use job::{Config, Job, JobRejection, RunningJob};
 
-/// Starts, stops and tracks helm processes. Clones share their state.
+/// Starts, stops and tracks helm processes. All clones of a Runner share one table of processes.
 #[derive(Clone)]
 pub struct Runner(Arc<Inner>);
 
@@ -130,23 +130,24 @@ impl Runner {
         true
     }
 
-    /// Returns the running helm processes by release.
+    /// Returns the table of running helm processes, by release.
     pub fn table(&self) -> BTreeMap<ReleaseKey, RunningJob> {
         let state = self.0.state();
         state.running.iter().map(|(key, entry)| (key.clone(), entry.running.clone())).collect_map()
     }
 
-    /// Returns the number of free slots.
+    /// Returns the number of free slots: how many more helm processes can start now.
     pub fn free_slots(&self) -> usize {
         self.0.config.slots.saturating_sub(self.0.state().running.len())
     }
 
-    /// Returns the number of processors. A larger number of helm processes at the same time renders charts no faster.
+    /// Returns the number of processors. If more helm processes than this render charts at the same time, they finish
+    /// no earlier.
     pub fn cores(&self) -> usize {
         self.0.config.cores
     }
 
-    /// Returns the outcomes of the processes that ended since the last call, oldest first.
+    /// Returns the outcomes of the helm processes that have ended since the last call of this function, oldest first.
     ///
     /// A process disappears from [`Runner::table`] at the moment when its outcome appears here.
     pub(crate) fn take_outcomes(&self) -> Vec<Outcome> {
@@ -165,7 +166,7 @@ impl Runner {
 
     /// Refuses new jobs, stops all helm processes, and waits until the last process has ended.
     ///
-    /// The wait is hardly longer than the grace period, because SIGKILL ends the processes that run after this period.
+    /// The wait takes hardly longer than the grace period: after this period, the Runner sends SIGKILL.
     ///
     /// An install or upgrade that ends after SIGTERM leaves a failed record, which needs no recovery. A stopped
     /// uninstall leaves an `uninstalling` record, because helm has no signal handler during an uninstall. The next
@@ -278,8 +279,8 @@ impl State {
 }
 
 impl Entry {
-    /// Requests that the process stops, for the reason `why`. Returns whether this is the first request. A later
-    /// request does not change the reason.
+    /// Tells the task of the process to stop it, for the reason `why`. Returns `true` for the first such request. A
+    /// second request does not change the reason.
     fn request_stop(&self, why: StopReason) -> bool {
         self.stop.send_if_modified(|stop| {
             let first = stop.is_none();
@@ -291,14 +292,15 @@ impl Entry {
 
 /// Serialises values as JSON with a final newline.
 ///
-/// Without the newline, helm 4 before 4.3 drops a document whose length is a multiple of 4096 bytes (helm#32506).
+/// Without the newline, helm 4 before 4.3 ignores the values if their length is a multiple of 4096 bytes (helm#32506).
 pub(super) fn document(values: &serde_json::Value) -> Result<Vec<u8>, JobRejection> {
     let mut document = serde_json::to_vec(values).map_err(|_| JobRejection::Values)?;
     document.push(b'\n');
     Ok(document)
 }
 
-/// Returns the class of helm's failure (`None` if helm succeeded or was stopped), and a message about how helm ended.
+/// Returns the kind of helm's failure (`None` if helm succeeded or the operator stopped it), and a message about how
+/// helm ended.
 fn explain(exit: &Exit, tail: &Tail, scrubber: &Scrubber) -> (Option<Failure>, String) {
     match exit {
         Exit::Success => (None, String::new()),

@@ -15,14 +15,14 @@ struct Request {
     reply: oneshot::Sender<io::Result<Child>>,
 }
 
-/// A handle to the thread that starts processes. When the last handle is dropped, the thread and its helm processes
-/// end.
+/// A handle to the thread that starts processes. When the last handle is dropped, the thread ends, and so do the helm
+/// processes that it started.
 #[derive(Clone)]
 pub(super) struct Spawner(mpsc::Sender<Request>);
 
 impl Spawner {
-    /// Starts the thread. The caller must run in a tokio runtime, because the runtime waits for the end of the
-    /// processes that the thread starts.
+    /// Starts the thread. The caller must run in a tokio runtime: this runtime notices when a process that the thread
+    /// started has ended.
     pub(super) fn start() -> io::Result<Self> {
         let runtime = tokio::runtime::Handle::current();
         let (sender, requests) = mpsc::channel::<Request>();

@@ -1,7 +1,7 @@
-//! Keeps the beginning and the end of a process's stderr.
+//! Keeps the beginning and the end of a helm process's stderr, and drops the middle if stderr is long.
 //!
-//! The end contains the reason of a failure. The beginning may contain the name of the object that helm failed on: the
-//! name is at the start of the error line, and the error line may be many kilobytes long.
+//! The end contains the reason of a failure. The beginning may contain the name of the object that caused the failure:
+//! this name is at the start of the error line, which may be many kilobytes long.
 
 use std::collections::VecDeque;
 
@@ -12,8 +12,8 @@ const BEGINNING: usize = 4 * 1024;
 
 /// The number of bytes that osdpl keeps from the end of stderr.
 ///
-/// This number is enough for an error about two refused Jobs. Such an error is long, because helm 3 writes the pod
-/// templates of both Jobs on one line.
+/// This number is enough for an error about two Jobs that the API server refused. Such an error is long, because helm 3
+/// writes the pod templates of both Jobs on one line.
 const END: usize = 60 * 1024;
 
 /// The text that replaces the dropped middle of stderr.
@@ -39,8 +39,8 @@ impl Tail {
         self.end.drain(..excess);
     }
 
-    /// Returns the beginning and the end of stderr, without secrets. If the dropped middle contains only a part of a
-    /// secret, the function also removes the rest of this secret.
+    /// Returns the beginning and the end of stderr, without secrets. If a secret is cut because a part of it is in the
+    /// dropped middle, the function also removes the remaining part.
     pub(super) fn text(&self, scrubber: &Scrubber) -> String {
         let end: Vec<u8> = self.end.iter().copied().collect();
         if self.dropped {

@@ -1,4 +1,4 @@
-//! Renders a release without a cluster: `helm template`.
+//! Renders the manifest of a release with `helm template`, which needs no cluster.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -12,10 +12,10 @@ use super::runner::document;
 use super::{Error, Program, ReleaseKey};
 use osdpl_core::scrub::Scrubber;
 
-/// The timeout of `helm template`. It is generous: helm renders the largest chart in two seconds.
+/// The timeout of `helm template`. The limit has a large reserve: helm renders the largest chart in two seconds.
 const DEADLINE: Duration = Duration::from_mins(2);
 
-/// What templates can query about a cluster (`.Capabilities`): its Kubernetes version and its API groups.
+/// The properties of a cluster that templates can query (`.Capabilities`): its Kubernetes version and its API groups.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Capabilities {
     /// The version of Kubernetes, such as `v1.36.2`. With `None`, helm uses its default version.

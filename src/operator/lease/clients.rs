@@ -10,15 +10,16 @@ use super::Leadership;
 
 /// The operator's clients for the API server.
 pub struct Clients {
-    /// The client for the Lease. It has its own connection pool: after a lost connection, the next request for the
-    /// Lease must not get another dead connection from a shared pool. The client does not retry, because
+    /// The client for the Lease. It has its own connection pool: if a network failure breaks all connections, a shared
+    /// pool could give the next request for the Lease another broken connection. The client does not retry, because
     /// [`Elector`](super::Elector) decides after each failure whether to send the request again.
     pub lease: Client,
     /// The client for reads.
     pub reads: Client,
     /// The client for writes. It sends a write only while this process is the active operator.
     pub writes: Client,
-    /// The client for evictions. Unlike `writes`, it does not retry after the response "too many requests".
+    /// The client for evictions. Unlike `writes`, it does not retry after the response 429 (Too Many Requests), because
+    /// a disruption budget may forbid the eviction for a long time.
     pub evictions: Client,
 }
 
@@ -28,7 +29,8 @@ pub struct Clients {
 struct NotActive;
 
 impl Clients {
-    /// Creates the clients. `name` distinguishes the operator's processes in the audit log of the API server.
+    /// Creates the clients. `name` becomes part of the user agent, which distinguishes the operator processes in the
+    /// audit log of the API server.
     ///
     /// # Errors
     /// Returns an error if `config` is not usable.

@@ -7,28 +7,28 @@ use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use super::{DURATION, RETRY_PERIOD};
 use crate::helm::ProcessState;
 
-/// How long a process that takes an expired Lease waits before it starts to work.
+/// How long a process that has taken an expired Lease waits before it writes anything or starts helm.
 ///
 /// The guard of the previous holder kills the holder's helm processes 2 s before the Lease expires. With this wait, the
-/// new holder starts to work at least 4 s after the kill. These 4 s are a reserve for slow machines and for clocks of
-/// different speeds.
+/// new holder starts helm at least 4 s after this kill. These 4 s are a reserve, because machines may be slow and their
+/// clocks may run at different speeds.
 pub(super) const TAKEOVER_GRACE: Duration = Duration::from_secs(2);
 
-/// The Lease as this process last saw it.
+/// The content of the Lease when this process last read it.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Seen {
     content: LeaseSpec,
-    /// When this process first saw this content, by its own clock. osdpl ignores the times in the Lease, because they
-    /// come from the clocks of other machines.
+    /// When this process first saw this content, by its own clock. osdpl ignores the times that the Lease contains,
+    /// because they come from the clocks of other machines.
     since: Instant,
 }
 
 /// The next step of a process that does not hold the Lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Take the Lease, and wait for the given time before any other write.
+    /// Take the Lease, and then wait for this time before any other write.
     Take(Duration),
-    /// Check again after the given time.
+    /// Wait for this time, then check the Lease again.
     Wait(Duration),
 }
 
@@ -37,7 +37,7 @@ impl Seen {
     /// exist.
     ///
     /// `before` is what the process knew before the read. If someone has deleted the Lease, the function returns
-    /// `before`, because the holder stays active until it notices the deletion.
+    /// `before`, because the process that held the Lease stays active until it notices the deletion.
     pub(super) fn after_read(before: Option<Self>, lease: Option<&Lease>, now: Instant) -> Option<Self> {
         let Some(lease) = lease else { return before };
         let content = lease.spec.clone().unwrap_or_default();
@@ -55,8 +55,8 @@ impl Seen {
     /// Returns how long the Lease remains valid if its holder does not renew it.
     fn remaining(&self, now: Instant) -> Duration {
         let duration = self.content.lease_duration_seconds.and_then(|seconds| u64::try_from(seconds).ok());
-        // Wait for at least [`DURATION`], even if the Lease names a shorter time: the holder's helm processes may run
-        // until shortly before the end of [`DURATION`].
+        // Even if the Lease contains a shorter duration, wait for [`DURATION`]: the holder's helm processes may run
+        // until shortly before the end of this time.
         let duration = duration.map_or(DURATION, Duration::from_secs).max(DURATION);
         (self.since + duration).saturating_duration_since(now)
     }

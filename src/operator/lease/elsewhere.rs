@@ -1,5 +1,5 @@
-//! Finds an active operator in another namespace. That operator holds the Lease of its own namespace, so the election
-//! in this namespace does not prevent that both operators are active.
+//! Finds an active operator in another namespace. Each namespace has its own Lease. So without this search, one
+//! operator in each of two namespaces could be active, and both would change the same cloud.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,12 +38,12 @@ impl Others {
         Self { client, own, first }
     }
 
-    /// Returns a text that names an active operator in another namespace; `None` if the function finds none.
+    /// Returns a text that names an active operator in another namespace; `None` if no other operator is active.
     ///
     /// An operator is active if it renews its Lease while this function waits. The Lease alone does not prove that its
-    /// holder is active, because the Lease of a killed operator remains. The function waits as long as a standby waits
-    /// before it takes the Lease of a killed operator. The function ignores the times in Leases, because they come from
-    /// the clocks of other machines.
+    /// holder is active, because the Lease of a killed operator remains. The function waits for as long as a standby
+    /// waits before it takes the Lease of a killed operator. The function ignores the times in Leases, because they
+    /// come from the clocks of other machines.
     pub(super) async fn find_active(&self) -> Option<String> {
         let longest = DURATION + RETRY_PERIOD * 2;
         let checks = if self.first.is_empty() { 0 } else { longest.as_secs().div_ceil(RETRY_PERIOD.as_secs()) };
@@ -93,8 +93,8 @@ async fn read(client: &Client, own: &str) -> BTreeMap<String, LeaseSpec> {
 /// Returns the Leases named [`NAME`] that have a holder and are in another namespace with an installation of the
 /// operator's chart.
 ///
-/// Ignores other Leases named [`NAME`]: whoever may write Leases in some other namespace must not be able to stop the
-/// operator.
+/// Ignores Leases named [`NAME`] in all other namespaces: otherwise, anyone who may write a Lease in any namespace
+/// could stop the operator with it.
 async fn held_elsewhere(client: &Client, own: &str) -> Result<BTreeMap<String, LeaseSpec>, kube::Error> {
     let mut held = held(client).await?;
     held.remove(own);

@@ -1,4 +1,4 @@
-//! Finds out whether an operator is active, for a person who asks for the status of a cloud.
+//! Finds out whether any operator is active, for the command that shows a person the status of a cloud.
 
 use k8s_openapi::api::coordination::v1::LeaseSpec;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
@@ -7,14 +7,16 @@ use kube::Client;
 use super::elsewhere::held;
 use super::{DURATION, NAME, RETRY_PERIOD, request};
 
-/// How often [`describe_inactivity`] reads the Leases again. An active operator renews its Lease between two reads.
+/// How often [`describe_inactivity`] reads the Leases again, to see whether a holder renews its Lease. An active
+/// operator renews its Lease between two such reads.
 const READS: u32 = 3;
 
 /// Returns why no operator is active; `None` if one is active, or if the caller may not list the Leases of all
 /// namespaces.
 ///
-/// An operator is active if it renews its Lease. To save time, the function trusts a Lease that was renewed just now
-/// according to the local clock. Otherwise, it waits for a renewal, because the clocks of two machines may differ.
+/// An operator is active if it renews its Lease. If a Lease was renewed just now according to the local clock, the
+/// function believes this and returns at once. Otherwise, it waits for a renewal, because the local clock may differ
+/// from the operator's clock.
 pub async fn describe_inactivity(client: &Client) -> Option<String> {
     let before = request(held(client)).await.ok()?;
     let (now, limit) = (Timestamp::now(), SignedDuration::try_from(DURATION).unwrap_or(SignedDuration::MAX));

@@ -53,7 +53,7 @@ fn elector(stored: &Stored) -> Elector {
     elector_with(fake(stored))
 }
 
-/// Returns an elector that is not alone: while it takes its Lease, another process takes the Lease in the namespace
+/// Returns an elector with a rival: while the elector takes its Lease, another process takes the Lease in the namespace
 /// `b`. The operator's chart is installed in the namespace `installed`.
 fn elector_with_rival(stored: &Stored, installed: &str) -> Elector {
     let own = Arc::clone(stored);

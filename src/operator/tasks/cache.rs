@@ -1,4 +1,4 @@
-//! Caches a value for each object of one watch, by the object's namespace and name.
+//! Caches data about the objects of one watch: one value for each object, by the object's namespace and name.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +10,8 @@ use super::watch::Update;
 /// An object's namespace and name.
 pub(super) type Name = (String, String);
 
-/// The cached values of the objects of one watch. While the watch lists the objects again, the cache returns the values
-/// that it had before.
+/// The cached values of the objects of one watch. If the watch restarts and lists the objects again, the cache returns
+/// the old values until the new list is complete.
 #[derive(Debug)]
 pub(super) struct WatchCache<V> {
     current: BTreeMap<Name, V>,
@@ -27,8 +27,8 @@ impl<V> Default for WatchCache<V> {
 }
 
 impl<V: PartialEq> WatchCache<V> {
-    /// Applies an update of the watch to the cache. Returns whether a value changed, the first list became complete, or
-    /// an attempt to list failed for the first time.
+    /// Applies an update of the watch to the cache. Returns `true` if a cached value changed, the first list became
+    /// complete, or listing the objects failed for the first time.
     ///
     /// `read` returns the value to cache for an object, or `None` for an object that the cache ignores.
     pub(super) fn apply<O: Resource>(
@@ -79,7 +79,7 @@ impl<V: PartialEq> WatchCache<V> {
         self.listed
     }
 
-    /// Whether the watch has completed its first list, or an attempt to list has failed.
+    /// Whether the watch has completed its first list, or has failed at least once to list the objects.
     pub(super) fn is_settled(&self) -> bool {
         self.listed || self.failed
     }

@@ -1,13 +1,13 @@
-//! Watches the objects of releases for drift: changes that someone other than helm made after helm's last operation.
+//! Watches the objects of releases for drift: changes that someone other than helm made since helm last installed or
+//! upgraded the release.
 //!
 //! The task watches the metadata of the objects that have helm's label, for each kind in the releases' manifests. It
 //! keeps a [`osdpl_core::drift::WriterTrace`] of each object.
 //!
 //! A change that helm has just made may look like drift, because the watch on the object may report the change before
-//! the watch on helm's records reports the operation. So the task checks each object that looks changed: it reads the
-//! object from the API server, and then checks whether helm's records contain a newer operation than the watch on
-//! records has reported. If they do, the task does not report the object until that watch has reported the newer
-//! operation.
+//! the watch on helm's release records reports the upgrade. So the task checks each object that looks changed: it reads
+//! the object from the API server, and then checks whether helm has started an upgrade or uninstall that the watch on
+//! records has not reported yet. If so, the task does not report the object until that watch has caught up.
 
 mod check;
 mod head;
@@ -51,7 +51,7 @@ const FETCHES: usize = 4;
 /// The drift that the task has found, by release.
 type Found = BTreeMap<ReleaseKey, ObservedDrift>;
 
-/// The inputs of the drift task: the client, the settings and the releases.
+/// Everything that the drift task needs: the client, the settings and the releases to watch.
 #[derive(Clone)]
 pub(super) struct DriftTask {
     pub(super) client: Client,
@@ -119,8 +119,8 @@ impl DriftTask {
                 if let Some(suspects) = suspects {
                     let (found, wanted) = checks.found(&included, &suspects, FETCHES.saturating_sub(fetching.len()));
                     fetching.extend(wanted);
-                    // Publish nothing while reads are running. An incomplete result could lack drift that still exists:
-                    // the drift would seem resolved, and appear again with the next result.
+                    // Publish nothing while reads of objects are running. Otherwise, the result could lack drift that
+                    // still exists: this drift would seem resolved, and would appear again in the next result.
                     if fetching.is_empty() {
                         publish(Some(Arc::new(found)), &sender, &trigger);
                     }

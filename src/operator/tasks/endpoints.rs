@@ -1,10 +1,11 @@
-//! Probes the APIs of services: each API periodically, and a new or changed API immediately.
+//! Probes the APIs of OpenStack services: each API periodically, and also immediately after a pass has added or changed
+//! the API.
 //!
 //! Each pass sets the APIs to probe ([`crate::tasks::Tasks::set_probe_targets`]) and never waits for a response. If no
 //! connection to an API is possible, the task reports nothing about that API.
 //!
 //! The task runs on the [`ProbeThread`](crate::probe_thread::ProbeThread), so that passes and probes do not delay each
-//! other. Further threads resolve names (`osdpl_client::resolve`).
+//! other. Host names are resolved on further threads (`osdpl_client::resolve`).
 
 #![allow(clippy::disallowed_methods, reason = "uses the clock to time the probes")]
 
@@ -28,20 +29,20 @@ use osdpl_client::{Http, HttpConfig};
 use osdpl_core::endpoint::{Login, ProbeResponse, Target, Types, Url, find_fault, service_types};
 use osdpl_core::observed::{EndpointProbe, ReleaseKey};
 
-/// The status code with which Keystone returns a new token (Identity API v3).
+/// The HTTP status code of Keystone's response to a request for a token (Identity API v3).
 const CREATED: u16 = 201;
 
 /// The maximum number of concurrent probes.
 const MAX_PROBES: usize = 2;
 
-/// The settings with which the endpoints task probes the APIs of services.
+/// The settings with which the endpoints task probes the APIs of OpenStack services.
 #[derive(Clone, Debug)]
 pub struct Probing {
     /// The timeout and the trusted certificates of the connections to the APIs.
     pub reach: HttpConfig,
     /// The period between probes of a healthy API.
     pub period: Duration,
-    /// The runtime on which the probes run.
+    /// The tokio runtime on which the probes run.
     pub runtime: Handle,
 }
 
@@ -60,8 +61,8 @@ pub(super) type Wanted = BTreeMap<ReleaseKey, Target>;
 /// The results of the latest probes, by release.
 pub(super) type Found = BTreeMap<ReleaseKey, EndpointProbe>;
 
-/// Starts the endpoints task, unless probes are disabled; returns the sender of the APIs to probe and the receiver of
-/// the results.
+/// Starts the endpoints task, unless probes are disabled. Returns the sender through which passes set the APIs to
+/// probe, and the receiver of the results.
 pub(super) fn spawn(
     spawner: &mut Spawner,
     probing: Option<&Probing>,

@@ -1,7 +1,8 @@
 //! Observes workloads, Jobs and the pods that are not ready.
 //!
-//! The watches put small values into a [`Store`]. The health task assesses the store, fetches the logs and events that
-//! explain failures, and triggers a pass when the result has changed.
+//! The watches store small extracts of the objects in a [`Store`]. The health task derives the health of workloads and
+//! Jobs from the store, fetches the logs and events that explain failures, and triggers a pass when the result has
+//! changed.
 
 mod events;
 mod logs;
@@ -72,9 +73,10 @@ impl Shared {
     }
 }
 
-/// Starts the watches and the health task; returns the receiver of the assessed state, and the store.
+/// Starts the watches and the health task. Returns the receiver of the health that the task has assessed, and the
+/// store.
 ///
-/// The assessed state is `None` until the API server has listed all required kinds.
+/// The received value is `None` until the watches have listed the objects of all required kinds once.
 pub(super) fn spawn(
     spawner: &mut Spawner,
     client: &Client,
@@ -140,7 +142,7 @@ impl Watches<'_> {
         );
     }
 
-    /// Watches pods, and the Services that select them.
+    /// Watches the pods of releases, and all Services: a pod may wait for the pods that a Service selects.
     fn watch_pods(&mut self) {
         self.watch_kind::<Pod>(
             &watcher::Config::default().labels(job::RELEASE_GROUP),
@@ -235,7 +237,7 @@ impl Watches<'_> {
     }
 }
 
-/// Assesses the store after each change, and triggers a pass when the result differs from the last one.
+/// Assesses the objects in the store after each change, and triggers a pass when the result differs from the last one.
 async fn run(
     shared: Shared,
     client: Client,
@@ -256,8 +258,8 @@ async fn run(
             (store.overview(FETCHES.saturating_sub(fetches.len())), store.next_loss())
         };
         fetches.extend(wanted.into_iter().map(|wanted| logs.fetch(wanted)));
-        // Publish the first result only after all logs were fetched, so that a restarted operator reports the same as
-        // before its restart.
+        // Publish the first result only after all logs were fetched, so that the status does not lose the texts from
+        // logs whenever the operator restarts.
         if let Some(health) = health.filter(|_| fetches.is_empty() || sender.borrow().is_some()) {
             publish(Some(Arc::new(health)), &sender, &trigger);
         }

@@ -1,10 +1,10 @@
-//! Queries Nova for new hosts and for hosts without a node, and deletes the hosts of removed nodes.
+//! Asks Nova for its compute hosts, to find new hosts and hosts without a node. Deletes the hosts of removed nodes.
 //!
 //! Each pass sets the query ([`crate::tasks::Tasks::set_host_query`]) and never waits for the response. The task runs a
 //! changed query immediately. It repeats an unchanged query only if Nova did not respond, or if Nova's hosts do not
 //! match the nodes yet.
 //!
-//! The code that applies a plan does not delete hosts itself. It only names the removed nodes
+//! The code that applies a plan does not delete Nova hosts itself. It only names the removed nodes
 //! ([`crate::tasks::Tasks::forget_hosts`]), and the task then deletes their hosts. A deletion takes several requests to
 //! Nova and Neutron, and many attempts, because Nova reports a host as up for a minute after its node was removed.
 
@@ -26,16 +26,17 @@ const FIRST_PAUSE: Duration = Duration::from_secs(5);
 /// The longest pause between two queries while Nova's compute hosts do not match the nodes: Nova reports fewer hosts as
 /// up than nova-compute has ready pods, or has a host without a node.
 ///
-/// After this pause, the task stops repeating the query, because a difference that lasts longer is deliberate: some
-/// compute hosts may run outside of the cluster. Any other difference ends earlier: nova-compute reports every 10 s
-/// (`report_interval`), and Nova regards it as down after 60 s without a report (`service_down_time`).
+/// After this pause, the task stops repeating the query, because a difference between Nova's hosts and the nodes that
+/// lasts longer is deliberate: some compute hosts may run outside of the cluster. Any other difference ends earlier:
+/// nova-compute reports every 10 s (`report_interval`), and Nova regards it as down after 60 s without a report
+/// (`service_down_time`).
 const SETTLING_PAUSE: Duration = Duration::from_secs(80);
 
-/// The longest pause between two queries while Nova cannot be queried, or while the task has failed to delete a host
-/// that the user wants deleted.
+/// The longest pause between two queries while Nova does not respond, or while the task can't delete a host that a user
+/// has asked osdpl to delete.
 const RETRY_PAUSE: Duration = Duration::from_mins(11);
 
-/// Starts the task that queries Nova for hosts, unless access to the APIs is disabled.
+/// Starts the task that asks Nova for its compute hosts, unless access to the OpenStack APIs is disabled.
 ///
 /// Returns the sender of the queries, and the receiver of Nova's responses.
 pub(super) fn spawn(
@@ -86,7 +87,8 @@ async fn run(
     }
 }
 
-/// Returns the longest pause after which the task repeats an unchanged query; zero if it does not repeat the query.
+/// Returns the longest pause before the task repeats an unchanged query after `response`. Zero means that it need not
+/// repeat the query.
 fn longest_pause(query: &HostQuery, response: &Result<HostResponse, String>) -> Duration {
     match response {
         Ok(response) if !response.not_deleted.is_empty() => RETRY_PAUSE,
@@ -96,7 +98,7 @@ fn longest_pause(query: &HostQuery, response: &Result<HostResponse, String>) -> 
     }
 }
 
-/// Queries Nova about its hosts, and deletes the hosts of the nodes in `query.removed_nodes`.
+/// Asks Nova for its compute hosts, and deletes the hosts of the nodes in `query.removed_nodes`.
 async fn query_and_forget(client: &OpenStackClient, query: &HostQuery) -> Result<HostResponse, Error> {
     let mut response = HostResponse { hosts: query_hosts(client, query).await?, ..HostResponse::default() };
     for node in &query.removed_nodes {
@@ -112,15 +114,15 @@ async fn query_and_forget(client: &OpenStackClient, query: &HostQuery) -> Result
     Ok(response)
 }
 
-/// Queries Nova about its hosts, without changing anything.
+/// Asks Nova for its compute hosts, without changing anything.
 async fn query_hosts(client: &OpenStackClient, query: &HostQuery) -> Result<Hosts, Error> {
     let services = client.call(&query.access, &nova::services()).await?.services;
     let hypervisors = client.hypervisors(&query.access).await?;
     Ok(Hosts::from_services(services, &hypervisors, query.nodes.as_ref()))
 }
 
-/// Deletes a host from Nova and Neutron, provided that nova-compute no longer reports and the host has no instance;
-/// returns the number of Neutron agents that were deleted with the host.
+/// Deletes a host from Nova, and its agents from Neutron. Refuses this if nova-compute still reports, or if the host
+/// has instances. Returns the number of deleted Neutron agents.
 async fn delete_host(client: &OpenStackClient, access: &Access, service: &nova::Service) -> Result<usize, String> {
     let host = &service.host;
     if service.is_up() {

@@ -15,7 +15,7 @@ use osdpl_maintenance::OpenStackClient;
 /// the last instance.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// Starts the task that asks Nova for instances, unless access to the APIs is disabled.
+/// Starts the task that asks Nova for instances, unless access to the OpenStack APIs is disabled.
 ///
 /// Returns the sender of the URL and credentials for Nova, and the receiver of Nova's responses.
 pub(super) fn spawn(

@@ -17,18 +17,18 @@ use osdpl_core::openstack::{HostObservation, InstanceObservation};
 pub struct Observation {
     /// The state of each release, from helm's release records.
     pub releases: Arc<BTreeMap<ReleaseKey, ObservedRelease>>,
-    /// For how long each pending release record has been unchanged, by the monotonic clock of this process.
+    /// How long each pending release record has not changed, measured by the monotonic clock of this process.
     pub unchanged: BTreeMap<ReleaseKey, Duration>,
     /// The drift of each release. Contains only releases that the drift task watches and whose newest revision is
     /// deployed.
     pub drift: Arc<BTreeMap<ReleaseKey, ObservedDrift>>,
     /// The latest result of probing each API, by release. Leaves out the APIs to which no connection is possible.
     pub endpoints: Arc<BTreeMap<ReleaseKey, EndpointProbe>>,
-    /// Nova's response about its hosts; `None` before the first query.
+    /// Nova's response about its compute hosts; `None` before the first query.
     pub hosts: Option<Arc<HostObservation>>,
     /// Nova's response about instances; `None` before the first query.
     pub instances: Option<Arc<InstanceObservation>>,
-    /// The pods of the components that are being rolled out.
+    /// The pods of the components whose `DaemonSets` osdpl is rolling out.
     pub rolling: Arc<BTreeMap<DaemonSetGroup, RolloutPods>>,
     pub(super) health: Arc<Health>,
 }
@@ -74,7 +74,7 @@ impl Observation {
         self.health.nodes.clone()
     }
 
-    /// Returns each root cause once, with the objects that it keeps from being ready.
+    /// Returns each root cause once, with all objects that are not ready because of it.
     pub fn causes(&self) -> &[Cause] {
         &self.health.causes
     }

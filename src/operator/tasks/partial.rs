@@ -1,7 +1,8 @@
 //! Kubernetes objects reduced to the few fields that osdpl uses.
 //!
 //! A pod is some 10 KB of JSON, of which osdpl uses 300 bytes. The parser skips all other fields without allocating
-//! memory for them: above all `managedFields` and other tools' annotations, which make up most of an object's metadata.
+//! memory for them: above all, the metadata field `managedFields` and the annotations of other tools, which make up
+//! most of the metadata.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -27,7 +28,7 @@ pub(super) use kinds::{
 /// annotation that marks the default StorageClass, and the operator's own annotation on nodes.
 const KEPT_ANNOTATIONS: [&str; 3] = ["meta.helm.sh/", storage::DEFAULT_CLASS, NODE_LABELS];
 
-/// A Kubernetes kind, and the fields that the operator reads.
+/// A Kubernetes kind, with the types into which the operator parses the kind's spec, status and data.
 pub(super) trait Kind: Clone + Send + Sync + 'static {
     /// The type in `k8s_openapi`, which defines the group, version and names of the kind.
     type Full: k8s_openapi::Resource;

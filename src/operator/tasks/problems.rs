@@ -1,4 +1,4 @@
-//! Collects failures that keep the tasks from observing the cluster, so that the status can report them.
+//! Collects the failures because of which the tasks can't observe the cluster, so that the status can report them.
 
 #![allow(clippy::disallowed_methods, reason = "uses the clock to expire problems")]
 
@@ -8,15 +8,15 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
-/// How long a failure must last before the list of problems contains it. This time is longer than a restart of the API
-/// server, so that a restart is not reported as a problem.
+/// How long a failure must last before the list of problems contains it. The API server restarts in less time, so the
+/// list does not contain failures during a restart.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// The time after which a problem that has not recurred leaves the list of problems.
 ///
-/// A watch that has recovered may report no event for a long time. So osdpl removes the watch's problem without waiting
-/// for an event. A problem that still exists recurs before it expires, because this time is longer than any pause
-/// between two attempts of a watch.
+/// After a watch has recovered, it may report no event for a long time. So osdpl does not wait for an event before it
+/// removes the watch's problem. If the problem still exists, the watch reports it again before it expires, because this
+/// time is longer than any pause between two attempts of a watch.
 const EXPIRY: Duration = Duration::from_secs(12);
 
 /// How often the problems task removes expired problems, while there are any problems.
@@ -37,8 +37,8 @@ struct Problem {
     message: String,
     first: Instant,
     last: Instant,
-    /// Whether the problem enters the list at once. A single event does so, because it may never recur; a repeated
-    /// failure enters the list only after [`GRACE`].
+    /// Whether the list contains the problem at once, because its failure may never recur. If the task retries and the
+    /// failure recurs, it gets into the list after [`GRACE`].
     at_once: bool,
 }
 
@@ -100,7 +100,7 @@ impl Problems {
             .collect()
     }
 
-    /// Notifies `trigger` whenever the result of [`Problems::list`] changes.
+    /// Triggers a pass whenever the result of [`Problems::list`] changes.
     pub(super) async fn notify_changes(self, trigger: Arc<Notify>) {
         let mut reported = Vec::new();
         loop {
@@ -114,7 +114,8 @@ impl Problems {
         }
     }
 
-    /// Locks the problems, even if a task panicked while it held the lock: the problems are consistent even then.
+    /// Locks the problems, even if a task panicked while it held the lock, because no panic can leave them
+    /// inconsistent.
     fn problems(&self) -> MutexGuard<'_, BTreeMap<ActivityKey, Problem>> {
         self.problems.lock().unwrap_or_else(PoisonError::into_inner)
     }

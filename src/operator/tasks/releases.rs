@@ -1,9 +1,9 @@
-//! Observes helm's release records.
+//! Derives the state of each release from helm's release records.
 //!
 //! The task watches the metadata of the records of all releases. It fetches the body of a record only if the record has
-//! osdpl's labels and is in a namespace of the cloud. The labels alone prove nothing, because anyone who may write
-//! Secrets in some other namespace can set the labels there. During an operation, helm changes the record at each hook,
-//! and the task fetches the body after each change.
+//! osdpl's labels and is in a namespace of the cloud. osdpl's labels alone do not prove that osdpl made the record,
+//! because anyone who may write Secrets in some other namespace can set the labels there. During an install or upgrade,
+//! helm changes the record at each hook. The task fetches the body after each such change.
 
 mod bodies;
 mod body;
@@ -38,12 +38,12 @@ type Releases = BTreeMap<ReleaseKey, ObservedRelease>;
 /// How long the task collects changes of release records before it evaluates them together.
 const DEBOUNCE: Duration = Duration::from_millis(15);
 
-/// The maximum number of bodies of records that the task fetches and decodes concurrently. Each body unpacks to
-/// megabytes.
+/// The maximum number of record bodies that the task fetches and decodes concurrently. Each body takes megabytes of
+/// memory when it is decompressed.
 const FETCHES: usize = 2;
 
-/// The period after which the task repeats work that no watch triggers: it checks whether another operator process is
-/// still alive, and retries failed reads of bodies.
+/// The period after which the task repeats work that no watch triggers: it checks whether the operator process that
+/// made a pending record is still alive, and retries failed reads of bodies.
 const RECHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The metadata of the watched records, and the notification that the metadata changed.
@@ -79,7 +79,7 @@ impl PendingRecords {
         *known = pending;
     }
 
-    /// Returns for how long each pending record has been unchanged.
+    /// Returns how long each pending record has not changed.
     pub(super) fn unchanged(&self) -> BTreeMap<ReleaseKey, Duration> {
         let now = now();
         self.records()
@@ -167,8 +167,8 @@ impl ReleaseTask {
                 fetching.extend(bodies.begin_fetches(&newest, namespaces, FETCHES.saturating_sub(fetching.len())));
                 let releases = derive_state(&newest, &bodies, &self.owner);
                 recheck = bodies.has_failures() || releases.values().any(may_live_elsewhere);
-                // Publish the first result only after all bodies were read, so that a restarted operator reports the
-                // same as before its restart.
+                // Publish the first result only after all bodies were read, so that the status does not lose data from
+                // the bodies whenever the operator restarts.
                 if fetching.is_empty() || self.sender.borrow().is_some() {
                     publish(Some(Arc::new(releases)), &self.sender, &self.trigger);
                 }
@@ -192,8 +192,8 @@ fn may_live_elsewhere(release: &ObservedRelease) -> bool {
         && release.attempt.as_ref().is_some_and(|attempt| matches!(attempt.owner, Liveness::Alive | Liveness::Unknown))
 }
 
-/// Derives the state of all releases from their records, and from whether the operator processes that made the records
-/// are alive.
+/// Derives the state of all releases from their records, and asks `owner` whether the operator processes that made the
+/// records are alive.
 fn derive_state(newest: &BTreeMap<ReleaseKey, Newest>, bodies: &Bodies, owner: &LivenessCheck) -> Releases {
     let mut owners = BTreeMap::new();
     let mut owner_of = |instance: &str| *owners.entry(instance.to_owned()).or_insert_with(|| owner(instance));
@@ -226,8 +226,8 @@ fn derive_state(newest: &BTreeMap<ReleaseKey, Newest>, bodies: &Bodies, owner: &
 
 /// Returns the body of a record without the fields that may be outdated.
 ///
-/// Drops the running hook if the operation has ended since the task read the body. Drops `delete_hooks_completed` if
-/// the task has not read the newest version of the body.
+/// Drops the running hook if helm has finished the install, upgrade or uninstall since the task read the body. Drops
+/// `delete_hooks_completed` if the task has not read the newest version of the body.
 fn without_stale_state(body: &RecordBody, meta: &RecordMeta, is_current: bool) -> RecordBody {
     let running = is_locked(meta);
     RecordBody {

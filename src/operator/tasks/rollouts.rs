@@ -1,4 +1,5 @@
-//! During a rollout, watches the pods of `DaemonSets` and the revisions of their pod templates.
+//! Watches the pods of `DaemonSets` and the revisions of their pod templates, while osdpl rolls out a new pod template
+//! to the nodes.
 //!
 //! Each pass sets the components to watch ([`crate::tasks::Tasks::watch_rollouts`]).
 
@@ -31,7 +32,7 @@ const DEBOUNCE: Duration = Duration::from_millis(15);
 /// The components whose `DaemonSets` the task watches. Each pass sets them.
 pub(super) type Wanted = BTreeSet<DaemonSetGroup>;
 
-/// The pods and the pod template revisions of each watched component. Leaves out a component until its watches have
+/// The pods and the pod template revisions of each watched component. A component is missing until its watches have
 /// listed both.
 pub(super) type Found = BTreeMap<DaemonSetGroup, RolloutPods>;
 
@@ -54,7 +55,7 @@ struct Caches {
     revisions: WatchCache<Revision>,
 }
 
-/// The watches of one component, and the objects that they have listed. Dropping this value stops the watches.
+/// The watches of one component, and the caches that they fill. Dropping this value stops the watches.
 struct Watched {
     caches: Arc<Mutex<Caches>>,
     watches: JoinSet<()>,
@@ -139,7 +140,8 @@ impl Watched {
         Self { caches, watches }
     }
 
-    /// Returns the pods and the newest revision of each `DaemonSet`; `None` until the watches have listed both kinds.
+    /// Returns the component's pods, and the newest pod template revision of each `DaemonSet`; `None` until the watches
+    /// have listed both kinds.
     fn found(&self) -> Option<RolloutPods> {
         let caches = lock(&self.caches);
         if !caches.pods.is_listed() || !caches.revisions.is_listed() {
@@ -160,8 +162,8 @@ impl Watched {
     }
 }
 
-/// Locks the caches of a component, even if a watch panicked while it held the lock, because the panic leaves the
-/// caches consistent.
+/// Locks the caches of a component, even if a watch panicked while it held the lock, because no panic can leave the
+/// caches inconsistent.
 fn lock(caches: &Mutex<Caches>) -> MutexGuard<'_, Caches> {
     caches.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -13,25 +13,26 @@ use serde::de::DeserializeOwned;
 use super::partial::{Kind, Partial};
 use super::problems::Problems;
 
-/// The number of objects per page of a list, for API servers without streaming lists.
+/// The number of objects that the operator requests in one page of a list, from an API server that does not support
+/// streaming lists.
 const PAGE: u32 = 100;
 
 /// The pause of a watch after its first failure. The pauses after repeated failures grow up to [`LONGEST_PAUSE`].
 const SHORTEST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// The name of the activity under which [`Problems`] lists failed watches.
+/// The text by which [`Problems`] groups failed watches.
 const WATCHING: &str = "watching";
 
 /// The HTTP status code ("unprocessable") with which an API server rejects streaming lists that it does not support.
 const UNPROCESSABLE: u16 = 422;
 
-/// Returns the API for each watch of a kind: one for the whole cluster, or one for each namespace.
+/// Returns one client for each watch of a kind: one for the whole cluster, or one for each namespace in `scope`.
 pub(super) fn apis<K: Kind>(scope: &Scope, client: &Client) -> Vec<Api<Partial<K>>> {
     if K::CLUSTER_WIDE { vec![Api::all(client.clone())] } else { scope.apis(client) }
 }
 
-/// The message of a watch to its consumer: an event, or a failure.
+/// What a watch reports to its caller: an event, or a failure.
 pub(super) enum Update<O> {
     /// The API server has sent an event: a change of an object, or a part of a list.
     Event(watcher::Event<O>),
@@ -45,7 +46,7 @@ impl<O> From<watcher::Event<O>> for Update<O> {
     }
 }
 
-/// The group and plural name of a watched kind, for messages about problems.
+/// The API group and the plural name of a watched kind, for messages about failed watches.
 #[derive(Clone, Copy)]
 pub(super) struct WatchedKind {
     pub(super) group: &'static str,
@@ -80,8 +81,8 @@ pub(super) async fn follow_objects<O>(
         while let Some(event) = events.next().await {
             match event {
                 Ok(event) => {
-                    // The event `Init` only announces a list. The watch has recovered from a problem when the first
-                    // object, or the end of the list, arrives.
+                    // The event `Init` only announces that the watch begins to list objects. The watch has recovered
+                    // from a problem only when the first object, or the end of the list, arrives.
                     if !matches!(event, watcher::Event::Init) {
                         problems.report_success(WATCHING, kind.plural);
                     }
@@ -108,8 +109,8 @@ fn report_error(watched: WatchedKind, problems: &Problems, error: &watcher::Erro
         watcher::Error::InitialListFailed(error) | watcher::Error::WatchStartFailed(error) => {
             problems.report_failure(WATCHING, kind, explain(watched, error));
         }
-        // The operator cannot parse one object. Report this failure only once, because the watch goes on and delivers
-        // all other objects.
+        // The operator cannot parse one object. Report this failure as a single event, because the watch goes on and
+        // delivers all other objects.
         watcher::Error::WatchFailed(error @ Error::SerdeError(_)) => {
             problems.report_event(WATCHING, kind, explain(watched, error));
         }

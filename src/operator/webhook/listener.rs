@@ -20,8 +20,8 @@ use super::CertificateFiles;
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The maximum number of connections that have completed their TLS handshake and wait for the webhook to serve them.
 const MAX_WAITING: usize = 16;
-/// The maximum number of TLS handshakes at the same time. Further clients wait in the listener's queue, so that many
-/// handshakes can't take the CPU time that reconcile passes and the renewal of the Lease need.
+/// The maximum number of TLS handshakes at the same time. Further clients wait in the listener's queue. Otherwise, many
+/// handshakes could take the CPU time that reconcile passes and the renewal of the Lease need.
 const MAX_HANDSHAKES: usize = 16;
 
 /// Accepts connections and completes their TLS handshakes concurrently, so that a hanging client blocks no other
@@ -98,10 +98,10 @@ async fn accept(
     }
 }
 
-/// The webhook's certificate and key, from the last time that the webhook read valid files.
+/// The webhook's certificate and private key, as the webhook last read them from valid files.
 struct Certificate {
     files: CertificateFiles,
-    /// The digest of the contents of the certificate's file and the key's file.
+    /// The digest of the contents of both files, with which the webhook notices a change.
     digest: String,
     acceptor: TlsAcceptor,
 }

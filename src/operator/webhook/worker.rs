@@ -1,7 +1,7 @@
 //! Runs the webhook's validations one at a time, on a separate thread.
 //!
 //! A validation and the build of its catalogue take CPU time. On the operator's main thread, they would delay reconcile
-//! passes and probes. On the runtime's only blocking thread, they would delay reads of charts and release records.
+//! passes. On the only thread that tokio uses for blocking work, they would delay reads of charts and release records.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -10,13 +10,13 @@ use tokio::sync::{mpsc, oneshot};
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// The thread that runs validations. The thread ends after this value is dropped.
+/// The thread that runs validations. When this value is dropped, the thread ends after the waiting jobs.
 pub(super) struct Worker {
     jobs: mpsc::Sender<Job>,
 }
 
 impl Worker {
-    /// Starts the thread. At most `waiting` jobs can wait for the thread.
+    /// Starts the thread. At most `waiting` jobs can wait for it; a further call of `run` waits until there is room.
     ///
     /// # Errors
     /// Returns an error if the operating system refuses to start the thread.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::failure::Failure;
 
-/// An amount of work: steps of the evaluation, and bytes of the values that it creates.
+/// How much work an evaluation needs: the number of its steps, and the bytes of the values that it creates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
     /// The number of steps: one for each evaluated part of an expression, and one for every 32 bytes that a function
@@ -18,8 +18,9 @@ pub struct Work {
 }
 
 impl Work {
-    /// The limit of one evaluation of one expression. An evaluation up to this limit takes tens of milliseconds. For a
-    /// spec with the maximum number of flavors, the largest expression of the catalogue needs a tenth of this limit.
+    /// The limit of one evaluation of one expression. An evaluation up to this limit takes tens of milliseconds. The
+    /// most expensive expression of the catalogue, for a spec with the maximum number of flavors, needs a tenth of this
+    /// limit.
     pub const OF_ONE: Self = Self { steps: 400_000, bytes: 8 << 20 };
     /// The limit of all evaluations together for one resource in one reconcile pass.
     pub const OF_ALL: Self = Self { steps: 10_000_000, bytes: 64 << 20 };
@@ -29,8 +30,8 @@ impl Work {
     }
 }
 
-/// Counts the work of all evaluations that share a scope, and stores the largest number of steps and the largest number
-/// of bytes of a single evaluation.
+/// Counts the work of all evaluations that share a scope. Also stores the largest number of steps and the largest
+/// number of bytes that a single evaluation needed.
 #[derive(Debug, Default)]
 pub(super) struct Total {
     steps: AtomicUsize,
@@ -87,7 +88,8 @@ impl<'a> Budget<'a> {
         self.step(bytes / 32)
     }
 
-    /// Counts the bytes of a value before the evaluation creates it.
+    /// Counts the bytes of a value, and fails if they exceed the limit. The evaluation calls this function before it
+    /// creates the value.
     pub fn create(&mut self, bytes: usize) -> Result<(), Failure> {
         self.used.bytes = self.used.bytes.saturating_add(bytes);
         self.read(bytes)

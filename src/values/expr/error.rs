@@ -1,7 +1,7 @@
 //! Defines the errors of CEL expressions.
 
-/// The length in bytes at which messages cut off an expression, because a long expression would hide the problem and
-/// the remedy.
+/// The number of bytes that a message quotes of an expression. A longer quotation would hide the problem and the
+/// remedy.
 const QUOTED: usize = 400;
 
 /// Returns the beginning of a long expression or text, for a message.
@@ -62,7 +62,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns the expression or text with the error, as written.
+    /// Returns the expression (or the text with `${`) that has the error, as written.
     pub fn expression(&self) -> &str {
         match self {
             Self::Syntax { expression, .. }

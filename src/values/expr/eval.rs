@@ -1,9 +1,10 @@
 //! Evaluates the syntax tree of an expression on JSON values.
 //!
-//! osdpl does not use the interpreter of the crate cel, because that interpreter has no limit of work, and copies the
-//! whole result of a `map` or `filter` again for each item. The evaluation in this module borrows the variables. It
-//! counts its steps, and the bytes of the values that it creates (`budget.rs`). The tests in `same.rs` compare the
-//! results of this evaluation with the results of cel's interpreter.
+//! osdpl does not use the interpreter of the crate cel, because that interpreter does not limit the work of an
+//! evaluation, and copies the whole result of a `map` or `filter` again for each item. The evaluation in this module
+//! borrows the values of variables instead of copying them. It counts its steps, and the bytes of the values that it
+//! creates (`budget.rs`). The tests in `same.rs` compare the results of this evaluation with the results of cel's
+//! interpreter.
 
 use std::borrow::Cow;
 
@@ -18,7 +19,7 @@ use super::{Scope, functions, operators};
 
 type Result<T> = std::result::Result<T, Failure>;
 
-/// A variable that a comprehension such as `list.map(item, …)` declares.
+/// A variable such as `item` that a call such as `list.map(item, …)` declares, with its current value.
 #[derive(Clone, Copy)]
 struct Local<'v> {
     name: &'v str,
@@ -26,7 +27,7 @@ struct Local<'v> {
     outer: Option<&'v Self>,
 }
 
-/// Evaluates a tree with the variables of a scope.
+/// Evaluates the syntax tree of an expression with the variables of a scope.
 pub(super) fn evaluate(tree: &IdedExpr, scope: &Scope) -> Result<Value> {
     let mut evaluation = Evaluation { scope, budget: Budget::new(scope.total()) };
     let result = evaluation.value(tree, None)?;
@@ -44,14 +45,14 @@ pub(super) fn size(value: &Value) -> usize {
     size_of::<Value>() + content
 }
 
-/// The state of an evaluation.
+/// The state of the evaluation of one expression.
 pub(super) struct Evaluation<'a> {
     pub scope: &'a Scope<'a>,
     pub budget: Budget<'a>,
 }
 
 impl<'a> Evaluation<'a> {
-    /// Returns an owned value; copies the value only if it is borrowed.
+    /// Returns the value as an owned value. Copies the value if it is borrowed, and counts the bytes of the copy.
     pub fn own(&mut self, value: Cow<Value>) -> Result<Value> {
         if let Cow::Borrowed(value) = value {
             self.budget.create(size(value))?;
@@ -118,7 +119,7 @@ impl<'a> Evaluation<'a> {
     }
 
     /// Evaluates `map.field` or `has(map.field)`: returns the field, or whether the map has the field. If the operand
-    /// is not a map, both forms return `false`, as in cel.
+    /// is not a map, both forms return `false`, like cel's interpreter.
     fn select<'v>(&mut self, select: &'v SelectExpr, locals: Option<&'v Local<'v>>) -> Result<Cow<'v, Value>>
     where
         'a: 'v,
@@ -324,8 +325,8 @@ impl<'a> Evaluation<'a> {
         self.own(result)
     }
 
-    /// Adds an item to the result of a fold. Returns `false`, and adds nothing, if the result is already final: for
-    /// example, `exists` ends at the first match.
+    /// Computes the next result of a fold from an item. If the result is already final, returns `false` and does not
+    /// use the item: for example, `exists` ends at the first match.
     fn fold(
         &mut self,
         fold: &ComprehensionExpr,
@@ -378,7 +379,7 @@ fn is_variable(tree: &IdedExpr, name: &str) -> bool {
     matches!(&tree.expr, Expr::Ident(ident) if ident == name)
 }
 
-/// Converts a scalar to a key of a map; `None` if the value is not a scalar.
+/// Converts a string, number or boolean to a key of a map; `None` for any other value.
 fn key_of(key: &Value) -> Option<Cow<'_, str>> {
     match key {
         Value::String(key) => Some(Cow::Borrowed(key)),
@@ -387,8 +388,8 @@ fn key_of(key: &Value) -> Option<Cow<'_, str>> {
     }
 }
 
-/// Returns an item of a list, or a field of a map. Moves the item or field if the list or map is owned; otherwise
-/// borrows it.
+/// Returns an item of a list, or a field of a map. If the list or map is owned, the function moves the item or field
+/// out of it; otherwise, it borrows the item or field.
 fn take(of: Cow<Value>, at: impl serde_json::value::Index) -> Option<Cow<Value>> {
     match of {
         Cow::Borrowed(of) => of.get(at).map(Cow::Borrowed),

@@ -1,8 +1,9 @@
-//! Defines the reasons for which an evaluation can fail.
+//! Defines the reasons why the evaluation of an expression can fail.
 
 use super::budget::Work;
 
-/// Why an evaluation failed. The messages contain no values of variables, because values may be secrets.
+/// Why the evaluation of an expression failed. The messages contain no values of variables, because these values may be
+/// secrets.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Failure {
     #[error("there is no key `{0}`")]

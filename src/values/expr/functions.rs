@@ -1,4 +1,4 @@
-//! Defines the functions of expressions: CEL's own functions, and the following ones.
+//! Defines the functions that an expression can call: CEL's own functions, and these functions of osdpl:
 //!
 //! | call | result |
 //! |---|---|
@@ -17,7 +17,7 @@
 //! | `sshKey(secret)` | an Ed25519 key pair in OpenSSH's format, derived from a text: a map of `private` and `public` |
 //! | `secret(ref)` | the text of key `ref.key` in Secret `ref.name`; a feature's schema must mark `ref` as reference |
 //!
-//! Each function counts the work of its call ([`super::budget`]) before it does the work.
+//! Each function first counts the work that its call needs ([`super::budget`]), and only then does the work.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -33,12 +33,13 @@ use super::{network, numbers};
 /// The name of the function that reads a Secret.
 pub(super) const SECRET: &str = "secret";
 
-/// The texts from Secrets, by the name of the Secret and the key in the Secret.
+/// Texts from Kubernetes Secrets, by the name of the Secret and the key in the Secret.
 pub type Secrets = BTreeMap<(String, String), String>;
 
 type Result<T> = std::result::Result<T, Failure>;
 
-/// Calls a function. Both calls `text.size()` and `size(text)` have the arguments `[text]`.
+/// Calls the function `name`. A method call such as `text.size()` and a call such as `size(text)` have the same
+/// arguments, `[text]`.
 pub(super) fn call(evaluation: &mut Evaluation, name: &str, arguments: &[Cow<Value>]) -> Result<Value> {
     use Value::{Array, Number, Object, String};
     evaluation.budget.step(arguments.len())?;
@@ -100,7 +101,8 @@ const NAMES: [&str; 24] = [
     "sshKey",
 ];
 
-/// Calls a function whose arguments are all texts; `None` if no function with such arguments has this name.
+/// Calls the function `name` with arguments that are all texts. Returns `None` if no function with this name takes such
+/// arguments.
 fn of_texts(evaluation: &mut Evaluation, name: &str, text: &str, rest: &[&str]) -> Result<Option<Value>> {
     for text in rest {
         evaluation.budget.read(text.len())?;
@@ -241,7 +243,7 @@ fn to_map(evaluation: &mut Evaluation, pairs: &[Value]) -> Result<Value> {
 }
 
 fn ssh_key(evaluation: &mut Evaluation, secret: &str) -> Result<Value> {
-    // Deriving a key pair takes about as long as 2000 steps of an evaluation.
+    // Deriving an SSH key pair takes about as long as 2000 steps of an evaluation.
     evaluation.budget.step(2000)?;
     let (private, public) = super::ssh::key_pair(secret).ok_or(Failure::Function("sshKey"))?;
     Ok(serde_json::json!({"private": private, "public": public}))

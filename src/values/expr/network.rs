@@ -1,10 +1,10 @@
-//! Parses and compares IP addresses and networks in text form.
+//! Parses and compares IP addresses and IP networks, such as `10.0.0.0/24`.
 
 use std::net::IpAddr;
 
 pub use ipnet::IpNet;
 
-/// Parses a network: an address with a prefix length.
+/// Parses an IP network: an address with a prefix length, such as `10.0.0.0/24`.
 ///
 /// The address need not be the first address of the network: `10.0.0.7/24` is valid.
 ///
@@ -14,7 +14,7 @@ pub fn parse(text: &str) -> Option<IpNet> {
     IpNet::new(address.parse().ok()?, prefix.parse().ok()?).ok()
 }
 
-/// Whether two networks have an address in common.
+/// Whether two IP networks have an address in common.
 pub fn overlap(one: &IpNet, other: &IpNet) -> bool {
     one.contains(other) || other.contains(one)
 }
@@ -26,7 +26,8 @@ pub(super) fn is_address(text: &str) -> bool {
 
 /// Whether an address is not in a network.
 ///
-/// Returns `false` if the address or the network is invalid, because another check reports invalid texts.
+/// Returns `false` if the address or the network is invalid, because another check reports an invalid address or
+/// network.
 pub(super) fn is_outside(address: &str, network: &str) -> bool {
     let both = address.parse::<IpAddr>().ok().zip(parse(network));
     both.is_some_and(|(address, network)| !network.contains(&address))

@@ -1,6 +1,6 @@
 //! Parses lists of CPU numbers in the form that Nova accepts (`nova/virt/hardware.py`, `parse_cpu_spec`): `4-31,^8`.
 
-/// The limit of CPU numbers: every number in a list must be lower. No host has so many CPUs.
+/// All CPU numbers in a list must be lower than this limit. No host has so many CPUs.
 const LIMIT: u16 = 8192;
 
 /// Whether two lists have a number in common.
@@ -11,17 +11,18 @@ pub(super) fn have_common_number(one: &str, other: &str) -> bool {
     both.is_some_and(|(one, other)| one.into_iter().zip(other).any(|(one, other)| one && other))
 }
 
-/// Whether a text is a valid list that contains at least one number.
+/// Whether a text is a valid list that contains at least one CPU number after exclusions such as `^8`.
 pub(super) fn is_number_list(text: &str) -> bool {
     parse(text).is_some_and(|numbers| numbers.contains(&true))
 }
 
-/// Returns the steps to count for parsing the list in `text`.
+/// Returns the number of evaluation steps to count for parsing the list in `text`.
 pub(super) fn steps(text: &str) -> usize {
     64 + 8 * text.matches(',').count()
 }
 
-/// Parses a list of numbers and ranges, without the numbers that `^` excludes; `None` if the list is invalid.
+/// Parses a list of CPU numbers and ranges. Leaves out the numbers that `^` excludes. Returns `None` if the list is
+/// invalid.
 ///
 /// The result has one flag for each number below [`LIMIT`]: whether the list contains the number.
 fn parse(text: &str) -> Option<Vec<bool>> {

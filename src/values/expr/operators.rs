@@ -1,4 +1,4 @@
-//! Implements CEL's operators for numbers and texts.
+//! Implements CEL's operators that calculate with numbers or compare values.
 
 use std::cmp::Ordering;
 
@@ -7,7 +7,7 @@ use serde_json::{Number, Value};
 
 use super::failure::Failure;
 
-/// A number with its type in CEL. Whole numbers are `int`, or `uint` if they are too large for `int`.
+/// A number with its type in CEL. A whole number has the type `int`, or `uint` if it is too large for `int`.
 #[derive(Clone, Copy)]
 pub(super) enum Numeric {
     Int(i64),
@@ -57,7 +57,7 @@ pub(super) fn compare(one: &Value, other: &Value) -> Result<Ordering, Failure> {
     order.ok_or(Failure::Operands)
 }
 
-/// Applies an arithmetic operator to two numbers of the same CEL type.
+/// Applies an arithmetic operator to two whole numbers or to two doubles. Fails if only one of the numbers is a double.
 pub(super) fn calculate(operator: &str, one: &Number, other: &Number) -> Result<Value, Failure> {
     let (one, other) = (Numeric::of(one), Numeric::of(other));
     if let (Numeric::Double(one), Numeric::Double(other)) = (one, other) {

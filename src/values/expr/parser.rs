@@ -1,6 +1,7 @@
 //! Parses CEL expressions with the parser of the crate cel.
 //!
-//! Before it calls that parser, this module refuses expressions that the parser could not parse within its stack.
+//! Before it calls that parser, this module refuses expressions for which the parser would overflow the stack or take
+//! far too long.
 
 use cel::IdedExpr;
 use cel::parser::Parser;
@@ -10,21 +11,21 @@ use super::syntax;
 
 /// The maximum length of an expression, in bytes.
 ///
-/// This limit and the next two prevent a stack overflow, which would end the process: the parser of the crate cel
-/// recurses for each operator and bracket. The catalogue's largest expressions have 2020 bytes, 207 operators and a
-/// depth of 25.
+/// The parser of the crate cel recurses for each operator and bracket. This limit and the next two prevent that its
+/// stack overflows, which would end the process. The catalogue's largest expressions have 2020 bytes, 207 operators and
+/// a depth of 25.
 const MAX_LENGTH: usize = 4096;
 /// The maximum number of operators in an expression.
 const MAX_OPERATORS: usize = 512;
 /// The maximum depth of nested brackets and choices (`a ? b : c`).
 const MAX_DEPTH: usize = 32;
-/// The maximum number of nested double signs (`--(a)`, `!!(a)`).
+/// The maximum number of nested double signs, such as the three in `--(--(--(a)))`.
 ///
 /// The crate cel parses the operand of a double sign twice (cel 0.13.0, `visit_Negate` and `visit_LogicalNot`; fixed in
 /// cel 0.14.4). So each nested double sign doubles the time of the parser and the number of errors that it reports.
 ///
-/// The limit leaves room for strings such as `'--name '`, which count as double signs, too. An expression of the
-/// catalogue has at most 2.
+/// The limit must not be too low, because `--` in a string such as `'--name '` counts as a double sign, too. An
+/// expression of the catalogue has at most 2.
 const MAX_DOUBLE_SIGNS: usize = 6;
 
 /// Parses an expression.
@@ -47,7 +48,7 @@ pub(super) fn parse(source: &str) -> Result<IdedExpr, Error> {
         .map_err(|errors| Error::Syntax { expression: source.to_owned(), problem: syntax::problem(source, &errors) })
 }
 
-/// Counts the operators, calls and selected fields of an expression, also in its string literals.
+/// Counts the operators, calls and field accesses (`a.b`) of an expression, including those in its string literals.
 ///
 /// Several operators in a row count as one.
 fn count_operators(source: &str) -> usize {
@@ -56,7 +57,8 @@ fn count_operators(source: &str) -> usize {
     (0..bytes.len()).filter(|at| is_operator(bytes[*at]) && (*at == 0 || !is_operator(bytes[at - 1]))).count()
 }
 
-/// Returns the depth of nested brackets, also in string literals, plus the number of choices (`a ? b : c`).
+/// Returns the maximum depth of nested brackets, including those in string literals. Adds the number of `?` signs, one
+/// for each choice.
 fn depth(source: &str) -> usize {
     let depths = source.bytes().scan(0_usize, |depth, byte| {
         match byte {
@@ -73,9 +75,9 @@ fn depth(source: &str) -> usize {
 ///
 /// Double signs without an opening bracket between them count as one.
 ///
-/// Two minus signs, or two exclamation marks, are a double sign unless a letter or a digit is between them: the parser
-/// skips blanks and comments between two signs, and in an invalid expression also other characters. The function counts
-/// signs in strings, too, because the parser continues inside of an invalid string.
+/// Two minus signs, or two exclamation marks, are a double sign unless a letter or a digit is between them. They need
+/// not be adjacent, because the parser skips blanks and comments between two signs, and other characters in an invalid
+/// expression. The function counts signs in strings, too: if a string is invalid, the parser continues inside of it.
 fn count_double_signs(source: &str) -> usize {
     let (mut count, mut has_double, mut in_comment) = (0, false, false);
     let (mut last, mut before) = (None, ' ');

@@ -1,4 +1,4 @@
-//! Matches texts against regular expressions with the syntax of CEL and of the schemas of CRDs.
+//! Matches texts against regular expressions. Their syntax is the one that CEL and the schemas of CRDs use.
 
 use std::collections::BTreeMap;
 
@@ -6,8 +6,8 @@ use regex::{Error, Regex, RegexBuilder};
 
 use super::budget::Work;
 
-/// The size classes of compiled patterns: the maximum size in bytes, and the steps that a search counts for each byte
-/// of the text. A pattern belongs to the smallest class that it fits into.
+/// The size classes of compiled regular expressions: the maximum size in bytes, and the number of evaluation steps that
+/// a search counts for each byte of the searched text. A pattern belongs to the smallest class that it fits into.
 ///
 /// The time of a search is in proportion to the size of the compiled pattern, multiplied by the length of the text.
 /// Even a short pattern can be large when compiled: `[ab]*a[ab]{2000}`. In the catalogue, only one pattern needs more
@@ -17,14 +17,15 @@ const SIZES: [(usize, usize); 5] = [(2 << 10, 4), (8 << 10, 16), (32 << 10, 64),
 
 /// Each search counts steps as if its text were this many bytes longer.
 ///
-/// The additional steps pay for the time of the compilation that depends on the size of the compiled pattern. That size
-/// is unknown before the compilation, so [`Pattern::compile_steps`] can't include it.
+/// The additional steps stand for the part of the compilation time that depends on the size of the compiled pattern.
+/// This size is unknown before the compilation, so [`Pattern::compile_steps`] can't count this part.
 const COMPILED_AS: usize = 16;
 
 /// The maximum length of a pattern in bytes.
 const LONGEST: usize = 1000;
 
-/// The steps to count for compiling any pattern, in addition to the steps for its length and its character classes.
+/// The steps to count for every compilation, in addition to the steps for the pattern's length and its character
+/// classes.
 const COMPILE: usize = 2000;
 
 /// The steps to count for compiling a Unicode character class. Such a class, for example `\w`, has hundreds of ranges.
@@ -72,7 +73,7 @@ impl Pattern {
     }
 }
 
-/// A cache of compiled regular expressions, with one limit of steps for all compilations and searches together.
+/// A cache of compiled regular expressions. All compilations and searches of one cache share one limit of steps.
 pub struct Patterns<'a> {
     compiled: BTreeMap<&'a str, Option<Pattern>>,
     left: usize,
@@ -106,8 +107,8 @@ impl<'a> Patterns<'a> {
     }
 }
 
-/// Whether `text` matches the regular expression `pattern`. Returns false if the pattern is invalid, or if its search
-/// would take too long.
+/// Whether `text` matches the regular expression `pattern`. Returns `false` if the pattern is invalid, or if the
+/// compilation or the search would take too long.
 pub fn matches(text: &str, pattern: &str) -> bool {
     Patterns::default().matches(text, pattern) == Some(true)
 }

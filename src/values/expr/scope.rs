@@ -20,12 +20,12 @@ pub struct Scope<'outer> {
 }
 
 impl Scope<'static> {
-    /// Creates a scope with these variables and without texts from Secrets.
+    /// Creates a scope with these variables. The function `secret(…)` finds no text in it.
     pub fn new(variables: Map<String, Value>) -> Self {
         Self { variables, ..Self::default() }
     }
 
-    /// Sets or replaces a variable.
+    /// Sets the variable `name` to `value`, and replaces an earlier value.
     pub fn set(&mut self, name: &str, value: Value) {
         self.variables.insert(name.to_owned(), value);
     }
@@ -37,7 +37,7 @@ impl Scope<'_> {
         Scope { variables, secrets: Secrets::new(), outer: Some(self), total: Arc::clone(&self.total) }
     }
 
-    /// Adds the texts from Secrets that the function `secret(…)` returns.
+    /// Replaces this scope's texts from Kubernetes Secrets, which the function `secret(…)` returns.
     #[must_use]
     pub fn with_secrets(mut self, secrets: Secrets) -> Self {
         self.secrets = secrets;
@@ -55,7 +55,8 @@ impl Scope<'_> {
         found.map(String::as_str).or_else(|| self.outer?.secret(name, key))
     }
 
-    /// Returns the work of all evaluations so far, in this scope and in all scopes that share a limit with this scope.
+    /// Returns how much work all evaluations have needed so far, in this scope and in all scopes that share its limit
+    /// of work.
     pub fn used(&self) -> Work {
         self.total.used()
     }

@@ -1,6 +1,6 @@
 //! Derives Ed25519 SSH keys in the file format of OpenSSH from secret texts.
 //!
-//! The same text always gives the same key.
+//! The same text always gives the same key pair, so osdpl need not store the key pair.
 //!
 //! Sources: OpenSSH's `PROTOCOL.key` (file format) and RFC 8709 (`ssh-ed25519`).
 
@@ -12,8 +12,8 @@ use sha2::{Digest as _, Sha256};
 const KIND: &[u8] = b"ssh-ed25519";
 /// The length of a line of base64 in the files that `ssh-keygen` writes.
 const LINE: usize = 70;
-/// The size in bytes of a block of the cipher `none`. OpenSSH pads the private section of a key file to a multiple of
-/// this size.
+/// The block size, in bytes, that OpenSSH uses for an unencrypted key (the cipher `none`). It pads the private section
+/// of a key file to a multiple of this size.
 const BLOCK: usize = 8;
 
 /// Derives a key pair from `secret`: returns the text of the private key's file, and the public key as a line for
@@ -26,8 +26,8 @@ pub(super) fn key_pair(secret: &str) -> Option<(String, String)> {
     let pair = Ed25519KeyPair::from_seed_unchecked(&seed).ok()?;
     let public = pair.public_key().as_ref();
     let blob = [field(KIND), field(public)].concat();
-    // The format contains a check number twice. After the decryption of an encrypted key, two equal numbers show that
-    // the passphrase was right. This key is not encrypted, so any number will do.
+    // The file format contains a check number twice. If a key is encrypted, two equal numbers after its decryption show
+    // that the passphrase was right. This key is not encrypted, so any number will do.
     let check = public.get(..4)?;
     let halves = [seed.as_slice(), public].concat();
     let mut private = [check, check, &field(KIND), &field(public), &field(&halves), &field(b"")].concat();

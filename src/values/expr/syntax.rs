@@ -1,4 +1,4 @@
-//! Describes the mistakes in expressions that are not valid CEL: what is wrong, where, and what to write.
+//! Creates the error messages for expressions that are not valid CEL: what is wrong, where, and what to write instead.
 //!
 //! The crate cel finds the mistake and its location, but its messages list tokens of the grammar. For `spec +` cel says
 //! `mismatched input '<EOF>' expecting {'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, …}`,
@@ -7,20 +7,20 @@
 
 use cel::{ParseError, ParseErrors};
 
-/// An example of an expression, for mistakes without a specific remedy.
+/// The example in the message about a mistake for which osdpl knows no specific remedy.
 const EXAMPLE: &str = "such as spec.region, or values.pod.replicas.api >= 3";
 
 /// Describes the first mistake in an expression, with its location and the remedy.
 pub(super) fn problem(text: &str, errors: &ParseErrors) -> String {
-    // cel reports an incomplete choice (`a ? b`) twice, first without a location. So use the first error with a
-    // location.
+    // The crate cel reports an incomplete choice (`a ? b`) by two errors, the first one without a location. So use the
+    // first error that has a location.
     let located = errors.errors.iter().find(|error| error.msg.starts_with("Syntax error"));
     let Some(error) = located.or(errors.errors.first()) else { return format!("write one {EXAMPLE}") };
     let (at, problem) = describe(text, offset(text, error.pos), error);
     format!("{}: {problem}", location(text, at))
 }
 
-/// Returns the byte offset of a line and column, which are counted from 1.
+/// Returns the byte offset in `text` of a line and column, both counted from 1.
 fn offset(text: &str, (line, column): (isize, isize)) -> usize {
     let count = |number: isize| usize::try_from(number - 1).unwrap_or_default();
     let begin: usize = text.split_inclusive('\n').take(count(line)).map(str::len).sum();

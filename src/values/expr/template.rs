@@ -1,6 +1,6 @@
-//! Compiles and evaluates values that contain expressions.
+//! Compiles and evaluates trees of chart values whose strings contain `${expression}`.
 //!
-//! osdpl compiles the values once, and evaluates them each time that it resolves a release.
+//! osdpl compiles such a tree once, and evaluates it each time that it computes the values of a release.
 
 use serde_json::Value;
 
@@ -11,8 +11,8 @@ use crate::{Path, Values, leaves};
 #[derive(Debug, Default)]
 pub struct Template(MapTemplate);
 
-/// The entries of a map, as a slice, which takes much less memory than a map. osdpl never looks up an entry by key, so
-/// it needs no map.
+/// The entries of a map in a tree of values. A slice takes much less memory than a map, and osdpl never looks up an
+/// entry by its key.
 #[derive(Debug, Default)]
 struct MapTemplate(Box<[(Box<str>, Node)]>);
 
@@ -26,7 +26,7 @@ enum Node {
 }
 
 impl MapTemplate {
-    /// Returns the entries that contain no expression, as values.
+    /// Returns the entries without expressions as values. Drops all other entries.
     fn into_plain(self) -> Values {
         self.0.into_iter().filter_map(|(key, node)| Some((key.into(), node.plain()?))).collect()
     }
@@ -35,8 +35,8 @@ impl MapTemplate {
 impl Node {
     /// Whether the node contains no expression.
     ///
-    /// osdpl stores a subtree without expressions as one [`Node::Plain`], so that the evaluation copies the subtree at
-    /// once.
+    /// osdpl stores a subtree without expressions as one [`Node::Plain`], so that the evaluation can copy the whole
+    /// subtree in one step.
     fn is_plain(&self) -> bool {
         matches!(self, Self::Plain(_))
     }
@@ -61,7 +61,7 @@ impl Template {
         Ok(Self(compile_map(values, None)?))
     }
 
-    /// Evaluates every expression; returns the resulting values, and the paths of values that are secret.
+    /// Evaluates every expression. Returns the resulting values, and the paths of the values that may contain a secret.
     ///
     /// # Errors
     /// Returns an error for the first expression that fails, with the path of the value that contains the expression.
@@ -140,7 +140,7 @@ enum Part<'a> {
     Expression(&'a str),
 }
 
-/// Splits a text into plain text and expressions. No plain part is empty, and no two plain parts follow each other.
+/// Splits a text into plain parts and expressions. No plain part is empty, and two plain parts are never adjacent.
 fn parts(text: &str) -> Result<Vec<Part<'_>>, Error> {
     let mut parts = Vec::new();
     let mut plain = String::new();
@@ -181,7 +181,7 @@ fn scalar(text: &str) -> Result<Node, Error> {
     })
 }
 
-/// Returns the index of the brace that ends an expression; skips braces in CEL's maps and in strings.
+/// Returns the index of the closing brace that ends an expression. Skips braces in CEL's map literals and in strings.
 fn closing(text: &str) -> Option<usize> {
     let mut depth = 0_usize;
     let mut quote = None;
@@ -198,8 +198,8 @@ fn closing(text: &str) -> Option<usize> {
     None
 }
 
-/// The position of a node in the tree: the node's key and the position of its parent. The evaluation builds the path of
-/// a node only for an error or a secret.
+/// The position of a node in the tree: the node's key and the position of its parent node. The evaluation needs the
+/// whole path only for errors and secrets, so only then does it build a `Path` from the position.
 #[derive(Clone, Copy)]
 struct Location<'a> {
     above: Option<&'a Self>,
@@ -212,12 +212,12 @@ impl Location<'_> {
     }
 }
 
-/// The state of an evaluation: the variables, and the paths of the secrets found so far.
+/// The state of evaluating a `Template`: the variables, and the paths of the secret values found so far.
 struct Evaluation<'a> {
     scope: &'a Scope<'a>,
     secret: Vec<Path>,
-    /// The outermost list that is being evaluated. A path can't lead into a list, so the whole list is secret if any
-    /// item is secret.
+    /// The outermost list that is being evaluated. A `Path` can't lead into a list. So if any item of this list is
+    /// secret, the evaluation marks the whole list as secret.
     list: Option<Path>,
 }
 

@@ -1,5 +1,5 @@
-//! Parses YAML into a tree in which every node has its location in the file, so that errors and the provenance of
-//! values can name this location.
+//! Parses YAML into a tree in which every node has its line and column in the file. Error messages and the provenance
+//! of values name this location.
 
 use std::fmt::{self, Write as _};
 
@@ -12,8 +12,8 @@ use super::{Error, read};
 
 /// A node of the tree, with the location of its key.
 ///
-/// A node without a key, such as an item of a list, has the location of its first character. The node of an alias has
-/// the location of the alias, not of the anchor.
+/// A node without a key, such as an item of a list, has the location of its first character. If the YAML contains an
+/// alias (`*name`), the node has the location of the alias, not that of its anchor (`&name`).
 #[derive(Debug)]
 pub struct LocatedNode {
     location: Location,
@@ -57,7 +57,7 @@ impl LocatedNode {
         }
     }
 
-    /// Returns the node and everything below it as JSON.
+    /// Returns the node, and everything below it, as a JSON value.
     pub fn value(&self) -> Value {
         match &self.node {
             Node::Map(map) => map.iter().map(|(key, node)| (key.clone(), node.value())).collect(),
@@ -66,10 +66,10 @@ impl LocatedNode {
         }
     }
 
-    /// Deserializes the node as a `T`; errors name `file`.
+    /// Deserializes the node as a `T`. Errors contain the file name `file`.
     ///
-    /// Use this function for types that the program also reads from JSON. It converts the node to JSON text, so that
-    /// the compiled program needs only one deserializer for the type.
+    /// Use this function for a type that osdpl also reads from JSON. The function converts the node to JSON text first,
+    /// so that the compiled program contains only the JSON deserializer of the type.
     ///
     /// # Errors
     /// Returns an error if the node does not have the shape of `T`. The error has the line and column of the wrong key

@@ -1,6 +1,6 @@
-//! Translates errors of the YAML library for users.
+//! Translates error messages of the YAML library for users of osdpl.
 //!
-//! The translations contain no advice to programmers and no content of the document.
+//! The translations contain no advice to programmers, and no content of the YAML document, which may be secret.
 
 /// The maximum number of keys and values in a document.
 pub(super) const NODES: usize = 250_000;
@@ -12,7 +12,7 @@ pub(super) const DEPTH: usize = 64;
 const TOO_LARGE: &str =
     "it is too large: a document may have at most 250000 keys and values, including those of aliases; split it";
 const TOO_DEEP: &str = "it is nested too deeply: a document may have at most 64 levels";
-/// The beginnings of messages of the YAML library, each with the message for users that replaces it.
+/// The beginnings of messages of the YAML library, each with the message that osdpl shows instead.
 const TRANSLATIONS: [(&str, &str); 10] = [
     ("budget breached: Depth", TOO_DEEP),
     ("recursion limit exceeded", TOO_DEEP),
@@ -25,10 +25,11 @@ const TRANSLATIONS: [(&str, &str); 10] = [
     ("non-finite float", ".nan and .inf are not allowed: write a number, or put the text in quotes"),
     ("recursive references require", "an alias refers to a node that contains it"),
 ];
-/// The advice to programmers that the YAML library appends to its messages.
+/// The advice to programmers that the YAML library appends to its messages. osdpl removes it.
 const ADVICE: [&str; 1] = [", set DuplicateKeyPolicy in Options if acceptable"];
 
-/// The ends of messages about a string without quotes. YAML reads an unquoted `y` or `1.10` as another type.
+/// The ends of messages about a string that the user wrote without quotes. YAML reads an unquoted `true` or `1.10` as
+/// another type.
 const UNQUOTED: [&str; 3] = [
     "invalid type: boolean, expected a string",
     "invalid type: integer, expected a string",
@@ -62,8 +63,8 @@ pub fn redact_literals(message: &str) -> String {
             continue;
         };
         let after = &message[start + kind.len() + quote.len()..];
-        // In serde's messages, `, expected ` or `, there are no ` follows the quoted value. The value may contain these
-        // words itself, so the value ends where they occur last.
+        // In serde's messages, `, expected ` or `, there are no ` follows the quoted value. The value itself may
+        // contain these words, too. So take their last occurrence as the end of the value.
         let end =
             [", expected ", ", there are no "].iter().filter_map(|end| after.rfind(&format!("{quote}{end}"))).max();
         let rest = end.map_or("", |end| &after[end + quote.len()..]);

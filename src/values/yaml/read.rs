@@ -1,4 +1,5 @@
-//! Reads YAML. Both this crate and the build script `src/core/build.rs`, which reads the catalogue, compile this file.
+//! Reads YAML. This file is compiled twice: in this crate, and in the build script `src/core/build.rs`, which reads the
+//! catalogue.
 
 #[path = "problem.rs"]
 pub mod problem;
@@ -21,14 +22,14 @@ pub struct Error {
 
 /// Reads YAML. Where YAML 1.1 and 1.2 differ, reads the text as helm does: `0644` is octal.
 ///
-/// Duplicate keys are errors.
+/// A key that occurs twice in a map is an error.
 ///
 /// # Errors
 /// Returns an error if the text is not valid YAML, or not of the type `T`. The error contains the line and column.
 pub fn parse<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, Error> {
-    // Drop comments, because the library would reject more than 32 comment lines in a row as an attack. Do not limit
-    // the ratio of aliases to anchors, because in the catalogue many releases share the values of a few anchors. The
-    // library still limits the size of the expanded document.
+    // Drop comments, because the YAML library would otherwise reject more than 32 comment lines in a row as an attack.
+    // Do not limit the ratio of aliases to anchors, because many releases in the catalogue share the values of a few
+    // anchors. The library still limits the size of the expanded document.
     let options = serde_saphyr::options! {
         legacy_octal_numbers: true,
         with_snippet: false,

@@ -18,11 +18,13 @@ pub(crate) struct ReleaseReport {
     pub revision: u32,
     /// The number of values in the `overrides` that the written spec contains for this release.
     pub overrides: usize,
-    /// Changes that concern neither values nor objects, such as another version of the chart.
+    /// Differences other than those of `effects`: another version of the chart, or the reason why osdpl could not
+    /// compare the release with the written spec.
     pub changes: Vec<String>,
     #[serde(flatten)]
     pub effects: Effects,
-    /// The tool that manages the release instead of osdpl, and a remedy; absent if osdpl can adopt the release.
+    /// The tool that manages the release instead of osdpl, and how to end that; absent if no other tool owns the
+    /// release.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
 }
@@ -47,7 +49,8 @@ impl ReleaseReport {
         }
     }
 
-    /// Whether adopting the release would change nothing.
+    /// Whether osdpl would change nothing of the release after the adoption. False if osdpl could not compare the
+    /// objects.
     pub(crate) fn is_unchanged(&self) -> bool {
         let Effects { values, objects, unrendered } = &self.effects;
         self.changes.is_empty() && values.is_empty() && objects.is_empty() && unrendered.is_none()
@@ -94,8 +97,8 @@ fn count_overrides(name: &str, described: &Description) -> usize {
     release.map_or(0, |release| osdpl_values::leaves(&release.overrides.values).len() + release.overrides.unset.len())
 }
 
-/// Returns texts about the changes that [`Effects`] can't express: a change of the chart, or the reason why osdpl could
-/// not compare the release with the spec.
+/// Returns texts about what [`Effects`] can't express: that the chart changes, or why osdpl could not compare the
+/// existing release with the written spec.
 fn changes(name: &str, described: &Description, observations: &Observations) -> Vec<String> {
     let verdict = described.compared.get(name).map(|compared| &compared.result);
     let compared_change = match verdict {

@@ -9,7 +9,7 @@ use osdpl_core::release::{RecordMeta, RevisionOrigin, Status};
 use osdpl_operator::cluster::Reader;
 use osdpl_values::CollectSorted;
 
-/// Whether a release can be adopted.
+/// Whether osdpl can adopt a release that the user named.
 pub(crate) enum Adoptability {
     /// Another tool installed the release, and osdpl can adopt it.
     Adoptable,
@@ -34,7 +34,7 @@ pub(crate) struct AdoptionCheck<'a> {
 }
 
 impl<'a> AdoptionCheck<'a> {
-    /// Reads helm's records in the namespaces of the selected releases.
+    /// Reads the newest helm record of each release in the namespaces of the selected releases.
     pub(crate) async fn new(
         cluster: &'a Reader,
         deployment: &'a OpenStackDeployment,
@@ -49,7 +49,7 @@ impl<'a> AdoptionCheck<'a> {
         Ok(Self { cluster, deployment, selection, records })
     }
 
-    /// Returns whether osdpl can adopt the release with this name.
+    /// Returns whether osdpl can adopt the release that has this name in the catalogue.
     pub(crate) async fn adoptability(&self, name: &str) -> anyhow::Result<Adoptability> {
         let Some(key) = self.selection.releases.get(name) else {
             return Ok(Adoptability::Absent(format!(

@@ -11,14 +11,16 @@ use osdpl_values::expr::Expression;
 /// The path of the file that this module reads.
 const FILE: &str = "values/couplings.yaml";
 
-/// A setting that must be equal in several charts.
+/// A setting that several charts have, each at a path of its own, and that must have an equal value in all these
+/// charts.
 #[derive(Debug)]
 pub struct EqualSetting {
     /// The name of the setting in messages, such as `the Keystone region`.
     pub what: String,
     /// The reason why the charts must agree on the setting.
     pub why: String,
-    /// The remedy in messages, such as `set spec.region instead`. If it is empty, messages say `set equal values`.
+    /// The text in messages that tells users how to make the values equal, such as `set spec.region instead`. If it is
+    /// empty, messages say `set equal values`.
     pub remedy: String,
     /// The default of the setting in upstream's charts. osdpl assumes this default at each path that no layer sets. If
     /// the field is `None`, osdpl compares only the paths that a layer sets.
@@ -26,11 +28,11 @@ pub struct EqualSetting {
     /// An expression for the value that the setting should have, such as `spec.region`; `None` if the values only need
     /// to be equal.
     pub expected: Option<Expression>,
-    /// The name of the release with the shared server, such as `rabbitmq`; `None` if the setting does not concern a
-    /// server and its clients.
+    /// The name of the release whose server most services share, such as `rabbitmq`; `None` if the setting does not
+    /// concern a server and its clients.
     ///
-    /// Instead of the shared server, a service can have its own server, such as `rabbitmq-nova` for nova. A server and
-    /// its clients must have the same setting. Two servers may have different settings.
+    /// Instead of the shared server, a service can have its own server, such as `rabbitmq-nova` for nova. The setting
+    /// must be equal in a server and its clients. It may differ between two servers.
     pub server: Option<String>,
     /// The paths at which the values of releases contain the setting.
     pub paths: Vec<SettingPath>,
@@ -39,7 +41,7 @@ pub struct EqualSetting {
 /// A path at which the values of one or several releases contain the setting.
 #[derive(Debug)]
 pub struct SettingPath {
-    /// The name of the release that has the path; if `None`, every release whose chart has the path.
+    /// The name of the release whose values contain the path; `None` for every release whose chart knows the path.
     pub release: Option<String>,
     /// The path in the release's values; a key `*` matches any key.
     pub path: Path,

@@ -6,7 +6,7 @@ use super::Reader;
 use super::rule::FILE;
 use osdpl_values::Path;
 
-/// The settings that determine how many database connections the pods of one component may open.
+/// The settings that determine how many connections to the database the pods of one component may open.
 ///
 /// All pods together open at most pods × (workers + other processes) × pools × (`max_pool_size` + `max_overflow`)
 /// connections.
@@ -14,7 +14,8 @@ use osdpl_values::Path;
 pub struct ConnectionPool {
     /// The name of the release whose values contain the paths in this entry.
     pub release: String,
-    /// The path of the number of pods in the release's values. If there is no value at this path, osdpl assumes 1 pod.
+    /// The path of the number of pods (replicas) in the release's values. If there is no value at this path, osdpl
+    /// assumes 1 pod.
     pub pods: Path,
     /// The paths at which the values may contain the number of worker processes per pod. osdpl uses the first path that
     /// has a value. The value is the number, or a string that contains `processes=` and the number.
@@ -25,8 +26,8 @@ pub struct ConnectionPool {
     pub other_processes: u64,
     /// The number of connection pools in each process.
     pub pools: u64,
-    /// The path of the configuration section with `max_pool_size` and `max_overflow`. If the field is `None`, or if the
-    /// section has neither option, osdpl assumes one connection per pool.
+    /// The path of the section of the program's configuration that contains `max_pool_size` and `max_overflow`. If the
+    /// field is `None`, or if the section has neither option, osdpl assumes one connection per pool.
     pub section: Option<Path>,
 }
 

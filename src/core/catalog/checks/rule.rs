@@ -57,8 +57,8 @@ struct Entry {
     message: String,
 }
 
-/// Reads all tables of `values/rules.yaml`. The field `couplings` of the result is empty, because another file contains
-/// the couplings.
+/// Reads all tables of `values/rules.yaml`. The field `couplings` of the result stays empty: `values/couplings.yaml`
+/// contains the couplings, and `super::read` adds them.
 pub(super) fn read(files: &Files, reader: &mut Reader<'_>) -> CrossChecks {
     let Some(text) = files.get(FILE) else { return CrossChecks::default() };
     let file: File = text.read(FILE).unwrap_or_else(|error| {

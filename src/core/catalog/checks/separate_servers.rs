@@ -1,4 +1,4 @@
-//! The table `apart` of `values/rules.yaml`: servers with a quorum, each of which needs a node of its own.
+//! The table `apart` of `values/rules.yaml`: servers of one quorum, each of which must run on a different node.
 
 use serde::Deserialize;
 
@@ -7,7 +7,8 @@ use super::Reader;
 use super::rule::FILE;
 use osdpl_values::Path;
 
-/// Servers with a quorum, each of which must run on a node of its own.
+/// Servers of one quorum. Each server must run on a different node, so that the failure of a node stops only one
+/// server.
 #[derive(Debug)]
 pub struct SeparateServers {
     /// The name of the chart that runs the servers. The entry applies to every release of this chart.
@@ -16,14 +17,13 @@ pub struct SeparateServers {
     pub what: String,
     /// The path of the number of servers in the release's values.
     pub replicas: Path,
-    /// The reason why an even number of servers is a mistake. A message begins with, for example, `an even number of
-    /// database servers`, and continues with this reason.
+    /// The reason why an even number of servers is a mistake. Messages put this text after words such as
+    /// `an even number of database servers`.
     pub even: String,
-    /// The path of the map with `node_selector_key` and `node_selector_value`. If `None`, the path is `labels.`
-    /// followed by the last key of `replicas`, such as `labels.server` for `pod.replicas.server`.
+    /// The path of the map with the chart's node selector (`node_selector_key` and `node_selector_value`). If `None`,
+    /// the path is `labels.` followed by the last key of `replicas`, such as `labels.server` for `pod.replicas.server`.
     pub labels: Option<Path>,
-    /// The key of the node label that the chart selects by default; `None` if the chart selects the control plane's
-    /// label.
+    /// The key of the node label that the chart selects by default; `None` if this is the label of control plane nodes.
     pub node: Option<String>,
 }
 

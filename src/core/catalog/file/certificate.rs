@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-/// A list of Secrets with certificates, and the requirements that osdpl checks them against.
+/// A list of Secrets with certificates, and what osdpl checks in these Secrets.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Certificates {
@@ -13,17 +13,17 @@ pub struct Certificates {
     /// The field of the spec to which findings about these certificates refer.
     pub field: String,
     /// The Secrets: a list of maps with `name`, `namespace` and `hosts`. The list may contain expressions (`${…}`).
-    /// `hosts` are the host names for which clients expect the certificate to be valid. Without `hosts`, osdpl checks
-    /// no host name.
+    /// `hosts` are the host names by which clients connect, and for which the certificate must be valid. Without
+    /// `hosts`, osdpl checks no host name.
     pub secrets: Value,
-    /// The keys in each Secret's data for the certificate, its private key and its CA.
+    /// The names of the entries in each Secret's data that contain the certificate, its private key and its CA.
     pub keys: CertificateKeys,
     /// Whether the user must create the Secrets. If so, osdpl reports a Secret that is missing.
     #[serde(default, rename = "brought")]
     pub user_provided: bool,
 }
 
-/// The names of the entries of a Secret's data that osdpl checks; `None` if osdpl does not check an entry.
+/// The names of entries in a Secret's data. If a name is `None`, osdpl does not check the entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct CertificateKeys {

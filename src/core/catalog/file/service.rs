@@ -17,7 +17,8 @@ pub struct Service {
     pub service: String,
     /// A one-line description of the service, for people.
     pub description: String,
-    /// The group of the service: `spec.common` and shared fragments can set values for all releases of a group.
+    /// The group that the service belongs to. `spec.common` and shared fragments can set values for all releases of a
+    /// group.
     pub group: Group,
     /// The releases of the service, by name. A name is unique across all services.
     pub releases: BTreeMap<String, Release>,
@@ -30,7 +31,7 @@ pub struct Service {
     pub external: Option<External>,
 }
 
-/// A group of services. `spec.common` and shared fragments can set values for all releases of a group.
+/// A group of services. With it, `spec.common` and shared fragments set values for the releases of all its services.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Group {
@@ -40,7 +41,7 @@ pub enum Group {
     Openstack,
 }
 
-/// A helm release of a service: its chart, its values, and the properties of its objects that the operator needs.
+/// A helm release of a service: its chart, its values, and what the operator must know about its Kubernetes objects.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Release {
@@ -62,28 +63,30 @@ pub struct Release {
     /// these components before it starts helm.
     ///
     /// The services that provide the components become part of the cloud. If the operator can't run helm for all
-    /// releases at once, it starts with the releases of these services.
+    /// releases at once, it starts with the releases of the services that provide the components.
     #[serde(default)]
     pub awaits: Vec<Need>,
-    /// The components that the release needs to work. The operator may install the release before or after these
-    /// components, because the pods of the release and of the components may wait for each other.
+    /// The components without which the programs in the release's pods do not work. The operator may install the
+    /// release before or after these components, because the pods of the release and of the components may wait for
+    /// each other.
     ///
     /// The services that provide the components become part of the cloud. If the spec disables such a service, osdpl
     /// warns.
     #[serde(default)]
     pub alongside: Vec<Need>,
-    /// The components that the release provides: maps `application/component` to the kind of the workload.
+    /// The components whose pods the chart creates: maps `application/component` to the kind of workload that runs the
+    /// pods.
     #[serde(default)]
     pub components: BTreeMap<String, WorkloadKind>,
     /// The HTTP API of the release, which the operator probes; unset if the release has none.
     #[serde(default)]
     pub endpoint: Option<Endpoint>,
-    /// Components with a quorum: more than half of a component's pods must be ready. The operator declares a node ready
-    /// to be drained only if enough pods on other nodes are ready.
+    /// The components that form a quorum: they work only while more than half of their pods are ready. The operator
+    /// declares a node ready to be drained only if enough pods of these components are ready on other nodes.
     #[serde(default)]
     pub quorum: Vec<String>,
-    /// The `CronJobs` that run tests: maps `application/component` to the location of the results. The status of the
-    /// cloud reports the result of the last run.
+    /// The components whose `CronJobs` test the cloud: maps `application/component` to a text that tells people where
+    /// to find the test results. The cloud's status reports whether the last test run succeeded.
     #[serde(default)]
     pub tests: BTreeMap<String, String>,
     /// Which nodes are hypervisors, and which `CronJob` registers them in Nova; set only for the release nova.
@@ -91,18 +94,19 @@ pub struct Release {
     pub hosts: Option<Hosts>,
     /// The `DaemonSets` for which the chart accepts values that apply to some nodes only.
     ///
-    /// The key is the name of the `DaemonSet` in the chart's overrides, but without the chart's name: `ovs-agent` for
-    /// `neutron_ovs-agent`.
+    /// The map's key is the name by which the chart's overrides refer to the `DaemonSet`, but without the chart's name:
+    /// `ovs-agent` for `neutron_ovs-agent`.
     #[serde(default)]
     pub daemonsets: BTreeMap<String, DaemonSet>,
     /// The names of Jobs that the chart installs as ordinary objects, not as hooks. The operator deletes these Jobs
     /// before an upgrade, because Kubernetes does not allow changes to a Job.
     #[serde(default)]
     pub plain_jobs: Vec<String>,
-    /// The name of the `ConfigMap` in which a Job of the release records its results, such as the UUIDs of objects that
-    /// it created. The `ConfigMap` is in the release's namespace.
+    /// The name of the `ConfigMap` in which a Job of the release records facts, such as the UUIDs of OpenStack objects
+    /// that the Job created. The `ConfigMap` is in the release's namespace.
     ///
-    /// After the Job has recorded a key, expressions read its value as `facts.<release>.<key>`, a string.
+    /// After the Job has recorded a key, expressions read the key's value as `facts.<release>.<key>`. The value is a
+    /// string.
     #[serde(default)]
     pub facts: Option<String>,
     /// Secrets that upstream's charts create in hooks with `resource-policy: keep`, so that `helm uninstall` does not
@@ -114,25 +118,26 @@ pub struct Release {
     /// In a name, `${release.name}` stands for the name of the helm release.
     #[serde(default)]
     pub kept_config_maps: Vec<String>,
-    /// The CEL expression for a digest of the settings that running OpenStack instances depend on; unset if the release
-    /// has no such settings. An upgrade that changes the digest waits for approval.
+    /// The CEL expression that computes a digest of the settings on which running OpenStack instances depend; unset if
+    /// the release has no such settings. If an upgrade changes the digest, the operator waits for a person to approve
+    /// the upgrade.
     #[serde(default)]
     pub instance_digest: Option<String>,
-    /// The value of helm's flag `--timeout`, in seconds: the time limit for each single hook.
+    /// The value of helm's flag `--timeout`, in seconds. helm applies it to each hook separately.
     #[serde(default = "default_timeout")]
     pub timeout: u32,
     /// Whether helm 4 writes the release's objects with server-side apply (`--server-side`).
     #[serde(default = "default_server_side")]
     pub server_side: bool,
-    /// The values that the release always gets. They override shared fragments. All other fragments override these
-    /// values.
+    /// The values that the release gets in every cloud. They override shared fragments. All other fragments override
+    /// these values.
     #[serde(default)]
     pub values: Values,
     /// The paths at which osdpl removes the chart's default.
     #[serde(default)]
     pub unset: Vec<String>,
-    /// Further values of this release, such as workarounds for errors in the chart, each with a reason and an optional
-    /// condition.
+    /// Further values of this release, such as workarounds for errors in the chart. Each fragment has a text that says
+    /// why the catalogue sets the values, and may have a condition.
     #[serde(default)]
     pub fragments: Vec<OwnFragment>,
 }
@@ -144,8 +149,8 @@ pub struct Hosts {
     /// The component with a pod on each hypervisor: `application/component`.
     #[serde(deserialize_with = "component")]
     pub component: Component,
-    /// The name of the `CronJob` that registers new hosts in Nova. When a new node has joined the cluster, the operator
-    /// runs a Job of this `CronJob` at once.
+    /// The name of the `CronJob` that registers new hypervisors in Nova. When a new node has joined the cluster, the
+    /// operator does not wait for the `CronJob`'s schedule, but creates a Job from the `CronJob` at once.
     pub discovered_by: String,
 }
 
@@ -176,8 +181,8 @@ pub struct Endpoint {
     /// The HTTP status codes with which a probe succeeds. OpenStack APIs return 300 if they list several versions.
     #[serde(default = "default_accept")]
     pub accept: Vec<u16>,
-    /// Whether this is the API of Keystone. If so, the operator not only probes the API, but also reads Keystone's
-    /// versions and, as the administrator, Keystone's service catalogue.
+    /// Whether this is Keystone's own API. If so, the operator not only probes the API, but also reads the API versions
+    /// and, as the administrator, the service catalogue from Keystone.
     #[serde(default)]
     pub keystone: bool,
 }
@@ -221,19 +226,19 @@ pub enum WorkloadKind {
     DaemonSet,
 }
 
-/// A `DaemonSet` whose chart accepts values that apply to some nodes only.
+/// A `DaemonSet` whose chart accepts different values for some nodes.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DaemonSet {
-    /// The format in which the chart accepts the values for some nodes.
+    /// The format in which the chart accepts the values for single nodes or groups of nodes.
     pub form: Form,
     /// The component of the `DaemonSet`'s pods: `application/component`.
     pub component: String,
     /// The CEL condition under which the chart creates the `DaemonSet`; unset if the chart always creates it.
     #[serde(default)]
     pub when: Option<String>,
-    /// Paths whose values must be equal on all nodes, because the chart writes these values to objects that all nodes
-    /// share (scripts, pod templates).
+    /// The paths whose values must be equal on all nodes. The chart writes these values to objects that exist only once
+    /// for all nodes, such as a `ConfigMap` with scripts.
     #[serde(default)]
     pub shared: Vec<String>,
 }
@@ -245,12 +250,12 @@ pub struct DaemonSet {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Form {
-    /// The form `conf.overrides.<chart>_<daemonset>.{labels,hosts}`. Entries can contain only values below `conf`. If
-    /// several entries match a node by label, the last entry applies. An entry for the node's name overrides all
-    /// entries for labels.
+    /// The chart reads entries at `conf.overrides.<chart>_<daemonset>.{labels,hosts}`. An entry can set only values
+    /// below `conf`. If several entries match a node by label, the last of these entries applies. An entry with the
+    /// node's name overrides all entries with labels.
     Conf,
-    /// The form `overrides.<chart>_<daemonset>.labels."<key>::<value>".values`. Entries can contain any values. If two
-    /// entries match a node, no pod of the `DaemonSet` runs on this node.
+    /// The chart reads entries at `overrides.<chart>_<daemonset>.labels."<key>::<value>".values`. An entry can set any
+    /// values. If two entries match a node, no pod of the `DaemonSet` runs on this node.
     Root,
 }
 
@@ -267,11 +272,11 @@ pub struct Credential {
     /// A one-line description of the credential, for people.
     #[serde(default)]
     pub description: String,
-    /// The steps with which a person replaces the credential, or the reason why the credential must never change. Empty
-    /// if a person needs no steps, because the next upgrade replaces the credential.
+    /// The steps with which a person replaces the credential by a new one, or the reason why the credential must never
+    /// change. Empty if no steps are needed, because the next upgrade replaces the credential.
     #[serde(default)]
     pub rotation: String,
-    /// Whether the user must provide the credential if the service is external.
+    /// Whether the user must provide the credential if its service runs outside of the cluster.
     #[serde(default)]
     pub external: bool,
 }
@@ -284,8 +289,8 @@ fn default_length() -> usize {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CredentialKind {
-    /// Random letters and digits. The credential contains no other characters, because a URI would escape such
-    /// characters, and upstream's scripts can't parse escaped URIs.
+    /// Random letters and digits. Other characters would have to be escaped in URIs, and upstream's scripts can't parse
+    /// escaped URIs.
     #[default]
     Password,
     /// Random hexadecimal digits.

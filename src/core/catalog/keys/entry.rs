@@ -1,4 +1,4 @@
-//! The notation of key trees: names of types, names of list entries, and markers.
+//! The notation in the files of key trees: names of types, names of list entries, and markers.
 //!
 //! A key tree is a file in `values/keys/`. It contains the keys that a chart's `values.yaml` sets or the chart's
 //! templates read.
@@ -6,10 +6,10 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Marks a key in a key tree: the chart's templates read the key, but `values.yaml` contains no default for the key.
+/// Marks a key that the chart's templates read, but for which `values.yaml` contains no default.
 pub const READ_MARKER: &str = "read";
 
-/// Stands for any key. A key tree adds this key to a map if the chart's templates may read any key of the map.
+/// A key that stands for any key. A key tree adds it to a map if the chart's templates may read any key of the map.
 pub const ANY_KEY: &str = "*";
 
 /// The type of the default that a chart has for a key.
@@ -30,10 +30,12 @@ pub enum KeyType {
     Null,
 }
 
-/// Precedes a short string that is the default of a key: `=map` means the string `map`, but `map` means the type.
+/// Precedes a default that is a short string, to distinguish it from a type: `=map` means the string `map`, and `map`
+/// means the type.
 pub const TEXT_PREFIX: char = '=';
 
-/// The maximum length, in characters, of a string that a key tree stores. Only references to images may be longer.
+/// The maximum length, in characters, of a default or list entry that a key tree stores. Only references to container
+/// images may be longer.
 const MAX_LENGTH: usize = 60;
 
 /// Whether a string is short enough for a key tree to store it: it is a single line, and not longer than `MAX_LENGTH`.
@@ -41,10 +43,10 @@ pub fn is_short(text: &str) -> bool {
     text.chars().count() <= MAX_LENGTH && !text.contains('\n')
 }
 
-/// Returns the name of a list entry for key trees and messages.
+/// Returns the name by which key trees and messages refer to an entry of a list.
 ///
 /// The name of a short entry is the entry itself, as JSON if it is not a string. The name of a long entry describes the
-/// entry's keys or size.
+/// entry's keys or length.
 pub fn entry_name(entry: &Value) -> String {
     let text = entry.as_str().map_or_else(|| entry.to_string(), str::to_owned);
     if is_short(&text) { text } else { entry_shape(entry) }

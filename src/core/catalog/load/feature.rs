@@ -10,7 +10,7 @@ use osdpl_values::expr;
 /// osdpl) are allowed, too.
 ///
 /// `title`, `description`, `example` and `externalDocs` only document the schema. A `default` in the schema has no
-/// effect, because a feature has a field `default` beside `schema`.
+/// effect: the default of a feature is in the field `default` beside `schema`.
 const KEYWORDS: [&str; 22] = [
     "additionalProperties",
     "default",
@@ -97,7 +97,8 @@ mod tests {
     use crate::catalog::Catalog;
     use crate::testing::files;
 
-    /// Loads a catalogue with a feature that has this schema, default and check message, and returns the errors.
+    /// Loads a catalogue that consists of one feature with this schema, default and check message, and returns the
+    /// errors.
     fn load_errors(schema: &str, default: &str, message: &str) -> String {
         let text = format!(
             "feature: colour\ndescription: x\nschema: {schema}\ndefault: {default}\n\

@@ -11,8 +11,8 @@ pub(super) fn type_message(expected: &str, value: &Value, schema: &Value) -> Str
         Value::Null => "found null".to_owned(),
         Value::Bool(_) => format!("YAML reads this as {value}"),
         Value::Number(_) => format!("{value} is a number"),
-        // Don't quote a string if the schema expects a map or a list, because such a string may be a whole block that
-        // contains secrets.
+        // If the schema expects a map or a list, don't quote a string: it may be a whole YAML block that the user wrote
+        // as text, and that contains secrets.
         Value::String(_) if !["array", "object"].contains(&expected) => format!("{} is a string", quote(value)),
         Value::String(_) => "found a string".to_owned(),
         Value::Array(_) => "found a list".to_owned(),
@@ -70,13 +70,14 @@ fn remedy(expected: &str, value: &Value, schema: &Value) -> String {
     }
 }
 
-/// Whether the schema accepts `intended`, the value that the user probably meant. The remedy suggests a value only if
-/// the schema accepts it.
+/// Whether the schema accepts `intended`, the value that the user probably meant. If not, the message must not suggest
+/// this value.
 fn accepts(schema: &Value, intended: &Value) -> bool {
     validate(schema, intended, "", Nulls::Kept).is_empty()
 }
 
-/// Joins a list of strings with commas; `None` if the joined string is long or does not match the schema's pattern.
+/// Joins a list of strings with commas; `None` if the joined string is long, or the schema has no pattern that it
+/// matches.
 fn joined_by_commas(items: &[Value], schema: &Value) -> Option<String> {
     let texts: Option<Vec<&str>> = items.iter().map(Value::as_str).collect();
     let text = texts?.join(",");
@@ -93,8 +94,8 @@ pub fn parse_boolean_word(text: &str) -> Option<bool> {
     }
 }
 
-/// Whether a string looks like the only entry of a list: a short name of letters, digits, `-`, `_` and `.`. If so, the
-/// remedy suggests a list with the string as its entry.
+/// Whether a string looks like the single entry of a list that the user forgot to write as a list: a short name of
+/// letters, digits, `-`, `_` and `.`. If so, the message suggests a list with this entry.
 fn is_word(text: &str) -> bool {
     text.len() <= SHOWN / 2 && text.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_.".contains(letter))
 }

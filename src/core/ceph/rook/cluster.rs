@@ -22,8 +22,8 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Reads the status from the object of a `CephCluster`. A missing field becomes an empty string, and a missing fsid
-    /// becomes `None`.
+    /// Reads the status of a `CephCluster` from the Kubernetes object. A missing field becomes an empty string, and a
+    /// missing fsid becomes `None`.
     pub fn from_object(namespace: &str, name: &str, object: &Value) -> Self {
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         let fsid = text("/status/ceph/fsid").to_ascii_lowercase();
@@ -38,7 +38,7 @@ impl Cluster {
 
     /// Returns the problem in the status of the `CephCluster`; `None` if there is no problem.
     ///
-    /// The settings that osdpl reads from Rook are valid even if there is a problem.
+    /// Even if there is a problem, the settings that osdpl reads from Rook's other objects are valid.
     pub fn not_ready_reason(&self) -> Option<NotReady> {
         let path = &self.path;
         if !matches!(self.phase.as_str(), "Ready" | "Connected") {
@@ -54,7 +54,8 @@ impl Cluster {
     }
 }
 
-/// Returns the only `CephCluster` of a namespace, with its fsid. Rook supports only one `CephCluster` in a namespace.
+/// Returns the single `CephCluster` of a namespace, and its fsid. Rook supports only one `CephCluster` in each
+/// namespace.
 ///
 /// # Errors
 /// Returns an error if osdpl can't read the `CephCluster`s of the namespace, if there is none, or if Rook does not

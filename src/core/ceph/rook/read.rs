@@ -14,13 +14,13 @@ type Data = BTreeMap<String, Vec<u8>>;
 impl RookSettings {
     /// Reads the settings of a Ceph cluster from Rook's objects.
     ///
-    /// `clusters` are the `CephCluster`s of Rook's namespace. `data` returns the data of an object by its name, or the
-    /// reason why osdpl can't read the object. The method calls `data` for [`ENDPOINTS`] and for the Secret of each
-    /// user. If the charts get the key of `client.admin`, it calls `data` for [`MONITORS`] instead of the users'
-    /// Secrets.
+    /// `clusters` are the `CephCluster`s of Rook's namespace. `data` returns the data of a `ConfigMap` or Secret by its
+    /// name, or the reason why osdpl can't read the object. The method calls `data` for the `ConfigMap` [`ENDPOINTS`]
+    /// and for the Secret of each Ceph user. If the charts get the key of `client.admin`, it calls `data` for the
+    /// Secret [`MONITORS`] instead of the users' Secrets.
     ///
     /// Returns the settings, or the reason why Rook's objects do not contain valid settings yet. Also returns the
-    /// `CephCluster` if osdpl could read it and its fsid.
+    /// `CephCluster`; `None` if osdpl could not read it, or if Rook has not reported its fsid yet.
     pub fn read(
         &self,
         consumers: &BTreeSet<Consumer>,
@@ -109,7 +109,8 @@ fn text(data: &Data, key: &str) -> Result<String, ValueError> {
     std::str::from_utf8(bytes).map(|text| text.trim().to_owned()).map_err(|_| ValueError::NotText)
 }
 
-/// Removes the names of the monitors from Rook's notation of addresses, `a=10.0.0.1:6789,b=10.0.0.2:6789`.
+/// Removes the monitors' names from Rook's list of addresses: `a=10.0.0.1:6789,b=10.0.0.2:6789` becomes
+/// `10.0.0.1:6789,10.0.0.2:6789`.
 fn addresses(text: &str) -> String {
     let address = |entry: &str| entry.split_once('=').map_or(entry, |(_, address)| address).to_owned();
     text.split(',').map(address).collect::<Vec<_>>().join(",")

@@ -46,8 +46,8 @@ fn cluster(phase: &str, health: &str) -> Cluster {
     Cluster::from_object("deep", "main", &json!({"status": status}))
 }
 
-/// Reads the settings from example objects of Rook. `change` names an object and replaces its data by one key and
-/// value. If `change` contains `None` instead of a key and value, the object does not exist.
+/// Reads the settings from example objects of Rook. `change` names one of these objects, and the single key and value
+/// with which the test replaces the object's data. If the key and value are `None`, the object does not exist.
 fn read(rook: &RookSettings, change: Option<(&str, Option<(&str, &str)>)>) -> Result<Ceph, NotReady> {
     let clusters = Ok(vec![cluster("Ready", "HEALTH_OK")]);
     let answer = rook.read(&consumers(["glance", "nova"].into_iter()), clusters, |name| {

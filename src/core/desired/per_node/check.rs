@@ -1,5 +1,5 @@
-//! Checks the entries of `spec.nodes.overrides` for mistakes that osdpl can find in the spec, without the merged values
-//! of the releases and without a cluster.
+//! Checks the entries of `spec.nodes.overrides` for mistakes that osdpl can find from the spec and the catalogue alone,
+//! without the merged values of releases and without access to a cluster.
 
 use std::collections::BTreeMap;
 
@@ -66,10 +66,11 @@ fn check_nodes(entry: &NodeOverride) -> Option<String> {
     }
 }
 
-/// Checks what an entry sets for one release. Returns the first invalid field and an error message; `None` if all
-/// fields are valid.
+/// Checks the values that an entry sets for one release. Returns the first invalid field and an error message; `None`
+/// if all fields are valid.
 ///
-/// The field is an empty text if the error does not concern a single field.
+/// The field is relative to the entry's settings for the release. It is empty if the error does not concern a single
+/// field.
 fn check_values(release: &Release, given: &NodeValues) -> Option<(&'static str, String)> {
     let chart = &release.chart;
     if release.daemonsets.is_empty() {

@@ -1,7 +1,8 @@
 //! Renders the values that `spec.nodes.overrides` sets for some nodes, in the form that the chart accepts. Charts of
 //! the form `conf` read these values below `conf.overrides`, and charts of the form `root` read them below `overrides`.
 //!
-//! The module also finds the values and the selections of nodes that the chart's form can't express.
+//! The module also finds the values and the node selections that users can write in the spec, but that the chart's form
+//! can't express.
 
 use serde_json::{Map, Value, json};
 
@@ -9,12 +10,12 @@ use super::{EntryValues, NodeTarget, Subject, is_subdomain};
 use crate::catalog::{DaemonSet, Form};
 use osdpl_values::{Path, Values, leaves, merge};
 
-/// The node label that contains the host name. If an entry names a node, a chart of the form `root` selects the node by
-/// this label.
+/// The node label that contains the host name. Charts of the form `root` select nodes only by labels. So if an entry
+/// names a node, osdpl selects the node by this label.
 const HOSTNAME: &str = "kubernetes.io/hostname";
 
-/// The maximum number of characters of a host name in the name of a `DaemonSet`; charts cut off the rest (helm-toolkit,
-/// `daemonset_overrides`).
+/// The maximum number of characters of a host name that charts write into the name of a `DaemonSet`. Charts cut off the
+/// rest (helm-toolkit, `daemonset_overrides`).
 const HOST_CHARACTERS: usize = 20;
 
 /// Returns the path in a chart's values at which the chart expects the values of one `DaemonSet` for some nodes.
@@ -86,8 +87,8 @@ fn add(entries: &mut Vec<(Value, Values)>, nodes: Value, values: &Values) {
     entries.push((nodes, merged));
 }
 
-/// Returns an error message for everything in an entry that the chart's form can't express: a value, a label or a node
-/// name.
+/// Returns an error message for everything in an entry that the chart's form can't express: a value, a node label or a
+/// node name.
 pub(super) fn problems(
     chart: &str,
     name: &str,

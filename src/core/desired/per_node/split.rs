@@ -16,12 +16,13 @@ use osdpl_values::{CollectSorted, Values, canonical, digest, get};
 /// How a chart splits the `DaemonSets` of a release by node, according to the values of the release.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeSplit {
-    /// The digest of the split, as 16 hexadecimal digits; [`NO_SPLIT`] if the chart splits no `DaemonSet`.
+    /// The digest of the labels and host names by which the chart splits the `DaemonSets`, as 16 hexadecimal digits;
+    /// [`NO_SPLIT`] if the chart splits no `DaemonSet`.
     pub digest: String,
     /// The components whose `DaemonSet` the chart splits.
     pub components: BTreeSet<Component>,
-    /// For each component, the name of the `DaemonSet` that the chart creates for the nodes that no entry of
-    /// `spec.nodes.overrides` selects.
+    /// The name of the `DaemonSet` that the chart creates for the nodes that no entry of `spec.nodes.overrides`
+    /// selects, by component.
     pub unsplit_names: BTreeMap<Component, String>,
 }
 
@@ -48,8 +49,9 @@ pub(in crate::desired) fn split(release: &Release, values: &Values) -> Option<No
     (!split.unsplit_names.is_empty()).then_some(split)
 }
 
-/// Returns the labels and host names of the rendered entries for one `DaemonSet`, in the order in which the chart uses
-/// the entries. The result leaves out the values of the entries, because new values alone do not change the split.
+/// Returns the node labels and host names in the rendered entries for one `DaemonSet`, in the order in which the chart
+/// uses the entries. The result does not contain the helm values in the entries, because the split does not depend on
+/// them.
 fn nodes(form: Form, value: &Value) -> Vec<Value> {
     match form {
         Form::Conf => {

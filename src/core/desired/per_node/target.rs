@@ -1,5 +1,5 @@
-//! Determines the nodes that an entry of `spec.nodes.overrides` selects. An entry selects nodes by the values of one
-//! label or by name, because charts support nothing else.
+//! Determines the nodes that an entry of `spec.nodes.overrides` selects. An entry can select nodes only by the values
+//! of one label or by name, because charts support no other selection.
 
 use std::collections::BTreeSet;
 
@@ -26,8 +26,8 @@ impl NodeTarget {
         }
     }
 
-    /// Whether two entries select nodes by a common value of one label, or by a common node name. On the nodes with
-    /// this label value or name, the later entry overrides the values of the earlier entry.
+    /// Whether both targets select nodes by a common value of the same label, or by a common node name. On the nodes
+    /// with this label value or name, the values of the later entry override those of the earlier entry.
     pub(super) fn overlaps(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Label(key, values), Self::Label(other_key, others)) => {
@@ -39,7 +39,7 @@ impl NodeTarget {
     }
 }
 
-/// Returns the set of nodes that an entry of `spec.nodes.overrides` selects.
+/// Returns the nodes that an entry of `spec.nodes.overrides` selects, in a form that charts support.
 ///
 /// # Errors
 /// Returns the reason and the remedy as a message if charts can't select these nodes.

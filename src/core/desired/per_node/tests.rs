@@ -17,8 +17,8 @@ fn catalog() -> Catalog {
     );
     files.insert("values/services/front.yaml".into(), front.into());
     files.insert("values/services/store.yaml".into(), store.into());
-    // Remove the list of the chart's known keys, so that osdpl does not warn about unknown keys. Other tests check
-    // these warnings.
+    // Remove the key tree of the chart `front`, so that osdpl does not warn about unknown keys. Other tests check these
+    // warnings.
     files.remove("values/keys/front.yaml");
     let bare = files["presets/small.yaml"].as_written().replace("[store, front]", "[store, front, bare]");
     files.insert("presets/small.yaml".into(), bare.into());
@@ -42,7 +42,7 @@ fn messages(overrides: Value) -> Vec<String> {
     resolved(overrides, json!({})).findings.iter().map(|finding| format!("{:?} {finding}", finding.level)).collect()
 }
 
-/// Returns an entry of `spec.nodes.overrides`; `nodes` is a list of names or a label selector.
+/// Returns an entry of `spec.nodes.overrides` for one release. `nodes` is a list of node names or a label selector.
 fn entry(nodes: &Value, release: &str, values: &Value) -> Value {
     let mut entry = json!({"name": "x", "releases": {release: {"values": values}}});
     let field = if nodes.is_array() { "nodes" } else { "selector" };

@@ -4,9 +4,9 @@ use crate::api::OpenStackDeploymentSpec;
 use crate::catalog::Catalog;
 use crate::desired::{Selection, select};
 
-/// Returns a catalogue whose services need each other: `top` needs `middle`, and `middle` needs `front`. `top` needs
-/// `extra` only if `middle` is enabled. The release of `paint` is part of the cloud only if the feature `colour` has
-/// the name `blue`.
+/// Returns a catalogue whose services need each other: `top` needs `middle`, and `middle` needs `front`. `top` also
+/// needs `extra`, but only if `middle` is enabled. The release of the service `paint` is part of the cloud only if the
+/// `name` in the settings of the feature `colour` is `blue`.
 fn catalog() -> Catalog {
     let service = |name: &str, more: &str| {
         let text = format!(

@@ -4,7 +4,7 @@ use super::*;
 use crate::testing::files;
 use osdpl_values::Path;
 
-/// Returns a catalogue with the known keys of two charts, `front` and `store`.
+/// Returns a catalogue with the key trees of two charts, `front` and `store`.
 fn catalog() -> Catalog {
     let front = "{annotations: {pod: {'*': read, default: read}}, release_uuid: read, \
                  pod: {replicas: {api: number}, affinity: {anti: {type: {default: string}}}, tolerations: map, priorityClassName: read, \
@@ -116,8 +116,8 @@ fn checks_added_presets_but_not_built_in_ones() {
     check_layers(&[layer("presets/small.yaml"), layer("presets/edge.yaml")], "front", &catalog, &mut findings);
     let fields: Vec<&str> = findings.iter().map(|finding| finding.location.field.as_str()).collect();
     assert_eq!(fields, [format!("{source} (fragments[0])")]);
-    // One fragment of an added file may contain values for several releases, so osdpl warns once for each release with
-    // an unknown key.
+    // One fragment of a catalogue file that a user added may contain values for several releases. So osdpl warns once
+    // for each release with an unknown key, even if the location is the same.
     for _ in 0..2 {
         check_layers(&[layer("presets/edge.yaml")], "store", &catalog, &mut findings);
     }

@@ -1,17 +1,17 @@
-//! Finds likely typos of known keys.
+//! Finds names that are likely typos of known keys.
 //!
-//! In a map where a chart accepts any key, osdpl reports a key only if it is most likely a misspelling of a known key.
+//! In a map where users choose the keys, osdpl reports a key only if it is most likely a misspelling of a known key.
 
-/// The minimum number of characters of a name that may be a typo. Shorter names that differ by one letter, such as
+/// The minimum number of characters of a name that may be a typo. Shorter names that differ in one letter, such as
 /// `ovs` and `ovn`, are usually different names.
 const LETTERS: usize = 4;
 
-/// Returns the known name of which `written` is likely a typo; `None` if there is no such name.
+/// Returns the known name that the user most likely meant by `written`; `None` if `written` is no typo of a known name.
 ///
-/// A typo is one missing, additional or wrong letter, or two swapped neighbouring letters. Names that differ in a digit
-/// (`rbd1`, `rbd2`) are no typos. Neither are plurals (`rabbit_quorum_queue` in `oslo.messaging`,
-/// `rabbit_quorum_queues` in charts). A name with a colon is never a typo: such names are policy rules, for example
-/// `volume:get`.
+/// A typo is one missing, additional or wrong letter, or two swapped neighbouring letters. Two names that differ in a
+/// digit (`rbd1`, `rbd2`) are different names, and so are a singular and its plural (`rabbit_quorum_queue` in
+/// `oslo.messaging`, `rabbit_quorum_queues` in charts). A name with a colon is never a typo: such names are policy
+/// rules, for example `volume:get`.
 pub(super) fn find_typo<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     known.into_iter().find(|known| !written.contains(':') && differs_by_one_typo(written, known))
 }

@@ -7,7 +7,8 @@ use super::wire::{ContainerStatus, Spec, Status, Terminated};
 use super::{Cause, FailedContainer, Severity};
 use crate::health::pod_creation::shorten;
 
-/// The name of the init container kubernetes-entrypoint in upstream's charts, which waits for the pod's dependencies.
+/// The name that upstream's charts give to the init container kubernetes-entrypoint, which waits for the pod's
+/// dependencies.
 const ENTRYPOINT: &str = "init";
 
 /// The reasons that the kubelet gives for an image that it can't pull.
@@ -23,8 +24,8 @@ const IMAGE_REASONS: [&str; 6] = [
     "InvalidImageName",
 ];
 
-/// The reasons that the kubelet gives for a container that it can't create or start: for example, because a key of a
-/// Secret, the path of a volume, or the program is missing.
+/// The reasons that the kubelet gives for a container that it can't create or start: for example, because a Secret
+/// lacks a key, or because the path of a volume or the container's program does not exist.
 const CREATION_REASONS: [&str; 5] = [
     "CreateContainerConfigError",
     "CreateContainerError",
@@ -33,8 +34,9 @@ const CREATION_REASONS: [&str; 5] = [
     "PostStartHookError",
 ];
 
-/// The reasons that the kubelet gives for a container that ended together with its node or container runtime, for
-/// example after a power failure. The kubelet cannot learn the exit code of such a container, so it reports 255 or 137.
+/// The reasons that the kubelet gives for a container that ended because its node or the container runtime went down,
+/// for example in a power failure. The kubelet cannot learn the exit code of such a container, so it reports 255 or
+/// 137.
 const LOST_REASONS: [&str; 2] = ["Unknown", "ContainerStatusUnknown"];
 
 /// Returns the most severe reason why a pod is not ready; `None` if osdpl finds no reason.
@@ -79,7 +81,7 @@ fn creation(container: &ContainerStatus) -> Option<Cause> {
     })
 }
 
-/// Returns the cause if a container failed and has not become ready since the failure, even if the container runs
+/// Returns the cause if a container ended with an error and has not become ready since then, even if the container runs
 /// again.
 fn crash(container: &ContainerStatus) -> Option<Cause> {
     let bad = |state: Option<&'_ Terminated>| {
@@ -106,12 +108,13 @@ fn crash(container: &ContainerStatus) -> Option<Cause> {
     Some(Cause { severity: Severity::Stuck, message, failing: Some(failing) })
 }
 
-/// Whether a container ended because its node or its container runtime ended.
+/// Whether a container ended because its node or the container runtime went down. Such an end is no failure of the
+/// container.
 fn was_lost(terminated: &Terminated) -> bool {
     LOST_REASONS.contains(&terminated.reason.as_str())
 }
 
-/// Returns the cause if the pod failed as a whole, such as after an eviction or a node shutdown.
+/// Returns the cause if Kubernetes ended the whole pod as failed, for example by an eviction or at a node shutdown.
 fn failed(status: &Status) -> Option<Cause> {
     (status.phase == "Failed").then(|| {
         let message = match (status.reason.as_str(), status.message.as_str()) {
@@ -128,8 +131,8 @@ fn unschedulable(spec: &Spec, status: &Status) -> Option<Cause> {
     if scheduled.status != "False" || scheduled.reason != "Unschedulable" {
         return None;
     }
-    // Kubernetes may bind a volume claim later than it creates the pod. So a pod that waits for an unbound claim may
-    // still become ready without help from a person.
+    // Kubernetes may bind a volume claim only some time after it creates the pod. So a pod that waits for an unbound
+    // claim may still become ready without help from a person.
     let severity = if scheduled.message.contains("unbound immediate") { Severity::Waiting } else { Severity::Stuck };
     let labels: Vec<_> = spec.node_selector.iter().map(|(key, value)| format!("{key}={value}")).collect();
     let is_relevant = !labels.is_empty() && scheduled.message.contains("node affinity/selector");
@@ -157,7 +160,7 @@ fn starting(container: &ContainerStatus) -> Option<Cause> {
         .then(|| simple(Severity::Starting, "Kubernetes is mounting volumes or creating containers".into()))
 }
 
-/// Returns the cause if a container ended together with its node, and Kubernetes starts the container again.
+/// Returns the cause if a container ended because its node went down, and Kubernetes is starting the container again.
 fn restarting(container: &ContainerStatus) -> Option<Cause> {
     let ended = [&container.state, &container.last_state].into_iter().find_map(|state| state.terminated.as_ref())?;
     let message = || format!("container {} starts again, because it ended together with its node", container.name);

@@ -1,13 +1,14 @@
-//! Reads the state of the pods that `DaemonSets` own. osdpl needs the state of each pod when it replaces the pods in a
-//! rollout, so this module also reads ready pods, unlike [`observe`].
+//! Reads the state of the pods that `DaemonSets` own. A rollout replaces these pods and needs the state of each pod. So
+//! this module also reads ready pods, unlike [`observe`].
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::{Severity, Spec, Status, observe};
 use crate::observed::{DaemonPod, PodState};
 
-/// The label that names the revision of the pod template. Kubernetes sets it on the pods of a `DaemonSet` and on the
-/// `ControllerRevisions` of the `DaemonSet` (Kubernetes: `apps.DefaultDaemonSetUniqueLabelKey`).
+/// The label with the revision of the pod template from which Kubernetes created a pod. Kubernetes sets it on the pods
+/// of a `DaemonSet` and on the `ControllerRevisions` of the `DaemonSet` (Kubernetes:
+/// `apps.DefaultDaemonSetUniqueLabelKey`).
 pub const REVISION: &str = "controller-revision-hash";
 
 /// Returns a pod with its node, the revision of its pod template, and its state; `None` if no `DaemonSet` owns the pod.

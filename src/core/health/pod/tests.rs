@@ -44,8 +44,8 @@ fn unscheduled(message: &str) -> Value {
         {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}]})
 }
 
-/// Returns the status of a pod that has not been ready since the time `since`. Its container has run since the time
-/// `started`.
+/// Returns the status of a pod with one container. The pod has not been ready since the time `since`, and its container
+/// has run since the time `started`.
 fn not_ready(since: &str, started: &str) -> Value {
     json!({"phase": "Running",
         "conditions": [{"type": "Ready", "status": "False", "reason": "ContainersNotReady", "lastTransitionTime": since}],

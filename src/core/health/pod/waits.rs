@@ -70,8 +70,8 @@ struct JobEntry {
     namespace: String,
 }
 
-/// Returns the dependencies that a pod's running init container waits for; empty if this init container is not
-/// kubernetes-entrypoint.
+/// Returns the dependencies that a pod waits for: those of its init container that runs now. The result is empty if no
+/// init container runs, or if the running one is not kubernetes-entrypoint.
 pub(super) fn of(own_namespace: &str, spec: &Spec, status: &Status) -> Vec<Dependency> {
     let running = status.init_container_statuses.iter().find(|container| container.state.running.is_some());
     let container = running.and_then(|running| spec.init_containers.iter().find(|one| one.name == running.name));
@@ -110,8 +110,8 @@ fn names<'a>(own_namespace: &'a str, text: &'a str) -> impl Iterator<Item = (Str
     })
 }
 
-/// Parses a list in JSON; returns an empty list if the JSON is invalid. osdpl need not report this error, because
-/// kubernetes-entrypoint reports it in its own log.
+/// Parses a JSON list of dependencies; returns an empty list if the JSON is invalid. osdpl need not report this error,
+/// because kubernetes-entrypoint reports it in its own log.
 fn list<T: serde::de::DeserializeOwned>(text: &str) -> Vec<T> {
     serde_json::from_str(text).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Defines the fields of pods that osdpl reads, as the API server writes them.
+//! Defines the fields that osdpl reads from a pod, with the names that the API server uses.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -44,8 +44,8 @@ struct Projected {
 
 /// A reference of a pod to a Secret or ConfigMap.
 ///
-/// A Secret volume contains the name of the Secret in `secretName`. A ConfigMap volume, and a source of a projected
-/// volume, contain the name of their object in `name`.
+/// A Secret volume names its Secret in `secretName`. A ConfigMap volume and the sources of a projected volume name
+/// their Secret or ConfigMap in `name`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Named {
@@ -161,8 +161,8 @@ fn mounts(secret: Option<&Named>, config_map: Option<&Named>) -> impl Iterator<I
 }
 
 impl Spec {
-    /// Returns the Secrets and ConfigMaps without which the pod can't start. Leaves out the Secrets and ConfigMaps that
-    /// the pod marks as optional.
+    /// Returns the Secrets and ConfigMaps that the pod mounts and without which it can't start. Leaves out those that
+    /// the pod's spec marks as optional.
     pub(super) fn mounts(&self) -> Vec<Mount> {
         let mut mounts: Vec<Mount> = self.volumes.iter().flat_map(Volume::mounts).collect();
         mounts.sort();
@@ -187,8 +187,8 @@ impl Status {
 
     /// Whether the pod became ready after its running containers had started.
     ///
-    /// If so, the condition `Ready` changed later than the last start of a container. Otherwise the last change of the
-    /// condition is older than that start.
+    /// If so, the condition `Ready` last changed after the newest start of a container. If not, the condition last
+    /// changed before that start.
     pub(super) fn was_ready(&self) -> bool {
         let since = self.condition("Ready").and_then(|condition| condition.last_transition_time.as_ref());
         let started =

@@ -20,7 +20,7 @@ fn theirs() -> ObservedRelease {
 }
 
 /// Returns a cloud whose release `store` has the record `record`, which someone else made. `result` is the result of
-/// comparing the record with the desired state.
+/// comparing the record's revision with the desired state.
 fn compared(record: ObservedRelease, result: ComparisonResult) -> Fixture {
     let comparison = ManifestComparison { revision: 3, inputs: "new".into(), result, until: None };
     let known = move |fixture: &mut Fixture| {

@@ -10,7 +10,7 @@ fn approve(fixture: Fixture, hash: &str) -> Fixture {
     fixture.with(|fixture| fixture.policy.approved = Some(hash.to_owned()))
 }
 
-/// Returns the record of a revision that does not have the desired inputs.
+/// Returns the record of a revision that osdpl made with other inputs than the desired ones.
 fn outdated(status: Status) -> ObservedRelease {
     let mut record = observed_release(status);
     (record.inputs, record.own_inputs) = (Some("old".into()), Some("old".into()));

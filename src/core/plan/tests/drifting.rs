@@ -11,7 +11,8 @@ use crate::testing::*;
 
 const AGAIN: &str = "delete Jobs store-setup, helm upgrade --install, because ";
 
-/// Returns a cloud whose release `store` has the desired inputs, but someone deleted an object of revision `revision`.
+/// Returns a cloud whose release `store` has the desired inputs and one drifted object: someone deleted the object
+/// after helm had made the revision `revision`.
 fn drifted(revision: i64, policy: DriftPolicy) -> Fixture {
     let id = ObjectId { kind: &KINDS[0], namespace: "openstack".into(), name: "agent".into() };
     let found = ObservedDrift { revision, objects: vec![DriftedObject { id, change: Change::Deleted }] };

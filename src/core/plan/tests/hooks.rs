@@ -1,4 +1,4 @@
-//! Tests when an upgrade skips the hooks of a release.
+//! Tests in which cases an upgrade skips the hooks of a release.
 
 use super::*;
 use crate::api::HookPolicy;

@@ -1,4 +1,4 @@
-//! Tests of the removal of releases.
+//! Tests of the uninstall of releases that are no longer desired.
 
 use super::super::*;
 use crate::observed::ObservedRelease;

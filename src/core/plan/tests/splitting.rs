@@ -7,7 +7,7 @@ use crate::release::NO_SPLIT;
 use crate::release::Status;
 use crate::testing::*;
 
-/// Returns the step of the release `store`, whose inputs changed.
+/// Returns the step of the release `store` after a change of its inputs.
 ///
 /// A split is how the chart divides the nodes among `DaemonSets`. `before` is the digest of the split in the newest
 /// record, and `wanted` the digest of the desired split. `sets` lists the present `DaemonSets` as (component, name,

@@ -9,7 +9,8 @@ use serde_json::json;
 use super::super::{DeletePolicy, Event, LastRun, Phase};
 use super::*;
 
-/// Records that real helm versions made while `helm uninstall` waited for a pre-delete hook, after two failed upgrades.
+/// Records that real helm programs (3.22 and 4.3) wrote while `helm uninstall` waited for a pre-delete hook, after two
+/// failed upgrades.
 const BY_HELM_3: &str = include_str!("by-helm-3.22.b64");
 const BY_HELM_4: &str = include_str!("by-helm-4.3.b64");
 

@@ -1,4 +1,5 @@
-//! Simulates a cloud whose `DaemonSets` the rollout tests change.
+//! Simulates a cloud for the rollout tests. The methods change the cloud's `DaemonSets` and pods as helm and Kubernetes
+//! would.
 
 use k8s_openapi::jiff::SignedDuration;
 
@@ -10,7 +11,7 @@ use crate::plan::Step;
 use crate::release::Status;
 use crate::testing::{self, Fixture, NOW};
 
-/// A cloud with two components and a pod of each component on every node. The methods simulate Kubernetes and helm.
+/// A cloud with two components of the data plane, and with a pod of each component on every node.
 pub struct Cloud {
     pub fixture: Fixture,
     pub plan: Plan,
@@ -74,7 +75,7 @@ impl Cloud {
         self.recount();
     }
 
-    /// Updates the number of outdated pods in the status of the `DaemonSets`, as Kubernetes does.
+    /// Updates the number of outdated pods in the status of the `DaemonSets`, as the `DaemonSet` controller does.
     fn recount(&mut self) {
         let nodes = i32::try_from(self.nodes.len()).unwrap();
         for set in &mut self.fixture.observed.workloads {
@@ -88,7 +89,7 @@ impl Cloud {
         }
     }
 
-    /// Simulates a pass of the operator: decides, stores the status and evicts the pods.
+    /// Simulates one pass of the operator: decides about the rollouts, stores their status and evicts the pods.
     pub fn pass(&mut self) -> NextRollouts {
         let Fixture { desired, observed, catalog, policy, .. } = &self.fixture;
         let next = decide(&Input {

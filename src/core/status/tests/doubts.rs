@@ -1,4 +1,4 @@
-//! Tests of specs with more warnings than the status reports.
+//! Tests of specs with more warnings than the status messages contain.
 
 use super::*;
 

@@ -21,7 +21,7 @@ pub(super) type Validity = (Option<Timestamp>, Option<Timestamp>);
 /// The PEM certificates in one entry of a Secret. The entry contains either a server's certificate followed by its
 /// intermediate certificates, or CA certificates.
 pub(super) struct Chain {
-    /// The key of the entry in the Secret.
+    /// The name of the entry in the Secret, such as `tls.crt`.
     pub name: String,
     all: Vec<CertificateDer<'static>>,
 }
@@ -51,8 +51,8 @@ impl Chain {
     /// The reason never contains key data.
     pub fn key_problem(&self, name: &str, text: &str) -> Option<String> {
         let key = PrivateKeyDer::from_pem_slice(text.as_bytes()).ok();
-        // Skip keys on the curve P-521. The check below can't read such keys, although the servers of the cloud support
-        // them.
+        // Accept private keys on the curve P-521 unchecked: the library below can't read them, but the servers of the
+        // cloud can.
         if key.as_ref().is_some_and(|key| key.secret_der().windows(P521.len()).any(|part| part == P521)) {
             return None;
         }
@@ -85,8 +85,8 @@ impl Chain {
         })
     }
 
-    /// Returns the reason why a client that trusts only the CAs in `authorities` does not trust the first certificate.
-    /// The function does not check the expiry.
+    /// Returns why a client that trusts only the CAs in `authorities` does not trust the first certificate; `None` if
+    /// the client trusts it. The function does not check the expiry.
     pub fn trust_problem(&self, authorities: &Self) -> Option<String> {
         use CertificateError::{BadSignature, InvalidPurpose, InvalidPurposeContext, UnknownIssuer};
         // If the certificate itself is one of the trusted CAs, clients trust it even if no CA has signed it.

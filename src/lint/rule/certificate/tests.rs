@@ -18,7 +18,7 @@ fn authority(name: &str) -> CertifiedIssuer<'static, KeyPair> {
     CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
 }
 
-/// Returns the parameters of a certificate that is valid for these years.
+/// Returns the parameters of a certificate that is valid from the first to the second of the given years.
 fn params_for(years: (i32, i32)) -> CertificateParams {
     let mut params = CertificateParams::new(vec![HOST.to_owned()]).unwrap();
     (params.not_before, params.not_after) = (date_time_ymd(years.0, 1, 1), date_time_ymd(years.1, 1, 1));
@@ -76,7 +76,7 @@ fn accepts_valid_certificates() {
     let texts = with(&with(&texts, "ca.crt", Some(&own)), "tls.crt", Some(&own));
     assert_eq!(problems(&with(&texts, "tls.key", Some(&key.serialize_pem()))), Vec::<String>::new());
     let texts = secret(&params_for((2026, 2030)), &root);
-    // One of two certificates in `ca.crt` may have expired.
+    // It is enough that one of the two certificates in `ca.crt` has not expired.
     let both = format!("{}{}", secret(&params_for((2020, 2021)), &root)["tls.crt"], root.pem());
     assert_eq!(problems(&with(&texts, "ca.crt", Some(&both))), Vec::<String>::new());
 }
@@ -144,8 +144,8 @@ fn matches_wildcards_and_reports_all_missing_names() {
 
 #[test]
 fn accepts_keys_on_unsupported_curves() {
-    // The first key is a DER sequence that contains only the identifier of the curve P-521. osdpl accepts a key on this
-    // curve although osdpl can't read the key. The second key is an empty sequence, which osdpl reports.
+    // The first private key is a DER sequence that contains only the identifier of the curve P-521. osdpl accepts it
+    // unread, as every key on this curve. The second key is an empty sequence, which osdpl reports.
     let key = |text: &str| format!("-----BEGIN PRIVATE KEY-----\n{text}\n-----END PRIVATE KEY-----\n");
     let valid = secret(&params_for((2026, 2030)), &authority("root"));
     assert_eq!(problems(&with(&valid, "tls.key", Some(&key("MAcGBSuBBAAj")))), Vec::<String>::new());

@@ -1,6 +1,6 @@
 use super::*;
 
-/// Returns the paths in the values that a chart with `files` reads, with `*` for any key below a path.
+/// Returns the paths of the values that a chart with `files` reads. A path ends in `*` if any key below it may be read.
 fn read(files: &[(&str, &str)]) -> Vec<String> {
     let reads = reads(files.iter().map(|(path, text)| (*path, text.as_bytes())));
     reads.iter().map(|(path, is_whole)| format!("{}{}", path.join("."), if *is_whole { ".*" } else { "" })).collect()

@@ -49,8 +49,8 @@ fn truncated() -> Vec<u8> {
     archive
 }
 
-/// Returns an archive that lacks the last byte of the compressed stream. A tar reader does not need this byte, so it
-/// would not notice the loss.
+/// Returns an archive that lacks the last byte of the compressed stream. A tar reader stops before this byte, so it
+/// does not notice the loss.
 fn without_last() -> Vec<u8> {
     let mut archive = chart("1.0.0", "x");
     archive.pop();

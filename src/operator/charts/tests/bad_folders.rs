@@ -6,8 +6,8 @@ use super::{CHART_YAML, Fixture, Setup, chart, demo, depends, done};
 
 const ADVICE: &str = "; package or pull it again, and do not install it unless you trust its origin";
 
-/// Folders that the store refuses. Each entry contains the defect, the function that creates it, and the reason and
-/// message of the expected error.
+/// Folders that the store refuses. Each entry contains a description of the defect, the function that creates the
+/// defect in a folder, and the reason and message of the expected error.
 const REFUSED: [(&str, Setup, &str, &str); 19] = [
     (
         "no such chart",

@@ -1,4 +1,4 @@
-//! Tests of the removal of unreferenced archives.
+//! Tests which archives the store removes from its cache.
 
 use std::fs;
 use std::time::{Duration, SystemTime};

@@ -19,7 +19,7 @@ pub const LOCK: &str = "charts: {demo: {version: 1.0.0}}";
 /// The response of the fake repository to the request for an archive.
 pub type Response = Result<Vec<u8>, PullFailure>;
 
-/// A fake repository of chart archives, by chart and version.
+/// A fake repository of chart archives. `archives` contains the response for each chart and version.
 pub struct Repository {
     pub archives: Mutex<BTreeMap<(String, String), Response>>,
     pub pulls: AtomicUsize,

@@ -25,10 +25,11 @@ use osdpl_core::api::DEPLOYMENT_LABEL;
 /// The kinds of Rook's objects that osdpl creates.
 const CREATED_KINDS: [&str; 3] = ["CephBlockPool", "CephClient", "CephFilesystem"];
 
-/// For each kind of Rook's objects, the objects by name, or the reason why the kind can't be listed.
+/// For each watched kind of Rook's objects: the objects by name, or the reason why osdpl can't list them.
 pub(in super::super) type RookObjects = BTreeMap<&'static str, Result<BTreeMap<String, Value>, String>>;
 
-/// The watched objects of one kind, or why the API server does not list them.
+/// What a watch knows about the objects of one kind: nothing yet, why the API server does not list them, or the
+/// objects.
 #[derive(Default)]
 enum State {
     #[default]
@@ -48,8 +49,8 @@ pub(in super::super) struct RookWatch {
 }
 
 impl RookWatch {
-    /// Starts watches on the objects that osdpl created, and on all objects of `kinds`, which the watches cache.
-    /// Changes notify `trigger`.
+    /// Starts watches on the objects that osdpl created, which cache nothing, and watches on all objects of `kinds`,
+    /// which cache these objects. Changes notify `trigger`.
     fn new(client: &Client, namespace: &str, kinds: &[&'static str], trigger: &Arc<Notify>) -> Self {
         let is_changed = Arc::new(AtomicBool::new(true));
         let created = CREATED_KINDS.iter().map(|kind| {
@@ -104,7 +105,8 @@ impl RookWatch {
 }
 
 impl ObjectWatches {
-    /// Watches Rook's objects in the namespace of `target`, and caches all objects of the kinds in `target`.
+    /// Starts the watches on Rook's objects in the namespace of `target`. They cache all objects of the kinds in
+    /// `target`.
     ///
     /// `None` stops the watches.
     pub(in super::super) fn watch_rook(&self, target: Option<(&str, &[&'static str])>) {
@@ -121,7 +123,7 @@ impl ObjectWatches {
         watch.as_ref().map(RookWatch::objects).unwrap_or_default()
     }
 
-    /// Returns whether an object of Rook that osdpl created may have changed since the last call.
+    /// Returns whether an object of Rook that osdpl created may have changed since the last call of this function.
     pub(crate) fn take_rook_changed(&self) -> bool {
         let watch = self.rook.lock().unwrap_or_else(PoisonError::into_inner);
         watch.as_ref().is_none_or(RookWatch::take_changed)
@@ -176,7 +178,7 @@ impl State {
     }
 }
 
-/// Returns the fields of an object that decisions use.
+/// Returns those fields of a Rook object that osdpl's decisions use.
 ///
 /// The result leaves out all other fields, because they change often and would trigger passes. For example, Rook writes
 /// the time of its last check to the status of a `CephCluster` every minute.

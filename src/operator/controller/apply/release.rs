@@ -21,7 +21,7 @@ use osdpl_core::release::{
 };
 use osdpl_decide::Plan;
 
-/// The deadline of a helm process, as a multiple of the timeout of a single hook.
+/// How long a helm process may run before osdpl stops it, as a multiple of the timeout of one hook.
 const DEADLINE_HOOKS: u32 = 8;
 
 /// How long `helm uninstall` may take to delete the objects of a release, and how long each hook may take.
@@ -37,8 +37,8 @@ pub(super) struct ReleaseStep<'a> {
 }
 
 impl Context {
-    /// Executes the plan's action for a release. If the action fails, osdpl keeps the error, and a later pass retries
-    /// the action after a backoff.
+    /// Executes the action that the plan chose for a release. If the action fails, osdpl keeps the error, and a later
+    /// pass retries the action after a backoff.
     pub(super) async fn take_step(
         &self,
         plan: &Plan,
@@ -121,7 +121,7 @@ impl Context {
         Ok(())
     }
 
-    /// Returns the labels with which osdpl adopts a revision that another tool made.
+    /// Returns the labels that osdpl sets on the record of a revision that another tool made, to adopt the release.
     ///
     /// If the revision differs from the desired state (`in_sync` is `false`), the labels mark the revision's inputs as
     /// unknown.
@@ -167,8 +167,8 @@ impl Context {
 
     /// Starts helm for one release.
     ///
-    /// Returns `true` if helm runs; `false` if helm can't start now, usually because all slots are in use; `None` if
-    /// the values can't be serialised.
+    /// Returns `true` if helm runs; `false` if helm can't start now, usually because the maximum number of helm
+    /// processes is running; `None` if the values can't be serialised.
     fn start_helm(&self, key: &ReleaseKey, operation: Operation, revision: i64, deadline: Duration) -> Option<bool> {
         let revision = u32::try_from(revision).unwrap_or(u32::MAX);
         let scrubber = Arc::clone(&self.scrubber.borrow());
@@ -177,7 +177,7 @@ impl Context {
     }
 }
 
-/// Starts helm, if this process is the active operator. The results are those of [`Context::start_helm`].
+/// Starts helm, if this process is the active operator. Returns the same results as [`Context::start_helm`].
 fn start_if_active(runner: &Runner, leadership: &Leadership, job: Job) -> Option<bool> {
     if !leadership.may_write() {
         return Some(false);
@@ -215,13 +215,13 @@ pub fn build_upgrade(name: &str, release: &DesiredRelease, chart: PathBuf) -> Up
     }
 }
 
-/// Returns the failed revisions of a release that still have records.
+/// Returns those failed revisions of a release whose records still exist.
 fn failed_revisions(observed: &ObservedRelease) -> impl Iterator<Item = u32> {
     observed.history.iter().filter(|past| past.status == Status::Failed).map(|past| past.revision)
 }
 
 impl Memory {
-    /// Counts a repair of drift in a release. The count limits the rate of repairs.
+    /// Counts a repair of drift in a release, so that osdpl can limit how often it repairs the release.
     fn count_repair(&mut self, key: &ReleaseKey) {
         let now = now();
         let count = count_repairs(self.repairs.get(key), now);

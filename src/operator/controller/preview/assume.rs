@@ -1,4 +1,4 @@
-//! Takes from the status what `osdpl plan` can't observe, such as the digests of charts and running helm processes.
+//! Reads from the resource's status what `osdpl plan` can't observe itself, for example the digests of charts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use osdpl_core::release::{Status, Verb};
 use osdpl_decide::{Assumed, Crds, Snapshot};
 use osdpl_values::CollectSorted;
 
-/// Makes assumptions about the operator's charts, helm processes and API probes, which `osdpl plan` can't observe.
+/// Assumes which charts, helm processes and results of API probes the operator has. `osdpl plan` can't observe them.
 pub(super) struct Assumptions<'a> {
     /// The resource in the cluster; `None` if it does not exist yet.
     pub(super) live: Option<&'a OpenStackDeployment>,
-    /// The catalogue that contains the releases.
+    /// The catalogue with which the preview makes the plan.
     pub(super) catalog: &'a Catalog,
-    /// The source of charts that the user named; `None` if the user named none, and the preview uses the chart digests
-    /// in the status.
+    /// The source of charts that the user named. If it is `None`, the user named none, and the preview uses the chart
+    /// digests in the status.
     pub(super) charts: Option<&'a ChartSource>,
 }
 
@@ -29,14 +29,15 @@ pub(super) struct Assumptions<'a> {
 #[derive(Default)]
 struct ReportedCharts {
     charts: BTreeMap<String, Result<ChartInfo, Blocked>>,
-    /// The releases for which the status does not contain all data about the chart. The preview can only guess their
+    /// The releases for which the status lacks some data about the chart, so that the preview can only guess their
     /// input digests.
     guessed: BTreeSet<String>,
     unknown: Vec<String>,
 }
 
 impl Assumptions<'_> {
-    /// Returns helm's major version, and the assumptions about charts.
+    /// Returns the major version of the operator's helm, and the charts that the preview assumes. Adds to `unknown` the
+    /// facts that it can't determine.
     pub(super) async fn resolve(&self, snapshot: &Snapshot, unknown: &mut Vec<String>) -> (u64, Assumed) {
         let (spec, selection, observed) = target(snapshot);
         if selection.is_refused() || snapshot.deployment.metadata.deletion_timestamp.is_some() {
@@ -54,23 +55,25 @@ impl Assumptions<'_> {
         (major, Assumed { charts, has_charts: self.charts.is_some(), guessed })
     }
 
-    /// Adds to a snapshot the helm processes that the operator probably runs, and the results of the operator's API
-    /// probes.
+    /// Adds two parts of the operator's state to a snapshot: the helm processes that it probably runs, and the results
+    /// of its API probes.
     pub(super) fn add_reported_state(&self, snapshot: &mut Snapshot) {
         let (_, selection, _) = target(snapshot);
         add_running_helm(&mut snapshot.observed, self.live, &selection);
         snapshot.observed.endpoints = Arc::new(self.reported_endpoints(&selection.releases));
     }
 
-    /// Returns the CRDs of the charts; empty if the user named no charts, because the status contains no CRDs.
+    /// Returns the CRDs of each chart. If the user named no source of charts, the result is empty, because the status
+    /// contains no CRDs.
     pub(super) fn crds(&self) -> BTreeMap<String, Crds> {
         self.charts.map(|source| source.snapshot().crds).unwrap_or_default()
     }
 
-    /// Returns helm's major version, and the releases whose input digests the preview can't compute.
+    /// Returns the major version of the operator's helm, and the releases whose input digests the preview can't
+    /// compute.
     ///
-    /// Input digests depend on helm's version. So if the status does not contain the version, the function returns all
-    /// installed releases; otherwise, it returns none.
+    /// Input digests depend on helm's version. So if the status does not contain this version, the set contains all
+    /// installed releases; otherwise, the set is empty.
     fn helm_major(
         &self,
         selection: &Selection,
@@ -143,8 +146,8 @@ impl Assumptions<'_> {
         is_blocked.then(|| child.message.clone())
     }
 
-    /// Returns the version and the digest of a release's chart from the status; `None` if the spec now selects another
-    /// chart.
+    /// Returns the version and the digest of a release's chart from the status; `None` if the spec has changed and now
+    /// selects another chart.
     fn version_and_digest(&self, spec: &OpenStackDeploymentSpec, name: &str) -> Option<(String, String)> {
         let live = self.live?;
         let (service, release) = self.catalog.release(name)?;

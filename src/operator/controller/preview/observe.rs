@@ -1,4 +1,4 @@
-//! Reads the observed state for a preview, with the permissions of the user.
+//! Reads the state of the cluster for a preview, with the permissions of the user who runs `osdpl plan`.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use osdpl_client::ErrorContext;
 use osdpl_core::observed::Liveness;
 use osdpl_core::scrub::Scrubber;
 
-/// Starts the tasks that watch the cluster, limited to the objects that the user may read, and waits for their first
-/// lists.
+/// Starts the tasks that watch the cluster, limited to the objects that the user of `osdpl plan` may read. Waits until
+/// the tasks have listed these objects once.
 ///
 /// # Errors
 /// Returns an error if the API server does not respond, or does not send all lists within `limit`.
@@ -29,8 +29,8 @@ pub(super) async fn observe(
 ) -> Result<Tasks, Error> {
     let rights::Rights { scope, unreadable_kinds } = rights::check_rights(client, namespaces, unknown).await?;
     let (_secrets, scrubber) = watch::channel(Arc::new(Scrubber::new(Vec::<String>::new())));
-    // Don't watch for drift, because the user may not be permitted to read all kinds of objects. The status reports the
-    // drift that the operator has found.
+    // Don't search for drift, because the user may not be permitted to read all kinds of objects. The status reports
+    // the drift that the operator has found.
     let options = Options {
         scope,
         liveness: liveness_check(client, unknown).await?,
@@ -49,7 +49,8 @@ pub(super) async fn observe(
     Ok(tasks)
 }
 
-/// Returns the error for watches that did not complete their first lists within `limit`, because of `problems`.
+/// Returns the error for the case that the watches did not list all objects within `limit`. The message quotes the
+/// watches' `problems`.
 pub(super) fn unread(limit: Duration, problems: &[String]) -> Error {
     let why = if problems.is_empty() { "the API server did not send all lists".into() } else { problems.join("; ") };
     let seconds = limit.as_secs();
@@ -74,8 +75,8 @@ async fn liveness_check(client: &Client, unknown: &mut Vec<String>) -> Result<Li
     }))
 }
 
-/// Returns the response to a read. If the API server refused the read, adds the missing fact `what` to `unknown`, and
-/// returns `None`.
+/// Returns the response to a read. If the API server refused the read, returns `None`, and adds to `unknown` that the
+/// preview does not know `what`.
 ///
 /// # Errors
 /// Returns an error if the API server did not answer.

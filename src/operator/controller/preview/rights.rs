@@ -60,7 +60,7 @@ pub(super) async fn check_rights(
     Ok(Rights { scope: Scope::Namespaces(names), unreadable_kinds })
 }
 
-/// Returns the API server's message for each kind that a plan requires and that the user may not list.
+/// Returns one message of the API server for each kind of objects that a plan requires but that the user may not list.
 async fn refusals(client: &Client, namespace: Option<&str>) -> Result<Vec<String>, Error> {
     let refusals = [
         refusal::<Secret>(client, namespace).await?,
@@ -73,7 +73,7 @@ async fn refusals(client: &Client, namespace: Option<&str>) -> Result<Vec<String
     Ok(refusals.into_iter().flatten().collect())
 }
 
-/// Returns the kinds that a plan does not require and that the user may not list.
+/// Checks the kinds without which a plan is still possible. Returns those of them that the user may not list.
 ///
 /// For each of these kinds, this function adds to `unknown` what the preview can't determine.
 async fn unreadable_kinds(
@@ -98,7 +98,7 @@ async fn unreadable_kinds(
     Ok(refused.into_keys().collect_set())
 }
 
-/// Returns what the preview does not know if the user may not list the objects of a kind.
+/// Returns a text that says what the preview does not know if the user may not list the objects of a kind.
 fn unknown_fact(kind: &str) -> &'static str {
     match kind {
         Service::URL_PATH_SEGMENT => "the pods behind Services that other pods wait for",
@@ -119,8 +119,8 @@ where
     list_one(client, ApiResource::erase::<K>(&()), namespace)
 }
 
-/// Makes the list request of [`refusal`]. This function is not generic like [`refusal`], so that the program contains
-/// its code only once.
+/// Makes the list request of [`refusal`]. [`refusal`] is generic, and the compiler repeats a generic function for each
+/// type. This function is not generic, so the program contains its code only once.
 async fn list_one(client: &Client, resource: ApiResource, namespace: Option<&str>) -> Result<Option<String>, Error> {
     let api: Api<DynamicObject> = match namespace {
         Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),

@@ -6,7 +6,8 @@ use osdpl_core::scrub::Scrubber;
 const IMMUTABLE_3: &str = include_str!("messages/helm3-immutable.txt");
 const IMMUTABLE_4: &str = include_str!("messages/helm4-immutable.txt");
 
-/// Error messages of helm 3.22.0 and 4.3.1, each with the expected class of the failure and the expected object.
+/// Error messages of helm 3.22.0 and 4.3.1, each with the expected kind of failure and the object that the message
+/// names.
 const MESSAGES: &[(&str, &str, &str)] = &[
     ("Error: UPGRADE FAILED: another operation (install/upgrade/rollback) is in progress", "Pending", ""),
     ("Error: UPGRADE FAILED: \"rel99\" has no deployed releases", "NoDeployedReleases", ""),

@@ -1,11 +1,12 @@
-//! Condenses helm's stderr to the relevant sentence.
+//! Condenses helm's stderr to one line with the error.
 
 /// The numbers of bytes that [`condense`] keeps of a long message: [`FIRST`] from its beginning, which names the
 /// object, and [`LAST`] from its end, which contains the reason.
 const FIRST: usize = 320;
 const LAST: usize = 200;
 
-/// The maximum length of a dumped object that [`condense`] keeps. A longer dump, such as a pod template, becomes `…`.
+/// The maximum length, in bytes, of a quoted value that [`condense`] keeps. A longer dump, such as a pod template,
+/// becomes `…`.
 const SHORT_VALUE: usize = 60;
 
 /// The text that replaces a removed part of helm's message.
@@ -13,7 +14,8 @@ const GAP: &str = "…";
 
 /// Condenses helm's error to one line of at most about 520 bytes, without dumps of objects.
 ///
-/// The line contains the object, the failure and the reason. The caller must already have removed secrets from `text`.
+/// The line keeps the name of the object, the failure and the reason. The caller must already have removed secrets from
+/// `text`.
 pub(crate) fn condense(text: &str) -> String {
     let error_text = error_text(text);
     let mut line = String::new();
@@ -85,7 +87,7 @@ fn without_dumps(text: &str) -> String {
 
 /// Returns the length of the dumped object at the start of a text; 0 if the text does not start with a dump.
 ///
-/// A dump is JSON, or Go's notation, such as `core.PodTemplateSpec{…}`.
+/// A dump is a JSON object, or a struct in Go's notation, such as `core.PodTemplateSpec{…}`.
 fn dump_length(text: &str) -> usize {
     let opening = text.find(|letter: char| !(letter.is_ascii_alphanumeric() || "._&*[]".contains(letter)));
     if opening.is_none_or(|position| !text[position..].starts_with('{')) {

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use super::super::Error;
 
-/// Returns an identifier of the machine's current boot and of the pid namespace of this process. A process id
-/// identifies a process only together with this identifier.
+/// Returns a text that identifies the machine's current boot and the pid namespace of this process. Other processes can
+/// have the same process id after a reboot or in another pid namespace.
 pub(super) fn host(proc: &Path) -> Result<String, Error> {
     let read = |path: std::path::PathBuf| {
         std::fs::read_to_string(&path).map_err(|why| Error::Proc { path: path.clone(), why })
@@ -53,7 +53,7 @@ pub(in crate::helm) fn uptime(proc: &Path) -> Result<Duration, Error> {
     uptime.ok_or_else(|| Error::Proc { path, why: io::ErrorKind::InvalidData.into() })
 }
 
-/// Returns the ids of all processes.
+/// Returns the ids of all processes that this process can see.
 pub(super) fn all(proc: &Path) -> impl Iterator<Item = u32> + use<> {
     let processes = std::fs::read_dir(proc).into_iter().flatten().flatten();
     processes.filter_map(|process| process.file_name().to_str()?.parse().ok())

@@ -1,4 +1,4 @@
-//! Counts helm processes and their outcomes for metrics.
+//! Counts started helm processes and their outcomes (succeeded, failed or stopped), for the operator's metrics.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use super::super::{Exit, Outcome, Verb};
 /// The counters of helm processes since the operator started.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Counters {
-    /// The counters of the helm processes, by helm's verb.
+    /// The counters for each verb of helm.
     pub verbs: BTreeMap<Verb, VerbCounters>,
 }
 

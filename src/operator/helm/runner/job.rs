@@ -21,8 +21,9 @@ pub struct Config {
     pub cores: usize,
     /// How long a helm process may run after SIGTERM before it gets SIGKILL.
     pub grace: Duration,
-    /// The program through which the Runner starts helm, so that helm ends when the operator ends. Usually this is
-    /// [`exec::SELF_PATH`](crate::helm::exec::SELF_PATH). With `None`, the Runner starts helm directly.
+    /// The program through which the Runner starts helm, so that helm ends when the operator ends. Usually, this
+    /// program is osdpl itself ([`exec::SELF_PATH`](crate::helm::exec::SELF_PATH)). With `None`, the Runner starts helm
+    /// directly.
     pub wrapper: Option<PathBuf>,
 }
 
@@ -40,7 +41,8 @@ pub struct Job {
     pub release: ReleaseKey,
     /// The operation that helm executes: an upgrade or an uninstall.
     pub operation: Operation,
-    /// The revision that an upgrade makes: the newest revision + 1. For an uninstall, the release's newest revision.
+    /// For an upgrade, the number of the revision that helm makes: the newest revision + 1. For an uninstall, the
+    /// number of the release's newest revision.
     pub revision: u32,
     /// The timeout of the whole run of helm. helm's own timeout limits only each hook.
     pub deadline: Duration,
@@ -57,7 +59,7 @@ pub enum JobRejection {
     Full,
     /// The operator shuts down.
     Closing,
-    /// The values cannot be written as JSON. This never happens, because the values consist of JSON.
+    /// The values can't be serialised as JSON. This never happens, because they are a JSON value already.
     Values,
 }
 

@@ -1,5 +1,5 @@
-//! Confirms suspected drift: if an object looks changed, reads the object from the API server, then checks whether helm
-//! may have made the change.
+//! Confirms suspected drift: reads an object that looks changed from the API server, and then checks whether helm
+//! itself may have made the change.
 
 #![allow(clippy::disallowed_methods, reason = "uses the clock to time retries")]
 
@@ -17,12 +17,13 @@ use crate::tasks::watch::describe_error;
 use osdpl_core::drift::{DriftedObject, ExpectedFields, ObjectId, ToleratedChanges, WriterTrace, detect_drift};
 use osdpl_core::observed::{ObservedDrift, ObservedRelease, ReleaseKey};
 
-/// The name of the activity under which [`Problems`] lists failed checks.
+/// The text by which [`Problems`] groups the checks that failed.
 const READING: &str = "reading objects of releases";
 
-/// The check whether an object that looks changed has drifted.
+/// A check of one object that looks changed: has it drifted from its release?
 struct Check {
-    /// The suspected change. If the watch reports a different change, the task must run the check again.
+    /// The suspected change. If the watch later reports another change of the object, the task must check the object
+    /// again.
     suspect: Suspect,
     revision: i64,
     state: CheckState,
@@ -33,8 +34,8 @@ enum CheckState {
     /// The check has ended with a result: the field managers of the object according to the API server, or `None` if
     /// the object does not exist.
     Read(Option<WriterTrace>),
-    /// The check ended at this time without a result, so the task must repeat the check. Either a read failed, or
-    /// helm's records contain a newer operation than the watch on records has reported.
+    /// The check ended at this time without a result, so the task must repeat the check. Either a read failed, or helm
+    /// has started an upgrade or uninstall that the watch on records has not reported yet.
     Unsettled(Instant),
 }
 
@@ -54,12 +55,12 @@ impl Checks {
         Self { client, tolerated, problems, by_object: BTreeMap::new() }
     }
 
-    /// Whether a check has ended without a result, so that the task must repeat the check.
+    /// Whether any check has ended without a result, so that the task must repeat it later.
     pub(super) fn is_unsettled(&self) -> bool {
         self.by_object.values().any(|check| matches!(check.state, CheckState::Unsettled(_)))
     }
 
-    /// Returns the confirmed drift of each release, and at most `limit` checks to run now.
+    /// Returns the confirmed drift of each release, and at most `limit` checks that the caller must run now.
     ///
     /// An object that looks changed needs a check if the task has not checked it yet, or if the last check had no
     /// result. It also needs a check if the suspected change or the release has changed since the last check.
@@ -128,8 +129,8 @@ impl Checks {
                 let trace = head.map(|head| WriterTrace::read(&head.writers, &tolerated));
                 let left = left.as_ref().and_then(|left| left.get(&id));
                 let is_changed = |left: &ExpectedFields| detect_drift(began, left, trace.as_ref()).is_some();
-                // Read helm's records only if the object differs from its release: without a difference, there is no
-                // drift to confirm.
+                // Read helm's records only if the object that was just read differs from the release's manifest.
+                // Otherwise, there is no drift to confirm.
                 let settled =
                     !left.is_some_and(is_changed) || record::is_newest_deployed(&client, &release, revision).await?;
                 Ok(if settled { CheckState::Read(trace) } else { CheckState::Unsettled(Instant::now()) })
@@ -148,7 +149,7 @@ impl Checks {
         }
     }
 
-    /// Stores the result of a check.
+    /// Stores the result of the check of an object.
     pub(super) fn store_result(&mut self, CheckResult(id, state): CheckResult) {
         if let Some(check) = self.by_object.get_mut(&id) {
             check.state = state;

@@ -1,4 +1,4 @@
-//! An object's metadata, reduced to its identity and its field managers.
+//! Reads the metadata of objects of any kind, reduced to the object's name and its field managers.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -80,8 +80,8 @@ impl Resource for ObjectHead {
     }
 }
 
-/// Returns the APIs with which the task watches a kind: one for the whole cluster, or one for each namespace in
-/// `scope`.
+/// Returns the clients with which the task watches the objects of a kind: one client for the whole cluster, or one for
+/// each namespace in `scope`.
 pub(super) fn apis(kind: &Kind, scope: &Scope, client: &Client) -> Vec<Api<ObjectHead>> {
     match scope {
         Scope::Namespaces(names) if kind.namespaced => names.iter().map(|name| api(kind, name, client)).collect(),
@@ -89,7 +89,7 @@ pub(super) fn apis(kind: &Kind, scope: &Scope, client: &Client) -> Vec<Api<Objec
     }
 }
 
-/// Returns the API for the objects of a kind in a namespace. The function ignores `namespace` for cluster-wide kinds.
+/// Returns a client for the objects of a kind in a namespace. The function ignores `namespace` for cluster-wide kinds.
 pub(super) fn api(kind: &Kind, namespace: &str, client: &Client) -> Api<ObjectHead> {
     if kind.namespaced {
         Api::namespaced_with(client.clone(), namespace, &resource(kind))

@@ -1,4 +1,5 @@
-//! Asks the API server whether helm has worked on a release since a given revision.
+//! Asks the API server whether helm has started to install, upgrade or uninstall a release since it made a given
+//! revision.
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, ListParams};
@@ -11,9 +12,9 @@ use osdpl_core::release::Status;
 
 /// Returns whether, according to the API server, `revision` is the newest revision of its release and is deployed.
 ///
-/// helm records an operation before it changes an object. So if a watch has reported a changed object and this function
-/// then returns `true`, helm has not made the change. The watch on records cannot prove this, because the events of
-/// different watches have no order.
+/// helm writes a release record before it changes any object. So if a watch has reported a changed object and this
+/// function then returns `true`, someone other than helm has made the change. The watch on records can't prove this,
+/// because the API server does not send the events of two watches in a common order.
 pub(super) async fn is_newest_deployed(client: &Client, release: &ReleaseKey, revision: i64) -> Result<bool, Error> {
     let api = Api::<Secret>::namespaced(client.clone(), &release.namespace);
     let all = ListParams::default().labels(&format!("owner=helm,name={}", release.name));

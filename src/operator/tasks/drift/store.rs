@@ -14,7 +14,7 @@ use osdpl_core::release::Status;
 #[derive(Default)]
 pub(super) struct Store(BTreeMap<&'static Kind, Vec<WatchCache<WriterTrace>>>);
 
-/// An object that its watch has reported as changed since helm's last operation on the release.
+/// An object that, according to its watch, has changed since helm last installed or upgraded the release.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Suspect {
     pub(super) release: ReleaseKey,
@@ -26,8 +26,8 @@ pub(super) struct Suspect {
 impl Store {
     /// Adds an empty cache for a watch of a kind.
     ///
-    /// A kind has one watch, or one for each watched namespace; `index` is the position of the watch among the kind's
-    /// watches.
+    /// A kind has either one watch for the whole cluster, or one for each watched namespace. `index` is the number of
+    /// this watch among the watches of the kind.
     pub(super) fn add(&mut self, kind: &'static Kind, index: usize) {
         let caches = self.0.entry(kind).or_default();
         caches.resize_with(caches.len().max(index + 1), WatchCache::default);
@@ -38,7 +38,7 @@ impl Store {
         self.0.retain(|kind, _| kinds.contains(kind));
     }
 
-    /// Stores an update from the watch at position `index` among the watches of a kind. Returns whether the store
+    /// Stores an update from the watch with the number `index` among the watches of a kind. Returns whether the store
     /// changed.
     pub(super) fn take(
         &mut self,
@@ -51,10 +51,10 @@ impl Store {
         cache.is_some_and(|cache| cache.apply(update, read))
     }
 
-    /// Returns the objects of deployed releases that look changed.
+    /// Returns the objects of deployed releases that, according to the watches, differ from the release's manifest.
     ///
-    /// The result is `None` until each watch has completed its first list, or has failed once. The result does not
-    /// contain objects of kinds that the API server has not listed.
+    /// The result is `None` until each watch has completed its first list, or has failed once. It leaves out the
+    /// objects of a kind if a watch of this kind could not list them yet.
     pub(super) fn suspects(&self, releases: &[(&ReleaseKey, &ObservedRelease)], scope: &Scope) -> Option<Vec<Suspect>> {
         let listed = |caches: &Vec<WatchCache<WriterTrace>>| caches.iter().all(WatchCache::is_listed);
         if !self.0.values().flatten().all(WatchCache::is_settled) {
@@ -77,7 +77,7 @@ impl Store {
     }
 }
 
-/// Whether the release is deployed and the operator has read the content of its record.
+/// Whether the release is deployed, and the operator has read its manifest from the body of the release record.
 pub(super) fn is_deployed(release: &ObservedRelease) -> bool {
     release.status == Status::Deployed && release.body.is_some()
 }

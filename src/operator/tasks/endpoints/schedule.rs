@@ -1,4 +1,4 @@
-//! Schedules the probes of the services' APIs, and keeps the results of the probes.
+//! Decides when the endpoints task probes each API of an OpenStack service, and keeps the results of the probes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,8 +19,8 @@ const FAULT_THRESHOLD: u32 = 2;
 
 /// How long the task caches Keystone's service catalogue.
 ///
-/// The time can be long: the service catalogue changes only when services are added or removed. Adding or removing a
-/// service also changes the targets, and the task then requests the service catalogue at once.
+/// The time can be long, because the service catalogue changes only when an OpenStack service is added or removed. This
+/// also changes the APIs to probe, and the task then requests the service catalogue at once.
 const CATALOGUE_TTL: Duration = Duration::from_mins(10);
 
 /// The result of probing an API.
@@ -30,11 +30,11 @@ pub(super) enum ProbeResult {
     Unreachable,
     /// The API responds as expected.
     Healthy,
-    /// The API responds with a fault.
+    /// The API responds, but with a fault, which this text describes.
     Bad(String),
 }
 
-/// The probes of one API: the target, the schedule and the latest result.
+/// The state of probing one API: the target, the time of the next probe and the latest result.
 struct Probed {
     target: Arc<Target>,
     due: Instant,
@@ -44,15 +44,15 @@ struct Probed {
     result: ProbeResult,
 }
 
-/// The endpoint types in Keystone's service catalogue at the time of the last request.
+/// The endpoint types that Keystone's service catalogue contained when the task last requested it.
 struct Catalogue {
     types: Types,
-    /// The releases whose APIs Keystone should have listed in the service catalogue at the time of the last request.
+    /// The releases whose APIs should have been in the service catalogue when the task last requested it.
     registered: BTreeSet<ReleaseKey>,
     until: Instant,
 }
 
-/// A probe that the task runs now.
+/// A probe that the task must run now.
 pub(super) struct DueProbe {
     pub(super) key: ReleaseKey,
     pub(super) target: Arc<Target>,
@@ -60,7 +60,7 @@ pub(super) struct DueProbe {
     pub(super) catalogue: bool,
 }
 
-/// A probe that has finished.
+/// A probe that has finished, with its result.
 pub(super) struct FinishedProbe {
     pub(super) key: ReleaseKey,
     pub(super) target: Arc<Target>,
@@ -80,9 +80,10 @@ impl ProbeSchedule {
         Self { period, probed: BTreeMap::new(), catalogue: None }
     }
 
-    /// Replaces the targets. New and changed targets become due immediately.
+    /// Replaces the APIs to probe. A probe of each new or changed API becomes due immediately.
     ///
-    /// If a target has changed and the cached service catalogue is out of date, the probe of Keystone becomes due, too.
+    /// If an API has changed and the cached service catalogue is out of date, the probe of Keystone becomes due, too,
+    /// because it requests the service catalogue.
     pub(super) fn set_targets(&mut self, wanted: &Wanted, now: Instant) {
         self.probed.retain(|key, _| wanted.contains_key(key));
         let mut changed = false;
@@ -139,7 +140,8 @@ impl ProbeSchedule {
         .collect()
     }
 
-    /// Returns when the next probe is due; `None` if all probes are in flight or there are no APIs to probe.
+    /// Returns the time at which the next probe is due; `None` if all APIs are being probed, or there are none to
+    /// probe.
     pub(super) fn next_due(&self) -> Option<Instant> {
         self.probed.values().filter(|probed| !probed.in_flight).map(|probed| probed.due).min()
     }
@@ -169,7 +171,7 @@ impl ProbeSchedule {
         }
     }
 
-    /// Returns the latest results of all APIs to which a connection is possible.
+    /// Returns the latest probe result of each API to which a connection is possible.
     pub(super) fn found(&self) -> Found {
         let known = self.probed.iter().filter_map(|(key, probed)| {
             let Target { application, service, .. } = &*probed.target;

@@ -1,4 +1,4 @@
-//! Fetches the events by which controllers explain why an object waits.
+//! Fetches the Kubernetes events in which controllers explain why an object is not ready.
 //!
 //! A cluster has too many events to watch them all. So the health task queries events only about objects that wait
 //! although no watched object shows a reason.
@@ -26,10 +26,10 @@ pub(super) struct Subject {
 }
 
 impl Subject {
-    /// Returns the `reason` of the events that explain why the object waits.
+    /// Returns the value of the field `reason` in the events that explain why the object waits.
     ///
-    /// The events about a claim come from its provisioner, and those about any other object from a Kubernetes
-    /// controller.
+    /// The provisioner creates the events about a volume claim, and a controller of Kubernetes those about any other
+    /// object.
     fn reason(&self) -> &'static str {
         if self.kind == CLAIM { "ProvisioningFailed" } else { "FailedCreate" }
     }
@@ -48,7 +48,7 @@ pub(super) struct EventMessage {
 
 /// Fetches the message of the latest event that explains why an object waits.
 ///
-/// The function only logs a failure, because the message is optional.
+/// If the request fails, the function only logs the error: the health task can report the object without this message.
 pub(super) async fn fetch_event(
     client: Client,
     scrubber: watch::Receiver<Arc<Scrubber>>,

@@ -16,7 +16,8 @@ use super::events::{self, EventMessage, Subject};
 use osdpl_core::health::pod::FailedContainer;
 use osdpl_core::scrub::Scrubber;
 
-/// The maximum number of lines at the end of a log that the operator fetches. A traceback of Python may be that long.
+/// The maximum number of lines at the end of a log that the operator fetches. They can contain a long traceback of
+/// Python.
 const FETCHED_LINES: usize = 100;
 
 /// The maximum number of bytes of a log that the operator keeps.
@@ -26,11 +27,11 @@ const BYTES: usize = 512;
 /// log to [`BYTES`], because the scrubber would not recognize a cut secret.
 const FETCHED_BYTES: i64 = 32 * 1024;
 
-/// The timeout of the kubelet's response. It is short, because logs are optional and the first assessment waits for
-/// them.
+/// The timeout of the kubelet's response. It is short, because the health task waits for the logs before it publishes
+/// its first result, and can do without them.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A container that failed, and whose log the health task wants to fetch.
+/// A failed container of a pod. The health task fetches the end of its log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Wanted {
     pub(super) namespace: String,
@@ -39,7 +40,7 @@ pub(super) struct Wanted {
     pub(super) failing: FailedContainer,
 }
 
-/// The result of an attempt to fetch a log.
+/// The result of an attempt to fetch the log of a pod's failed container.
 pub(super) struct Log {
     pub(super) uid: String,
     /// The end of the log without secrets; `None` if the log is empty or could not be fetched.
@@ -65,7 +66,7 @@ impl Logs {
 
     /// Fetches the end of the log of a failed container.
     ///
-    /// The function only logs a failure, because logs are optional.
+    /// If the request fails, the function only logs the error: the health task can report the failure without this log.
     pub(super) fn fetch(&self, wanted: Wanted) -> impl Future<Output = Log> + Send + use<> {
         let Self { client, scrubber } = self.clone();
         async move {
@@ -86,8 +87,8 @@ impl Logs {
 
 /// Reads the last [`FETCHED_LINES`] lines of a log.
 ///
-/// If these lines exceed [`FETCHED_BYTES`], the kubelet leaves out the end of the log. Then the function reads only the
-/// last [`LINES`] lines.
+/// If these lines are longer than [`FETCHED_BYTES`], the kubelet cuts off the end of the log, which is the most
+/// important part. Then the function reads only the last [`LINES`] lines.
 async fn read(api: &Api<Pod>, pod: &str, failing: &FailedContainer) -> kube::Result<String> {
     let parameters = |lines: usize| LogParams {
         container: Some(failing.container.clone()),

@@ -10,7 +10,8 @@ use serde::de::DeserializeOwned;
 
 use osdpl_core::health::pod::{Mount, MountKind};
 
-/// The interval between two rounds of the health task. In a round, the task looks for the reasons why objects wait.
+/// The interval between two rounds of the health task. In each round, the task sends requests to find out why objects
+/// wait.
 pub(super) const RECHECK_INTERVAL: Duration = Duration::from_secs(4);
 
 /// A pod, and the Secrets and ConfigMaps that it mounts. The health task checks whether these objects exist.

@@ -8,7 +8,8 @@ use osdpl_values::CollectSorted;
 
 use osdpl_core::health::node::Readiness;
 
-/// When this process saw each node become `NotReady`; `None` for a node that this process last saw ready.
+/// The time at which this process saw a node become `NotReady`, by the node's name; `None` for a node that was ready
+/// when this process last saw it.
 #[derive(Default)]
 pub(super) struct NodeTimes(BTreeMap<String, Option<Timestamp>>);
 
@@ -33,7 +34,8 @@ impl NodeTimes {
         if since.is_some() { Readiness::Missing(since) } else { readiness }
     }
 
-    /// Limits the memory: forgets the deleted nodes as soon as there are more deleted nodes than existing nodes.
+    /// Forgets deleted nodes as soon as this map contains more deleted than existing nodes, so that it does not grow
+    /// for ever.
     pub(super) fn forget_others<'a>(&mut self, existing: impl Iterator<Item = &'a str>) {
         let existing: BTreeSet<&str> = existing.collect_set();
         if self.0.len() > 2 * existing.len() {

@@ -1,4 +1,4 @@
-//! Stores the objects that the watches report, and assesses the health of workloads and Jobs.
+//! Stores extracts of the objects that the watches report, and derives the health of workloads and Jobs from them.
 
 mod crons;
 mod explain;
@@ -32,11 +32,11 @@ use osdpl_core::health::pod::{OwnerKind, UnreadyPod};
 use osdpl_core::health::{cron, job};
 use osdpl_core::observed::{Cause, Claim, Class, Issue, Node, ObservedCronJob, ObservedJob, ReleaseKey, Run, Workload};
 
-/// The maximum number of missing nodes that osdpl reports for one workload, in addition to the first missing node. The
-/// chain from [`trace_chains`] reports the first one.
+/// How many missing nodes osdpl reports for one workload, at most, besides the first one. The chain from
+/// [`trace_chains`] reports the first missing node.
 const MAX_LOST_NODES: usize = 20;
 
-/// Whether a watch's update changed the store.
+/// Whether an update from a watch has changed the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Change {
     None,
@@ -59,13 +59,15 @@ pub(in crate::tasks) struct Health {
     pub(in crate::tasks) nodes: Option<Arc<BTreeMap<String, Node>>>,
 }
 
-/// The result of assessing the store: the state of workloads, and the queries that the health task must send.
+/// The result of assessing the store: the health of workloads and Jobs, and what the health task must fetch or find
+/// out.
 pub(super) struct Overview {
     /// The assessed state; `None` until the watches have listed all required kinds.
     pub(super) health: Option<Health>,
-    /// Whether the health task must still find out why some object waits.
+    /// Whether some object waits and the store does not show why, so that the health task must send requests to find
+    /// out.
     pub(super) unexplained: bool,
-    /// The failed containers whose logs the health task fetches now.
+    /// The failed containers whose logs the health task must fetch now.
     pub(super) wanted: Vec<Wanted>,
 }
 
@@ -91,18 +93,19 @@ pub(super) struct Store {
     pub(super) jobs: Vec<WatchCache<Batch>>,
     pub(super) crons: Vec<WatchCache<ObservedCronJob>>,
     pub(super) pods: Vec<WatchCache<UnreadyPod>>,
-    /// The selectors of Services.
+    /// The pod selector of each Service.
     pub(super) services: Vec<WatchCache<BTreeMap<String, String>>>,
     pub(super) claims: Vec<WatchCache<Claim>>,
     pub(super) classes: Vec<WatchCache<Class>>,
     pub(super) nodes: Vec<WatchCache<(Readiness, Node)>>,
-    /// The time since which each node is `NotReady`.
+    /// Since when each `NotReady` node has been `NotReady`.
     pub(super) node_times: NodeTimes,
     /// How long a node may be `NotReady` before osdpl regards it as missing.
     pub(super) grace: Duration,
     /// The current time. A node counts as missing if it has been `NotReady` for longer than `grace`.
     pub(super) now: Timestamp,
-    /// The requirements of pods, such as mounted objects. Pods with the same requirements share one copy.
+    /// What pods require before they become ready, such as the objects that they mount. Pods with the same requirements
+    /// share one copy.
     pub(super) shared: Templates,
     /// The logs of failed containers, by the uid of the pod.
     logs: BTreeMap<String, Fetched>,
@@ -112,15 +115,15 @@ pub(super) struct Store {
     event_checks: BTreeMap<Subject, EventCheck>,
 }
 
-/// Adds an empty cache for one more watch of a kind; returns the position of the cache in `caches`.
+/// Adds an empty cache for one more watch of a kind. Returns the index of the new cache in `caches`.
 pub(super) fn add<V: PartialEq>(caches: &mut Vec<WatchCache<V>>) -> usize {
     caches.push(WatchCache::default());
     caches.len() - 1
 }
 
 impl Store {
-    /// Whether the assessment can begin: the watches have listed all required kinds. For each optional kind, the
-    /// watches have listed the kind, or an attempt to list it has failed.
+    /// Whether the store can be assessed. For that, the watches must have listed the objects of all required kinds. For
+    /// each optional kind, they must have listed the objects, or at least tried and failed.
     fn is_listed(&self) -> bool {
         self.workloads.iter().all(WatchCache::is_listed)
             && self.jobs.iter().all(WatchCache::is_listed)
@@ -132,8 +135,8 @@ impl Store {
             && self.nodes.iter().all(WatchCache::is_settled)
     }
 
-    /// Assesses the store. The result also names at most `limit` failed containers whose logs the health task fetches
-    /// now.
+    /// Assesses the objects in the store. The result also contains at most `limit` failed containers whose logs the
+    /// health task must fetch now.
     pub(super) fn overview(&mut self, limit: usize) -> Overview {
         let pods = self.pods_by_owner();
         let unexplained = mounts::has_mounts(&pods) || !self.unexplained(&pods).is_empty();
@@ -177,8 +180,8 @@ impl Store {
         listed.then(|| Arc::new(nodes.collect_map()))
     }
 
-    /// Returns the time until osdpl regards the next `NotReady` node as missing; `None` if no node is in its grace
-    /// period.
+    /// Returns how long it takes until osdpl regards another `NotReady` node as missing; `None` if no node is within
+    /// its grace period.
     pub(super) fn next_loss(&self) -> Option<Duration> {
         let nodes = self.nodes.iter().flat_map(WatchCache::entries);
         nodes.filter_map(|(_, (presence, _))| presence.remaining_grace(self.now, self.grace)).min()
@@ -191,7 +194,7 @@ impl Store {
         self.with_input(&health.workloads, &health.jobs, &pods, &facts, |input| input.pod_chain(namespace, name))
     }
 
-    /// Returns the Jobs that are part of a release's revision. Leaves out the Jobs that `CronJobs` started.
+    /// Returns the Jobs that helm created as part of a release's revision, so not the Jobs that a `CronJob` started.
     fn revised_jobs(&self) -> impl Iterator<Item = &ObservedJob> {
         self.jobs.iter().flat_map(WatchCache::entries).filter_map(|(_, batch)| match batch {
             Batch::Job(job) => Some(job),
@@ -285,8 +288,9 @@ fn lost_node_chains(input: &Input<'_>) -> Vec<AffectedObject> {
 
 /// Finds the workloads and Jobs that wait for another object, and replaces their messages with the chains of causes.
 ///
-/// osdpl does not report a waiting object as stuck. The only exception is a Job that waits for a stuck object of its
-/// own release, because helm would wait for this Job until the timeout.
+/// osdpl does not report such an object as stuck, because it continues when the other object is ready. The only
+/// exception is a Job that waits for a stuck object of its own release: helm waits for this Job, so it would wait until
+/// its timeout.
 fn report_root_causes(workloads: &mut [Workload], jobs: &mut [ObservedJob], affected: &[Option<AffectedObject>]) {
     let waits = |affected_object: &&AffectedObject| affected_object.chain.is_affected();
     for (workload, affected_object) in workloads.iter_mut().zip(affected) {

@@ -157,7 +157,7 @@ impl Kind for RecordHead {
     type Data = IgnoredAny;
 }
 
-/// The Secret in which helm stores the record of a revision, with its payload.
+/// The Secret in which helm stores the record of a revision, with its field `data`.
 #[derive(Clone)]
 pub(in crate::tasks) struct Record;
 

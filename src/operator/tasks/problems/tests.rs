@@ -1,7 +1,7 @@
 use super::*;
 
-/// Returns the problems after `failures` of watches. Each failure has the plural name of the watched kind, and the
-/// second after `start` in which the watch failed.
+/// Returns the problems after the given failures of watches. Each failure consists of the plural name of the watched
+/// kind, and the time of the failure in seconds after `start`.
 fn problems_at(start: Instant, failures: &[(&str, u64)]) -> Problems {
     let problems = Problems::default();
     for (object, second) in failures {

@@ -19,27 +19,28 @@ use osdpl_core::observed::{RecordBody, ReleaseKey};
 use osdpl_core::release::{RecordMeta, RevisionOrigin};
 use osdpl_core::scrub::Scrubber;
 
-/// The name of the activity under which [`Problems`] lists failed fetches.
+/// The text by which [`Problems`] groups failed fetches of bodies.
 const READING: &str = "reading release records";
 
-/// The maximum size of all bodies in memory, in bytes. The bodies of a cloud with all services need much less.
+/// The maximum size of all bodies in memory, in bytes. The bodies of all records of a cloud with all services need much
+/// less.
 const CAPACITY: usize = 64 << 20;
 
 /// The body of a release's newest record, and the state of the request that fetches it.
 #[derive(Default)]
 struct Entry {
-    /// The record's uid. The revision does not identify the record: a release that was removed and installed again
-    /// restarts at revision 1.
+    /// The uid of the record's Secret. The revision does not identify the record: after a release was uninstalled and
+    /// installed again, its revisions restart at 1.
     record: Option<String>,
     /// The resourceVersion that the watch had reported when the last fetch started (`requested`), and the
-    /// resourceVersion that the fetch returned (`found`). The body is up to date if the watch's newest resourceVersion
-    /// equals one of the two.
+    /// resourceVersion that the fetch returned (`found`). The body is up to date if one of these two equals the newest
+    /// resourceVersion that the watch has reported.
     requested: Option<String>,
     found: Option<String>,
     in_flight: bool,
     /// When the last fetch failed; `None` if it succeeded or is running.
     failed: Option<Instant>,
-    /// The objects of the revision. The task decodes the objects only once, because they never change.
+    /// The objects in the revision's manifest. The task decodes the manifest only once, because it never changes.
     objects: Option<Arc<Objects>>,
     body: Option<Result<RecordBody, String>>,
 }
@@ -82,7 +83,7 @@ impl Bodies {
         entry.body.as_ref()
     }
 
-    /// Whether the body of a record is of the newest version that the watch has reported.
+    /// Whether the task has read the body of a record after its last change that the watch has reported.
     pub(super) fn is_current(&self, key: &ReleaseKey, meta: &RecordMeta) -> bool {
         let entry = self.entries.get(key).filter(|entry| entry.record == meta.uid && !entry.in_flight);
         entry.is_some_and(|entry| {
@@ -95,8 +96,8 @@ impl Bodies {
         self.entries.values().any(|entry| entry.failed.is_some())
     }
 
-    /// Returns the fetches of bodies to start now, at most `limit`, and marks them as in flight. Drops the bodies of
-    /// records outside of `namespaces`.
+    /// Returns at most `limit` fetches of bodies that the caller must start now, and marks them as in flight. Drops the
+    /// bodies of records outside of `namespaces`.
     pub(super) fn begin_fetches(
         &mut self,
         newest: &BTreeMap<ReleaseKey, Newest>,
@@ -149,8 +150,8 @@ impl Bodies {
                     problems.report_success(READING, &what);
                     let release = key.clone();
                     let read = move || read(&record, &release, objects, &scrubber);
-                    // Unpacking a big record takes tens of milliseconds, which would block the threads that serve
-                    // watches.
+                    // Decompressing a large record takes tens of milliseconds, in which the threads that serve watches
+                    // would be blocked.
                     tokio::task::spawn_blocking(read).await.unwrap_or(Outcome::Failed)
                 }
                 Err(kube::Error::Api(status)) if status.is_not_found() => Outcome::Deleted,
@@ -200,8 +201,8 @@ fn no_room() -> String {
 
 /// Whether osdpl uses the body of a record.
 ///
-/// osdpl does not use the bodies of releases that it does not manage. If someone else runs an install, upgrade or
-/// rollback on a release of osdpl, osdpl does not use the body before this operation has ended.
+/// osdpl uses only the bodies of releases that it manages. If someone else installs, upgrades or rolls back such a
+/// release, osdpl does not use the body of the new record until that helm run has ended.
 fn is_wanted(meta: &RecordMeta) -> bool {
     match meta.origin {
         RevisionOrigin::Ours(_) => true,
@@ -228,7 +229,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns a release whose only record has the labels of this operator.
+    /// Returns a release whose only record has osdpl's labels, as if this operator had made it.
     fn labelled(namespace: &str) -> (ReleaseKey, Newest) {
         let labels = json!({
             "owner": "helm", "name": "nova", "version": "1", "status": "deployed", "osdpl.dev/attempt": "p1.a-1-v1",

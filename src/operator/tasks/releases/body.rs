@@ -10,29 +10,29 @@ use osdpl_core::release::{self, DecodeError, DeletePolicy, Event, Hook, Object, 
 use osdpl_core::scrub::Scrubber;
 use osdpl_values::CollectSorted;
 
-/// The maximum length in bytes of a release's description. helm writes one sentence or an error. Anyone who may write
-/// the record can store a longer text, in which the search for secrets would take seconds.
+/// The maximum length, in bytes, of the description in a release record. helm writes one sentence or an error message
+/// there. Anyone who may write the record can store a longer text, in which the search for secrets would take seconds.
 const DESCRIPTION_LIMIT: usize = 16 << 10;
 
 /// An object's namespace and name.
 type Name = (String, String);
 
-/// The objects of a revision, which never change.
+/// The objects in the manifest of a revision. The manifest of a revision never changes.
 #[derive(Debug, PartialEq)]
 pub(super) struct Objects {
     workloads: BTreeSet<(WorkloadKind, String, String)>,
-    /// The workloads that the manifest scales to zero.
+    /// The workloads with `replicas: 0` in the manifest.
     at_rest: BTreeSet<(WorkloadKind, String, String)>,
     /// The Jobs that are not hooks.
     plain_jobs: BTreeSet<Name>,
     hook_jobs: BTreeSet<Name>,
-    /// The objects that helm applied and osdpl watches for drift.
+    /// The objects that helm applied and that the drift task watches, each with the fields that helm set.
     left: Arc<BTreeMap<drift::ObjectId, drift::ExpectedFields>>,
-    /// The approximate size in memory, in bytes.
+    /// The approximate size of this value in memory, in bytes.
     pub(super) size: usize,
 }
 
-/// Decodes the objects that a record contains.
+/// Decodes the manifest and the hooks in a release record.
 pub(super) fn objects(payload: &[u8], release: &ReleaseKey) -> Result<Objects, DecodeError> {
     let objects = release::decode_objects(payload)?;
     let namespace = &release.namespace;
@@ -59,7 +59,8 @@ pub(super) fn objects(payload: &[u8], release: &ReleaseKey) -> Result<Objects, D
     })
 }
 
-/// Decodes the part of a record that changes during an operation, and combines the part with the revision's `objects`.
+/// Decodes the part of a record that changes while helm runs, such as the state of hooks, and combines it with the
+/// `objects` of the revision.
 pub(super) fn read(
     payload: &[u8],
     namespace: &str,
@@ -95,11 +96,11 @@ fn description(text: &str, scrubber: &Scrubber) -> String {
     if beginning.len() < text.len() { scrubber.scrub_beginning(beginning) } else { scrubber.scrub(text) }
 }
 
-/// Whether the hook is a Job that runs in the operation of this revision and then stays in the cluster.
+/// Whether the hook is a Job that helm runs when it makes this revision, and that then stays in the cluster.
 ///
-/// The Job is a post-install, post-upgrade or post-rollback hook that helm does not delete when it succeeds. If the
-/// operation has ended and the hook has not run, the result is false, because the hook belongs to another kind of
-/// operation.
+/// The Job is a post-install, post-upgrade or post-rollback hook that helm does not delete when it succeeds. If helm
+/// has finished the revision without running the hook, the result is false: the hook is for another case, for example
+/// for a rollback.
 fn is_kept(hook: &Hook, record: &Record) -> bool {
     let after = [Event::PostInstall, Event::PostUpgrade, Event::PostRollback];
     let relevant = hook.kind == "Job" && after.iter().any(|event| hook.runs_at(*event));
@@ -115,7 +116,7 @@ fn object_name(hook: &Hook, namespace: &str, objects: &Objects) -> Name {
     named.cloned().unwrap_or_else(|| (namespace.to_owned(), hook.name.clone()))
 }
 
-/// Returns the hook that helm waits for or, after a failed operation, the hook that failed.
+/// Returns the hook that helm waits for or, if the release has failed, the hook that failed.
 fn current_hook(record: &Record) -> Option<ObservedHook> {
     let phase = match record.status {
         Status::PendingInstall | Status::PendingUpgrade | Status::PendingRollback | Status::Uninstalling => {
@@ -134,7 +135,7 @@ fn current_hook(record: &Record) -> Option<ObservedHook> {
     })
 }
 
-/// Returns helm's name for the event at which the record's operation runs the hook, such as `post-upgrade`.
+/// Returns helm's name for the event at which helm runs the hook for this record, such as `post-upgrade`.
 fn event_name(hook: &Hook, record: &Record) -> &'static str {
     let all = [
         (Event::PreInstall, "pre-install"),
@@ -151,7 +152,7 @@ fn event_name(hook: &Hook, record: &Record) -> &'static str {
         Status::PendingInstall => "-install",
         Status::PendingRollback => "-rollback",
         Status::Uninstalling => "-delete",
-        // helm does not record which operation failed. An upgrade changes `last_deployed`, but not
+        // helm does not record whether an install or an upgrade failed. An upgrade changes `last_deployed`, but not
         // `first_deployed`, so equal times mean that an install failed.
         Status::Failed if record.first_deployed == record.last_deployed => "-install",
         Status::PendingUpgrade | Status::Failed => "-upgrade",
@@ -161,7 +162,7 @@ fn event_name(hook: &Hook, record: &Record) -> &'static str {
     name(suffix).or_else(|| name("")).map_or("hook", |(_, name)| name)
 }
 
-/// Whether all pre-install hooks are done.
+/// Whether all pre-install hooks of the record have done their work.
 ///
 /// A hook that is a Job is done when it has succeeded. Any other hook counts as done when a hook of a later event has
 /// run.

@@ -1,5 +1,5 @@
-//! Finds the namespaces of the cloud before the first plan names them. The releases task reads the bodies of records
-//! only in these namespaces.
+//! Finds the namespaces of the cloud for the time before the first plan, which names them. The releases task reads the
+//! bodies of records only in these namespaces.
 
 use std::collections::BTreeSet;
 
@@ -15,19 +15,19 @@ use osdpl_client::Stored;
 use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::observed::ReleaseKey;
 
-/// The name of the activity under which [`Problems`] lists failed attempts to list the `OpenStackDeployments`.
+/// The text by which [`Problems`] groups failed attempts to list the `OpenStackDeployments`.
 const LISTING: &str = "listing";
 
-/// Returns the namespaces that the operator watches. If it watches all namespaces, the function returns the namespaces
-/// that the stored `OpenStackDeployments` name.
+/// Returns the namespaces in which the task reads bodies before the first plan: the namespaces that the operator
+/// watches or, if it watches all namespaces, those that the `OpenStackDeployments` in the cluster name.
 ///
 /// Repeats a failed request. Returns no namespaces if the CRD does not exist or the API server forbids the request.
 pub(super) async fn initial(client: &Client, scope: Scope, problems: &Problems) -> BTreeSet<String> {
     if let Scope::Namespaces(namespaces) = scope {
         return namespaces.into_iter().collect_set();
     }
-    // Read the `OpenStackDeployments` as dynamic objects, because a stored object may violate the CRD of this operator
-    // version.
+    // Read the `OpenStackDeployments` as dynamic objects, because the API server may have stored an object that
+    // violates the schema of this operator version.
     let resource = ApiResource::erase::<OpenStackDeployment>(&());
     let all: Api<Stored<DynamicObject>> = Api::all_with(client.clone(), &resource);
     loop {

@@ -9,7 +9,7 @@ use crate::tasks::partial::{Partial, RecordHead};
 use osdpl_core::observed::{PastRevision, ReleaseKey};
 use osdpl_core::release::{RecordMeta, RevisionOrigin, Status};
 
-/// The metadata of one record, or the reason why this metadata is malformed.
+/// The metadata of one release record, or the reason why this metadata is malformed.
 #[derive(Clone, Debug, PartialEq)]
 enum Head {
     Valid(Box<RecordMeta>),
@@ -27,12 +27,12 @@ pub(super) struct Newest {
     pub(super) meta: Option<RecordMeta>,
     /// Every revision of the release, lowest first.
     pub(super) history: Vec<PastRevision>,
-    /// The newest revision of the release that this operator made, and the digest of the revision's inputs.
+    /// The newest of the release's revisions that this operator made, with the digest of that revision's inputs.
     pub(super) operator_revision: Option<(u32, Option<String>)>,
     /// Whether any revision of the release was ever deployed.
     pub(super) was_deployed: bool,
     /// Why a record of the release is malformed; `None` if no record is malformed. The malformed record may be newer
-    /// than the record of `meta`.
+    /// than the record that `meta` describes.
     pub(super) malformed: Option<String>,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct Newest {
 pub(super) struct Records(Vec<WatchCache<Head>>);
 
 impl Records {
-    /// Adds an empty cache for a watch; returns the position of the cache.
+    /// Adds an empty cache for a watch of records. Returns the index of the cache.
     pub(super) fn add(&mut self) -> usize {
         self.0.push(WatchCache::default());
         self.0.len() - 1
@@ -105,7 +105,7 @@ fn read(record: &Partial<RecordHead>) -> Option<Head> {
     }
 }
 
-/// Whether the record is locked: its operation is running, or was interrupted.
+/// Whether the record is locked: helm is installing, upgrading or uninstalling the release, or was interrupted.
 pub(super) fn is_locked(meta: &RecordMeta) -> bool {
     meta.status.is_pending() || meta.status == Status::Uninstalling
 }

@@ -8,7 +8,7 @@ use osdpl_values::CollectSorted;
 
 use osdpl_core::observed::{DaemonPod, PodState};
 
-/// Whether each pod is ready, and when this process first saw the pod in this state, by the uid of the pod.
+/// For each pod (by its uid): whether the pod is ready, and when this process first saw the pod in this state.
 #[derive(Default)]
 pub(super) struct PodTimes(BTreeMap<String, (bool, Timestamp)>);
 
@@ -28,7 +28,8 @@ impl PodTimes {
         pod
     }
 
-    /// Limits the memory: forgets the deleted pods as soon as there are more deleted pods than existing pods.
+    /// Forgets deleted pods as soon as this map contains more deleted than existing pods, so that it does not grow for
+    /// ever.
     pub(super) fn forget_others<'a>(&mut self, existing: impl Iterator<Item = &'a DaemonPod>) {
         let existing: BTreeSet<&str> = existing.map(|pod| pod.uid.as_str()).collect_set();
         if self.0.len() > 2 * existing.len() {

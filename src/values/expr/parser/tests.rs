@@ -1,6 +1,6 @@
 use super::{MAX_DEPTH, MAX_DOUBLE_SIGNS, MAX_LENGTH, MAX_OPERATORS, count_double_signs, parse};
 
-/// Verifies that cel can parse the largest permitted expressions.
+/// Verifies that the parser of the crate cel can parse the largest expressions that the limits permit.
 ///
 /// If the limits are too high, the stack overflows and the test process aborts.
 #[test]
@@ -37,7 +37,7 @@ fn permitted_expressions_fit_the_stack() {
 
 /// Verifies that osdpl refuses an expression with too many nested double signs before it calls cel's parser.
 ///
-/// Without the limit, the parser would need hours and more memory than any machine has.
+/// Without the limit, the parser would need hours for these expressions, and more memory than any machine has.
 #[test]
 fn refuses_nested_double_signs() {
     let nested = |sign: &str, depth: usize| format!("{}a{}", format!("{sign}(").repeat(depth), ")".repeat(depth));

@@ -1,4 +1,4 @@
-//! Evaluates expressions that need much more work than the limit.
+//! Tests that the evaluation of an expression stops if it needs much more work than the limit.
 
 use serde_json::json;
 

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// The script of a fake helm that starts a child without signal handlers. The fake helm ignores SIGTERM, and reports
-/// when the child has ended.
+/// The script of a fake helm that starts a child process. The child ends on SIGTERM. The fake helm itself ignores
+/// SIGTERM, and reports when the child has ended.
 const WITH_GRANDCHILD: &str = "wait_for_ever & trap : TERM; report started; while kill -0 $! 2>/dev/null; do wait $!; done; \
                           report \"grandchild is gone\"; wait_for_go; exit 1";
 
@@ -77,7 +77,8 @@ async fn shutdown_stops_all_processes_and_refuses_jobs() {
     fixture.runner.shutdown().await;
 }
 
-/// The operator process that [`helm_ends_with_its_killed_operator`] starts and kills. It runs one helm process.
+/// Not a real test: [`helm_ends_with_its_killed_operator`] starts it as an operator process, and kills it. This
+/// operator process runs one helm process.
 #[tokio::test]
 #[ignore = "helm_ends_with_its_killed_operator runs it"]
 async fn an_operator_with_one_child() {

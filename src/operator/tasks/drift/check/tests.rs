@@ -57,7 +57,7 @@ fn id() -> ObjectId {
     ObjectId { kind: find_kind("v1", "Service").unwrap(), namespace: "openstack".into(), name: "store".into() }
 }
 
-/// Returns the state of a release with one Service. According to the watch on records, `revision` is deployed.
+/// Returns the state of a release with one Service, as if the watch on records had reported `revision` as deployed.
 fn deployed(revision: i64) -> ObservedRelease {
     let left = Arc::new([(id(), ExpectedFields::default())].into());
     ObservedRelease {
@@ -68,7 +68,7 @@ fn deployed(revision: i64) -> ObservedRelease {
     }
 }
 
-/// Runs all checks of a Service that its watch has reported as deleted. Returns the confirmed drift.
+/// Checks a Service whose watch has reported its deletion, and returns the confirmed drift.
 async fn found(checks: &mut Checks, release: &ObservedRelease) -> Vec<String> {
     let key = ReleaseKey::new("openstack", "store");
     let suspects = [Suspect { release: key.clone(), id: id(), trace: None }];
@@ -100,8 +100,9 @@ async fn waits_for_the_record_before_it_reports_drift() {
     );
     assert!(!checks.is_unsettled());
 
-    // An existing Service is no drift, even if its watch is late: upgrade 2 is finished, and the watch on records
-    // reports revision 2. But the watch on the Service has not yet reported that the Service exists again.
+    // A Service that exists is no drift, even if its watch is late: helm has created the Service again in upgrade 2,
+    // and the watch on records has reported revision 2. But the watch on the Service has not yet reported the new
+    // Service.
     let mut checks = cluster.checks();
     cluster.set(true, &[(1, Status::Superseded), (2, Status::Deployed)]);
     assert_eq!(found(&mut checks, &deployed(2)).await, nothing);

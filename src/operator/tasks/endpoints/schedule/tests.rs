@@ -43,8 +43,8 @@ impl Fixture {
         Self { schedule, now }
     }
 
-    /// Runs all due probes, which end with `result`. Returns the names of the probed APIs; a `+` after a name means
-    /// that the probe requested the service catalogue.
+    /// Runs all probes that are due, each with the result `result`. Returns the names of the probed APIs; a `+` after a
+    /// name means that the probe requested the service catalogue.
     fn round(&mut self, result: &ProbeResult, types: Option<&[&str]>) -> Vec<String> {
         let due = self.schedule.due(self.now, 9);
         assert!(self.schedule.due(self.now, 9).is_empty(), "probed twice at a time");

@@ -1,18 +1,18 @@
 //! Finds the part of a log that explains a failure: Python's exception if the log ends with one, otherwise the last
 //! lines.
 //!
-//! The last lines of a traceback often say nothing, because Python marks the failed code with `^^^^` there. In a chain
-//! of exceptions, the first exception is the cause of the others:
+//! The last lines of a traceback often do not explain the failure, because they only mark the failed code with `^^^^`.
+//! In a chain of exceptions, the first exception is the cause of the others:
 //! <https://docs.python.org/3/library/traceback.html>.
 
 /// The maximum number of lines at the end of a log that osdpl shows. If an exception ends within these lines, osdpl
 /// shows the exception instead.
 pub(super) const LINES: usize = 5;
 
-/// The line before the frames of an exception.
+/// The line with which Python begins the traceback of an exception.
 const TRACEBACK: &str = "Traceback (most recent call last):";
 
-/// The lines between two exceptions of a chain.
+/// The lines that Python writes between two exceptions of a chain.
 const CHAIN: [&str; 2] = [
     "During handling of the above exception, another exception occurred:",
     "The above exception was the direct cause of the following exception:",
@@ -21,7 +21,8 @@ const CHAIN: [&str; 2] = [
 /// The part of a log that explains a failure.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Excerpt {
-    /// The first and the last exception of the log's last chain of exceptions; one exception if the chain has only one.
+    /// The first and the last exception of the last chain of exceptions in the log. If this chain has only one
+    /// exception, only that one.
     Exceptions(Vec<String>),
     /// The last lines.
     Lines(Vec<String>),
@@ -29,7 +30,7 @@ pub(super) enum Excerpt {
 
 /// Returns the part of a log that explains a failure.
 ///
-/// Lines with debug messages of OpenStack's services are no explanation, so the function ignores them.
+/// The function ignores lines with debug messages of OpenStack services, because they do not explain a failure.
 pub(super) fn excerpt(text: &str) -> Excerpt {
     let lines: Vec<String> = text.lines().map(printable).filter(|line| is_relevant(line)).collect();
     if let Some(exceptions) = last_exceptions(&lines) {
@@ -39,7 +40,7 @@ pub(super) fn excerpt(text: &str) -> Excerpt {
     Excerpt::Lines(lines[start..].iter().map(|line| line.trim().to_owned()).collect())
 }
 
-/// Returns the line without colours, control characters and bytes that are not Unicode.
+/// Returns the line without the escape sequences of colours, control characters and invalid UTF-8.
 fn printable(line: &str) -> String {
     let mut parts = line.split("\u{1b}[");
     let begin = parts.next().unwrap_or_default().to_owned();
@@ -61,8 +62,8 @@ fn is_relevant(line: &str) -> bool {
     !line.trim().is_empty() && !is_debug()
 }
 
-/// Returns the first and the last exception of the last chain of exceptions in a log; `None` if the chain ends before
-/// the last [`LINES`] lines.
+/// Returns the first and the last exception of the last chain of exceptions in a log; `None` if this chain ends before
+/// the last [`LINES`] lines, because it then does not explain the failure.
 fn last_exceptions(lines: &[String]) -> Option<Vec<String>> {
     let mut chain: Vec<&str> = Vec::new();
     let mut end = 0;

@@ -11,7 +11,8 @@ use osdpl_core::health::pod::OwnerKind;
 use osdpl_core::observed::{Issue, ObservedCronJob, ReleaseKey, Run, RunState};
 
 impl Store {
-    /// Returns all `CronJobs` of releases with their state, and an affected object for each `CronJob` that fails.
+    /// Returns all `CronJobs` of releases with their state, and, for each failing `CronJob`, an affected object with
+    /// the cause.
     pub(super) fn crons(&self, pods: &Pods<'_>, facts: &Facts<'_>) -> (Vec<ObservedCronJob>, Vec<AffectedObject>) {
         let (mut all, mut affected, mut runs) = (Vec::new(), Vec::new(), self.runs());
         for (_, cron) in self.crons.iter().flat_map(WatchCache::entries) {
@@ -44,7 +45,7 @@ impl Store {
 
 /// Returns the affected object for a failing `CronJob`.
 ///
-/// The chain has one link, because the `CronJob` itself is the root cause.
+/// The chain of causes has one link, because the `CronJob` itself is the root cause.
 fn affected_object(cron: &ObservedCronJob, message: String, run: Option<&str>) -> AffectedObject {
     let object = |kind: &str, name: &str| CauseObject {
         kind: kind.into(),

@@ -1,4 +1,4 @@
-//! Explains why workloads and Jobs are not ready, by the state of their pods.
+//! Derives from the state of pods why their workload or Job is not ready.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,8 @@ use osdpl_values::CollectSorted;
 
 /// Returns a copy of the workload whose field `trouble` says why the workload is not complete, according to its pods.
 ///
-/// If the workload is complete, a pod that is new or is being deleted is no trouble.
+/// If the workload is complete, the function ignores pods that are not ready, because they are new or are being
+/// deleted.
 pub(super) fn explain_workload(workload: &Workload, pods: &[&UnreadyPod], facts: &Facts<'_>) -> Workload {
     let on_nodes = workload.kind == WorkloadKind::DaemonSet;
     let lost_nodes = if on_nodes { lost(pods, facts) } else { Vec::new() };

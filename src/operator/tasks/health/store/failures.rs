@@ -1,4 +1,4 @@
-//! Decides which logs to fetch to explain failed containers, and stores the fetched logs.
+//! Decides which logs of failed containers the health task must fetch, and stores the fetched logs.
 
 use super::{Store, job_owner, workload_owner};
 use crate::tasks::cache::WatchCache;
@@ -8,7 +8,7 @@ use osdpl_core::cause::{OwnerRef, Pods};
 /// The maximum number of attempts to fetch a log.
 pub(super) const ATTEMPTS: u32 = 3;
 
-/// The log of a container's last failure, and the state of its fetch.
+/// The log of a container's last failure, and whether the health task has fetched it, is fetching it or must fetch it.
 pub(super) struct Fetched {
     restarts: i32,
     attempts: u32,
@@ -24,7 +24,7 @@ impl Fetched {
 }
 
 impl Store {
-    /// Forgets that fetches of logs and checks of mounts are running.
+    /// Marks all running fetches of logs and checks of mounts as not running.
     ///
     /// The health task calls this function when it starts. The previous health task has ended, so nothing will store
     /// the results of its fetches and checks.
@@ -35,8 +35,8 @@ impl Store {
         self.mount_checks.clear();
     }
 
-    /// Returns the containers in `wanted` whose logs the task must fetch now, at most `limit`. Drops the logs of all
-    /// pods that are not in `wanted`.
+    /// Returns at most `limit` of the containers in `wanted`: those whose logs the task must fetch now. Drops the
+    /// stored logs of all pods that are not in `wanted`.
     pub(super) fn wanted_logs(&mut self, wanted: Vec<Wanted>, limit: usize) -> Vec<Wanted> {
         self.logs.retain(|uid, _| wanted.iter().any(|wanted| wanted.uid == *uid));
         let mut missing = Vec::new();
@@ -83,8 +83,8 @@ impl Store {
 
     /// Stores a fetched log.
     ///
-    /// Keeps the old log if the new log differs only in words with digits, such as times. Otherwise the status would
-    /// change for no reason.
+    /// Keeps the old log if the new log differs only in words with digits, such as times. Otherwise, each failure of
+    /// the same container would change the status, although its reason is the same.
     pub(in crate::tasks::health) fn store_log(&mut self, fetched: Log) {
         let Some(log) = self.logs.get_mut(&fetched.uid) else { return };
         log.in_flight = false;

@@ -1,5 +1,5 @@
-//! Decides when to check whether the objects that a pod mounts exist. The check is due only if Kubernetes takes longer
-//! than usual to create the pod's containers.
+//! Decides when the health task checks whether the Secrets and ConfigMaps that a pod mounts exist. A check is due only
+//! if Kubernetes takes longer than usual to create the pod's containers.
 
 use super::Store;
 use crate::tasks::health::mounts::{Found, MountQuery};
@@ -21,17 +21,17 @@ impl MountCheck {
     }
 }
 
-/// Whether the health task must check in this round why an object waits. `rounds` counts the rounds in which the object
-/// has waited.
+/// Whether the health task must send a request in this round to find out why an object waits. `rounds` counts the
+/// rounds in which the object has waited.
 ///
-/// The first check is due in the second round, later checks at growing intervals. While checks find a problem, a check
-/// is due in every round.
+/// The first check is due in the second round, later checks at growing intervals. After a check that has found a
+/// reason, a check is due in every round, so that osdpl soon notices when the reason is gone.
 pub(super) fn is_due(rounds: u32, in_flight: bool, found: bool) -> bool {
     !in_flight && rounds > 1 && (found || (rounds - 1).is_power_of_two())
 }
 
-/// Whether the health task may have to check mounts: a pod mounts objects, and Kubernetes has not created the pod's
-/// containers yet.
+/// Whether any pod mounts Secrets or ConfigMaps that the health task may have to check, because Kubernetes has not
+/// created the pod's containers yet.
 pub(super) fn has_mounts(pods: &Pods<'_>) -> bool {
     pods.values().any(|pods| pods.first().is_some_and(|pod| !pod.requirements.mounts.is_empty()))
 }
@@ -65,7 +65,7 @@ impl Store {
         due
     }
 
-    /// Stores the missing objects that a check has found.
+    /// Stores which mounted objects of a pod do not exist, according to a check.
     pub(in crate::tasks::health) fn store_missing_mounts(&mut self, found: Found) {
         if let Some(check) = self.mount_checks.get_mut(&found.uid) {
             check.in_flight = false;

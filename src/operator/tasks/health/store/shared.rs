@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use osdpl_core::health::pod::{Requirements, UnreadyPod};
 
-/// The requirements of the pods that are not ready, such as mounted objects. Equal requirements are stored only once.
+/// The different requirements of the pods that are not ready, such as the objects that they mount, each stored once.
 #[derive(Default)]
 pub(in crate::tasks::health) struct Templates(BTreeSet<Arc<Requirements>>);
 

@@ -225,7 +225,7 @@ fn checks_mounts_at_growing_intervals() {
 }
 
 /// A `DaemonSet` has run on three nodes, of which one is `NotReady`. The `DaemonSet` controller does not count that
-/// node, but osdpl must count it.
+/// node as desired, but osdpl must count it, to report the lost pod.
 #[test]
 fn counts_pods_that_a_daemon_set_lost_with_a_node() {
     let mut store = listed();

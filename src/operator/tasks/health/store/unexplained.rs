@@ -14,7 +14,7 @@ use osdpl_core::health::pod_creation::{describe_creation_error, shorten};
 use osdpl_core::observed::{ClaimPhase, Workload};
 use osdpl_values::CollectSorted;
 
-/// The queries for events about one object that waits although no watched object shows a reason.
+/// The state of the event queries about one object that waits although no watched object shows a reason.
 #[derive(Default)]
 pub(super) struct EventCheck {
     /// The number of rounds of the health task in which the object waited although no watched object showed a reason.
@@ -46,8 +46,8 @@ impl Store {
         workloads.chain(jobs).chain(claims.map(|claim| subject(CLAIM, &claim.namespace, &claim.name))).collect()
     }
 
-    /// Begins a round of the health task. Returns the objects that wait although no watched object shows a reason, and
-    /// about which the task queries events in this round.
+    /// Begins a round of the health task. Returns the objects about which the task must query events in this round.
+    /// These objects wait although no watched object shows a reason.
     pub(in crate::tasks::health) fn due_event_queries(&mut self) -> Vec<Subject> {
         let mut previous = std::mem::take(&mut self.event_checks);
         let mut due = Vec::new();
@@ -74,7 +74,7 @@ impl Store {
         }
     }
 
-    /// Returns the reasons why Kubernetes cannot create pods, by the workload or Job of the pods.
+    /// Returns, for each workload or Job, the reason why Kubernetes can't create its pods.
     pub(super) fn refused(&self) -> BTreeMap<OwnerRef<'_>, &str> {
         let deployments = self.workloads.iter().flat_map(WatchCache::entries);
         let deployments = deployments.filter_map(|(_, workload)| {
@@ -93,7 +93,7 @@ impl Store {
         deployments.chain(from_events).collect_map()
     }
 
-    /// Returns the reasons why provisioners create no volume, by the namespace and name of the claim.
+    /// Returns, for each volume claim (by namespace and name), the reason why its provisioner can't create the volume.
     pub(super) fn provisioners(&self) -> BTreeMap<(&str, &str), &str> {
         let claims = self.event_checks.iter().filter(|(subject, _)| subject.kind == CLAIM);
         let messages = claims.filter_map(|(subject, check)| {
@@ -103,7 +103,7 @@ impl Store {
     }
 }
 
-/// Whether the workload has no pods although Kubernetes should have created pods.
+/// Whether the workload needs more ready pods, but has none that is starting: Kubernetes seems unable to create them.
 fn lacks_pods(workload: &Workload, pods: &Pods<'_>) -> bool {
     let newest_is_seen = workload.observed_generation >= workload.generation;
     newest_is_seen && workload.ready < workload.desired && !pods.contains_key(&workload_owner(workload))
