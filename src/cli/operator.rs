@@ -112,8 +112,7 @@ impl Arguments {
         // Install the signal handlers first. The operator is PID 1 in its container, and the kernel ignores a signal to
         // PID 1 if there is no handler. So an early SIGTERM would be lost.
         let mut signals = Signals::listen()?;
-        let source = self.source()?;
-        let probe_thread = ProbeThread::start()?;
+        let (source, probe_thread) = (self.source()?, ProbeThread::start()?);
         let listeners = self.listeners(&probe_thread)?;
         let handle = CatalogHandle::new(self.catalog.load()?, self.catalog.catalog.clone());
         let catalog = handle.catalog();
@@ -162,8 +161,7 @@ impl Arguments {
         // webhook's HTTP client must send requests without the Lease.
         let always = OpenStackClient::new(HttpConfig { permit: Permit::default(), ..http_config.clone() });
         let webhook = self.webhook.serve(&context, &always, &stop).await?;
-        let openstack = OpenStackClient::new(http_config);
-        let maintenance = self.maintain(context.clone(), writes, openstack, leadership, stop.clone());
+        let maintenance = self.maintain(context.clone(), writes, http_config, leadership, stop.clone());
         let reconciling = tokio::spawn(controller::run(context.clone(), trigger, stop.clone()));
         let running = Running { reconciling, maintenance, checking, runner, stop };
         running.until_stopped(signals.next(), elector, context).await?;
@@ -183,11 +181,11 @@ impl Arguments {
         &self,
         context: Arc<Context>,
         writes: kube::Client,
-        openstack: OpenStackClient,
+        http_config: HttpConfig,
         leadership: Leadership,
         stop: CancellationToken,
     ) -> JoinHandle<()> {
-        let interval = Duration::from_secs(self.maintenance_poll);
+        let (openstack, interval) = (OpenStackClient::new(http_config), Duration::from_secs(self.maintenance_poll));
         let task = osdpl_maintenance::run(writes, context, openstack, interval, stop.clone());
         tokio::spawn(when_active(leadership, stop, task))
     }

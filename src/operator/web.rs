@@ -102,28 +102,16 @@ async fn scrape(State(health): State<Health>) -> impl IntoResponse {
 #[cfg(test)]
 mod tests {
     use std::io::{Read as _, Write as _};
-
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-    use tokio::net::TcpStream;
+    use std::net::TcpStream;
 
     use super::*;
     use crate::helm::Config;
     use crate::helm::fake::FakeHelm;
 
-    /// Returns the whole response to a GET request.
-    async fn get(address: SocketAddr, path: &str) -> String {
-        let mut stream = TcpStream::connect(address).await.unwrap();
-        let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
-        stream.write_all(request.as_bytes()).await.unwrap();
-        let mut response = String::new();
-        stream.read_to_string(&mut response).await.unwrap();
-        response
-    }
-
     /// Returns the whole response to a GET request. Until the response arrives, this function blocks the current thread
     /// and its tokio runtime, like a reconcile pass that needs much processor time.
-    fn get_from_busy_thread(address: SocketAddr, path: &str) -> String {
-        let mut stream = std::net::TcpStream::connect(address).unwrap();
+    fn get(address: SocketAddr, path: &str) -> String {
+        let mut stream = TcpStream::connect(address).unwrap();
         write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
         let mut response = String::new();
         stream.read_to_string(&mut response).unwrap();
@@ -146,14 +134,13 @@ mod tests {
         let server = thread.runtime().spawn(serve((listener, None), health, stop.clone()));
         // With a limit of zero, each running pass exceeds its limit.
         let pass = metrics.start_pass();
-        assert!(get_from_busy_thread(address, "/livez").starts_with("HTTP/1.1 500"));
-        assert!(get(address, "/livez").await.starts_with("HTTP/1.1 500"));
+        assert!(get(address, "/livez").starts_with("HTTP/1.1 500"));
         drop(pass);
-        assert!(get(address, "/livez").await.starts_with("HTTP/1.1 200"));
-        let syncing = get(address, "/readyz").await;
+        assert!(get(address, "/livez").starts_with("HTTP/1.1 200"));
+        let syncing = get(address, "/readyz");
         assert!(syncing.starts_with("HTTP/1.1 503") && syncing.contains("\r\n\r\nsyncing: "), "{syncing}");
         metrics.set_ready();
-        let standby = get(address, "/readyz").await;
+        let standby = get(address, "/readyz");
         assert!(standby.starts_with("HTTP/1.1 200") && standby.contains("\r\n\r\nok: standby"), "{standby}");
         stop.cancel();
         server.await.unwrap();

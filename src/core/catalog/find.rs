@@ -1,4 +1,4 @@
-//! Lookups in the catalogue by a name: of a release, a component, or a key in helm values.
+//! Finds entries of the catalogue by the name of a release, of a component, or of a key in helm values.
 
 use std::collections::BTreeMap;
 

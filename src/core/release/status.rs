@@ -42,7 +42,7 @@ impl Status {
         Self::PendingRollback,
     ];
 
-    /// Returns the text that helm writes for the status in a record.
+    /// Returns the word that helm writes into a release record for this status, such as `pending-upgrade`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Unknown => "unknown",

@@ -18,7 +18,7 @@ const PRESET: &str = "preset: small\ndescription: A small cloud.\nservices: [sto
 const FRONT: &str = "conf: {region: string, password: string, colour: string, workers: number, replicas: number, debug: boolean, opts: {a: string, b: string}, \
                      hosts: list}\nauth: {admin: map}\nmanifests: {job: boolean}\nlabels: map\nname: string\nports: {api: 80}\n";
 
-/// The path in the catalogue of the preset `mine`, which an addition contains.
+/// The path that the preset `mine` has in the catalogue. The preset comes from a `ConfigMap` (an addition).
 const ADDED: &str = "presets/mine.yaml";
 /// The location of the preset `mine` in the addition.
 const ADDED_AT: &str = "ConfigMap openstack/mine, key presets.mine.yaml";

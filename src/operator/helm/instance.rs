@@ -69,8 +69,8 @@ impl Instance {
         &self.0
     }
 
-    /// Returns the attempt of this process that creates `revision` of a release. `number` counts the attempts of this
-    /// process.
+    /// Describes a run of helm in which this process creates the revision `revision` of a release. `number` is the
+    /// number of the run since the start of this process.
     pub fn attempt(&self, number: u32, revision: u32) -> Attempt {
         Attempt::trusted(&self.0, number, revision)
     }
