@@ -24,10 +24,11 @@ pub(crate) struct DisplayOptions {
 #[derive(Serialize)]
 pub(crate) struct Change {
     pub path: String,
-    /// The value before the upgrade; absent if the command does not print values, or if there was no value.
+    /// The value before the upgrade; absent if the options of the command hide values, or if there was no value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<Value>,
-    /// The value after the upgrade; absent if the command does not print values, or if the upgrade removes the value.
+    /// The value after the upgrade; absent if the options of the command hide values, or if the upgrade removes the
+    /// value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<Value>,
     /// If the new value is a setting of Ceph: the object from which osdpl took it, such as a Secret. Absent for other

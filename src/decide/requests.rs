@@ -225,11 +225,11 @@ pub enum Response {
     Service(Result<Box<Published>, String>),
     /// The response to [`Read::Addresses`]: the addresses, or why the host has none.
     Addresses(Result<Vec<IpAddr>, String>),
-    /// The response to [`Read::Rook`]: the object if it exists, or why it can't be read.
+    /// The response to [`Read::Rook`]: the object of Rook if it exists, or why the operator can't read it.
     Rook(Result<Option<Arc<Value>>, String>),
     /// The response to [`Read::ServiceNetworks`]: the networks, or why the operator can't read them.
     Networks(Result<Vec<Range>, String>),
-    /// The response to [`Read::Crd`]: the CRD if it exists, or why it can't be read.
+    /// The response to [`Read::Crd`]: the CRD if it exists, or why the operator can't read it.
     Crd(Result<Option<Arc<CustomResourceDefinition>>, String>),
     /// The response to [`Read::AbandonedCrds`]: the CRDs, or why the operator can't list CRDs.
     AbandonedCrds(Result<Vec<AbandonedCrd>, String>),

@@ -86,7 +86,8 @@ struct Gaps {
 }
 
 impl Gaps {
-    /// Starts to watch the pods. `nodes` is the number of nodes on which each component runs.
+    /// Starts to watch the pods of Open vSwitch's server and of `ovn-controller`. `nodes` is the number of nodes on
+    /// which each of these components runs.
     fn of(world: &World, nodes: usize) -> Self {
         let most = Arc::<Mutex<BTreeMap<String, usize>>>::default();
         let (shared, api) = (Arc::clone(&most), world.api::<Pod>());

@@ -201,8 +201,8 @@ impl Log {
     }
 }
 
-/// Runs the phases of a cloud's life on a separate control plane, with kills at `points`. Returns the log of the run,
-/// and the failure if a phase failed.
+/// Installs, upgrades and deletes a cloud on a separate control plane, and kills the operator and helm at the writes in
+/// `points`. Returns the log of the run, and the failure if a phase failed.
 fn run(name: &str, cloud: &Cloud, points: Points) -> (Run, Option<String>) {
     let log = Log::default();
     let cycle = || run_test(name, async |world| Box::pin(cycle::run(world, cloud, points, &log)).await);

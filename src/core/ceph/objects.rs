@@ -56,9 +56,9 @@ impl Object {
     ///
     /// In an adopted cloud, the operator may keep such an object instead of replacing it.
     ///
-    /// For a Secret, the method compares only the value under the key `key`, because the charts read no other key of
-    /// the Secrets that upstream's Jobs write. The method always rejects an existing Secret for Nova: Nova's pods need
-    /// the key `keyring`, a keyring file that only osdpl writes.
+    /// An existing Secret usually comes from a Job of upstream's charts. The method compares only its entry `key`,
+    /// because the charts read no other entry. It always rejects an existing Secret for Nova: Nova's pods also need the
+    /// entry `keyring`, a keyring file, which upstream's Jobs do not write.
     pub fn is_equivalent_to(&self, existing: &BTreeMap<String, String>) -> bool {
         let conf = |data: &BTreeMap<String, String>| {
             let text = data.get("ceph.conf")?;

@@ -134,7 +134,8 @@ impl Reason {
 pub enum Wait {
     /// The release waits for these components to become available.
     Needs(Vec<Component>),
-    /// The operator runs helm for the release, and waits until this helm process ends.
+    /// A helm process of the operator works on the release, or is queued. osdpl takes the next step for the release
+    /// after this process has ended.
     Helm {
         /// What helm does: an upgrade or an uninstall.
         verb: Verb,

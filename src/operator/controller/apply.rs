@@ -104,7 +104,8 @@ impl Context {
             if matches!(planned.action, Action::Release { .. }) && !are_recorded {
                 match self.record_trusted(deployment, plan, memory).await {
                     Ok(()) => are_recorded = true,
-                    // Someone has changed the resource. The next pass decides again.
+                    // Someone changed the `OpenStackDeployment` after this pass had read it. Take no further action: the
+                    // next pass decides with the new content.
                     Err(error) if error.is_conflict() => {
                         outcome.skip_report = true;
                         break;

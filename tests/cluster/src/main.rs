@@ -28,7 +28,7 @@ enum Command {
     /// Start a cluster in a folder. The cluster runs until `cluster down`. Does nothing if a cluster is already running
     /// in the folder.
     Up(Up),
-    /// Stop the cluster of a folder and remove its files.
+    /// Stop the cluster whose files are in the folder, and delete these files.
     Down {
         /// The cluster's folder.
         folder: PathBuf,

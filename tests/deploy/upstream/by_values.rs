@@ -1,6 +1,6 @@
 //! Renders upstream's charts with two features that the charts do not offer: certificates that the user provides, and
-//! images that are partly on a PVC and partly in Cinder. For these features, the catalogue's values add volumes and
-//! objects.
+//! a Glance that stores some images on a PVC and others in Cinder. For these features, the catalogue's values add
+//! volumes and objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -119,8 +119,9 @@ fn keeps_the_lease_over_a_new_connection() {
         until_hook(world, "rabbitmq", HOOK).await;
         for _ in 0..2 {
             network.drop_open_connections();
-            // Wait for two renewals of the Lease. Before the operator receives the response to the first one, it does
-            // not know that it holds the Lease for longer. A second loss of its connections would then end it.
+            // Wait for two renewals of the Lease. After the first one, the operator may not have received the response
+            // yet. If it lost its connections again at that moment, it would regard its Lease as expired, and exit. The
+            // second renewal proves that it has received the first response.
             let renewals = async {
                 for _ in 0..2 {
                     let renewed = world.until_lease("the Lease exists", |_| true).await.renew_time;

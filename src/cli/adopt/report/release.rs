@@ -91,7 +91,7 @@ impl ReleaseReport {
     }
 }
 
-/// Returns the number of values that the release's `overrides` in the written spec set or unset.
+/// Returns how many values the release's `overrides` set or unset in the spec that `osdpl adopt` writes.
 fn count_overrides(name: &str, described: &Description) -> usize {
     let release = described.spec.services.values().find_map(|service| service.releases.get(name));
     release.map_or(0, |release| osdpl_values::leaves(&release.overrides.values).len() + release.overrides.unset.len())

@@ -32,7 +32,8 @@ const PASSED_ON: [&str; 9] = [
     "PIP_EXTRA_INDEX_URL",
     "PIP_TRUSTED_HOST",
 ];
-/// The machine's CA certificates. Unlike Debian's CA certificates, they may contain the CA of a proxy.
+/// The CA certificates of the machine that builds the layers. They may contain the CA of the proxy through which this
+/// machine downloads packages; the certificates of Debian's packages do not.
 const CERTIFICATES: &str = "/etc/ssl/certs/ca-certificates.crt";
 
 /// The layers in a folder of the cache.
