@@ -235,8 +235,6 @@ pub struct RecordBody {
     /// The Jobs that are post-upgrade hooks, as (namespace, name). In each upgrade, helm recreates them after it has
     /// changed the workloads.
     pub hook_jobs: BTreeSet<(String, String)>,
-    /// Whether all pre-install hooks of the revision completed.
-    pub pre_install_satisfied: bool,
     /// Whether, according to the record, an unfinished uninstall has completed all its hooks; `None` if the record's
     /// status is not `uninstalling`, or if the operator has not read the newest version of the record.
     pub delete_hooks_completed: Option<bool>,

@@ -80,7 +80,6 @@ pub(super) fn read(
         hook_jobs,
         workloads: objects.workloads.clone(),
         scaled_to_zero: objects.at_rest.clone(),
-        pre_install_satisfied: pre_install_satisfied(&record),
         delete_hooks_completed: (record.status == Status::Uninstalling).then(|| delete_hooks_completed(&record)),
         chart: record.chart.name,
         chart_version: record.chart.version,
@@ -160,16 +159,6 @@ fn event_name(hook: &Hook, record: &Record) -> &'static str {
     };
     let name = |suffix| all.into_iter().find(|(event, name)| hook.runs_at(*event) && name.ends_with(suffix));
     name(suffix).or_else(|| name("")).map_or("hook", |(_, name)| name)
-}
-
-/// Whether all pre-install hooks of the record have done their work.
-///
-/// A hook that is a Job is done when it has succeeded. Any other hook counts as done when a hook of a later event has
-/// run.
-fn pre_install_satisfied(record: &Record) -> bool {
-    let later = record.hooks.iter().any(|hook| !hook.runs_at(Event::PreInstall) && hook.last_run.is_some());
-    let mut before = record.hooks.iter().filter(|hook| hook.runs_at(Event::PreInstall));
-    before.all(|hook| hook.phase() == Phase::Succeeded || (later && !hook.completes()))
 }
 
 /// Whether all delete hooks of the record's unfinished uninstall have completed.

@@ -157,21 +157,3 @@ fn a_failed_operation_names_its_hook() {
     let hook = body("failed", &hooks).hook.unwrap();
     assert_eq!((hook.name.as_str(), hook.failed), ("post-upgrade Job nova-db-sync", true));
 }
-
-#[test]
-fn pre_install_hooks_succeed_or_are_passed() {
-    let started = "2026-11-21T11:00:01Z";
-    let keys = |phase| hook("nova-keys", "Secret", &["pre-install"], phase, started);
-    let job = |phase| hook("nova-prepare", "Job", &["pre-install"], phase, started);
-    for (hooks, expected) in [
-        (vec![], true),
-        (vec![keys("Succeeded")], true),
-        (vec![keys("Running")], false),
-        (vec![keys("Running"), db_sync("Running", started)], true),
-        (vec![keys("Running"), db_sync("", "")], false),
-        (vec![job("Running"), db_sync("Running", started)], false),
-        (vec![job("Succeeded"), db_sync("", "")], true),
-    ] {
-        assert_eq!(body("pending-install", &hooks).pre_install_satisfied, expected, "{hooks:?}");
-    }
-}
