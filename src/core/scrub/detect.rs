@@ -54,10 +54,11 @@ pub fn is_secret_value(path: &Path, value: &Value) -> bool {
     if value.is_boolean() || keys.first().is_some_and(|top| top == "secrets") {
         return false;
     }
+    let has_secret_key = keys.last().is_some_and(|key| is_secret_key(key));
     if value.is_number() {
-        return keys.last().is_some_and(|key| is_secret_key(key)) || is_below_password(keys, value);
+        return has_secret_key || is_below_password(keys, value);
     }
-    keys.iter().any(|key| sounds_secret(key)) || has_secret(value)
+    has_secret_key || keys.iter().any(|key| sounds_secret(key)) || has_secret(value)
 }
 
 /// Whether a value that a user wrote in the spec probably is a secret.
@@ -186,6 +187,8 @@ mod tests {
             ("conf.keystone.custom.db-passwd", json!(12_345_678), true),
             ("conf.neutron.DEFAULT.metadata_proxy_shared_secret", json!(12_345_678), true),
             ("conf.barbican.p11_crypto_plugin.login_pin", json!(1234), true),
+            ("conf.barbican.p11_crypto_plugin.login_pin", json!("1234"), true),
+            ("conf.barbican.kmip.pin", json!("hunter2"), true),
             ("conf.nova.libvirt.cpu_spin", json!(12_345_678), false),
             ("conf.keystone.token.password_expires_days", json!(90), false),
             ("pod.env.api", json!([{"name": "MY_PASSWORD", "value": "x"}]), true),
