@@ -39,7 +39,7 @@ fn stand_ins() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/charts")
 }
 
-/// Runs helm as a user does, with its home folders in `home`.
+/// Runs helm as a user does, with helm's folders for cache, configuration and data in `home`.
 fn run(helm: &Path, home: &Path, arguments: &[&str]) {
     let homes = ["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"].map(|name| (name, home.join(name)));
     let output = Command::new(helm).args(arguments).envs(homes).output().unwrap();
@@ -150,7 +150,7 @@ async fn pulls_and_verifies_a_chart_from_a_repository() {
     }
 }
 
-/// Serves HTTPS with a certificate for the loopback address.
+/// A listener that accepts HTTPS connections with a certificate for the loopback address.
 struct Https {
     listener: TcpListener,
     acceptor: TlsAcceptor,
@@ -176,7 +176,7 @@ impl Listener for Https {
 
 impl Https {
     /// Starts an HTTPS server for the files in a folder. The server redirects requests for `moved.tgz` to an
-    /// unencrypted address. Returns the server's address and its certificate in PEM.
+    /// unencrypted address. Returns the server's URL and its certificate in PEM.
     async fn serve(folder: &Path) -> (String, String) {
         let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
         let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()).into();

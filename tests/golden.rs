@@ -101,7 +101,7 @@ fn families() -> Vec<(Cloud, Vec<Cloud>)> {
     families
 }
 
-/// Whether a preset enables services, so that a cloud needs no other preset.
+/// Whether a preset enables services. Then a cloud can have this preset alone.
 fn has_services(preset: &str) -> bool {
     let text = std::fs::read_to_string(root().join(format!("presets/{preset}.yaml"))).unwrap();
     let parsed: Value = yaml::parse(preset, &text).unwrap();
@@ -122,7 +122,7 @@ fn releases(rendered: &str) -> BTreeMap<String, Values> {
     documents.map(release).collect()
 }
 
-/// Returns the values of `cloud` that differ from `base`, one per line.
+/// Returns the values that differ between the base cloud `base` and its variant `cloud`, one per line.
 fn difference(base: &BTreeMap<String, Values>, cloud: &BTreeMap<String, Values>) -> String {
     let mut text = String::new();
     for name in base.keys().filter(|name| !cloud.contains_key(*name)) {

@@ -145,7 +145,7 @@ fn the_top_level_holds_only_agreed_entries() {
 
 #[test]
 fn no_file_contains_a_path_of_one_machine() {
-    // Build the paths from parts. The test also checks this file, so the file must not contain a complete path.
+    // Build the paths from parts, because the test also checks this source file: it must not contain such a path.
     let folders = ["home", "root", "work", "Users"].map(|folder| format!("/{folder}/"));
     let mut found = Vec::new();
     for file in tracked() {

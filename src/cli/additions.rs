@@ -23,8 +23,9 @@ use osdpl_operator::cluster::Reader;
 pub(crate) type ExtendedWithErrors = (ExtendedCatalog, Vec<Finding>);
 
 impl CatalogOption {
-    /// Loads the catalogue with the additions that a file's resource names. Reads the additions only from this file,
-    /// and not from the cluster. If the file lacks an addition, prints a message, and continues without the addition.
+    /// Loads the catalogue with the additions that the `OpenStackDeployment` in a file names. Reads the additions only
+    /// from this file, and not from the cluster. If the file lacks an addition, prints a message, and continues without
+    /// the addition.
     ///
     /// # Errors
     /// Returns an error if an addition in the file is invalid.
@@ -38,15 +39,15 @@ impl CatalogOption {
             let keys = keys_of_field(finding.field());
             format!("{}: {finding}", document.line(keys.iter().map(String::as_str)))
         };
-        // The message about a rejected addition already names the line in the `ConfigMap`. So do not put the line in
-        // the resource before it, as `line` does for the other errors.
+        // The message about a rejected addition already contains the line in the `ConfigMap`. So begin it with the name
+        // of the `ConfigMap`, and not, as `line` does, with the line of the field in the `OpenStackDeployment`.
         let rejected = |RejectedAddition { source, message }: &RejectedAddition| format!("{source}: {message}");
         let errors = named.errors.iter().map(line).chain(extended.rejected.iter().map(rejected));
         let errors: Vec<String> = errors.collect();
         if errors.is_empty() { Ok(extended) } else { bail!("{}", errors.join("\n")) }
     }
 
-    /// Loads the catalogue with the additions that a resource of the cluster names.
+    /// Loads the catalogue with the additions that an `OpenStackDeployment` of the cluster names.
     pub(crate) async fn load_live(
         &self,
         client: &Client,
@@ -56,8 +57,8 @@ impl CatalogOption {
         self.with_errors(&reader.read_additions(&namespace, &deployment.spec.catalog, |_| None).await)
     }
 
-    /// Loads the catalogue with the additions that a file's resource names, as if the file were applied. Reads each
-    /// addition from the file or, if the file does not contain the addition, from the cluster.
+    /// Loads the catalogue with the additions that the `OpenStackDeployment` in a file names, as if the file were
+    /// applied. Reads each addition from the file or, if the file does not contain the addition, from the cluster.
     pub(crate) async fn load_applied(
         &self,
         client: &Client,
@@ -76,7 +77,7 @@ impl CatalogOption {
         Ok((extended, errors.collect()))
     }
 
-    /// Loads the catalogue and merges these additions into it. An invalid addition does not make the function fail: the
+    /// Loads the catalogue and merges `additions` into it. An invalid addition does not make the function fail: the
     /// returned catalogue lists the addition in `rejected`.
     pub(crate) fn extended(&self, additions: &[Addition]) -> anyhow::Result<ExtendedCatalog> {
         extend_catalog(&self.texts()?, additions).with_context(|| self.error_context())

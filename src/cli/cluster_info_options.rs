@@ -26,7 +26,7 @@ pub(crate) struct ClusterInfoOptions {
 
 impl ClusterInfoOptions {
     /// Returns the cluster's properties that the user gave as options: its nodes, StorageClasses and IP ranges. osdpl
-    /// validates the resource against these properties.
+    /// validates the `OpenStackDeployment` against these properties.
     pub(crate) fn to_cluster_info(&self) -> ClusterInfo {
         let range = |description: &str, is_of_pods, cidr: &String| Range {
             description: description.into(),

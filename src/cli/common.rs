@@ -32,7 +32,7 @@ fn folder(name: &str) -> Result<PathBuf, String> {
 }
 
 impl CatalogOption {
-    /// Loads the catalogue without the additions of any resource's `spec.catalog`.
+    /// Loads the catalogue without any additions (`spec.catalog` of an `OpenStackDeployment`).
     pub(crate) fn load(&self) -> anyhow::Result<Catalog> {
         files::load_catalog(self.catalog.as_deref()).with_context(|| self.error_context())
     }
@@ -84,7 +84,7 @@ impl From<&ResourceOption> for Target {
 }
 
 impl Target {
-    /// Finds the resource in the cluster.
+    /// Finds the `OpenStackDeployment` in the cluster that the arguments select.
     ///
     /// # Errors
     /// Returns an error if no resource, or more than one, has the requested name and namespace, or if osdpl can't read

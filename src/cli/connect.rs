@@ -18,7 +18,7 @@ use osdpl_client::{Bounds, bounded, connect, describe_failure, refusal};
 use osdpl_core::catalog::did_you_mean;
 
 /// The address of the API server that this process uses, and the names of the options with which the user can select
-/// another API server. Error messages contain both.
+/// another API server. Error messages contain the address and these option names.
 static SERVER: OnceLock<(String, &str)> = OnceLock::new();
 
 /// Stores the address of the API server, and the names of the options that select another API server, for the messages
@@ -160,8 +160,8 @@ fn unreadable(file: &Path, error: kubeconfig::Error) -> anyhow::Error {
     }
 }
 
-/// Converts an error of kube to a message for the user: the API server's message or, if the server did not respond, its
-/// address and the cause.
+/// Converts an error of kube to a message for the user: the API server's message or, if the API server did not respond,
+/// the address of the API server and the cause.
 pub(crate) fn readable(error: kube::Error) -> anyhow::Error {
     match error {
         // The API server sends this message if the CRD of the requested kind is not installed.

@@ -83,8 +83,8 @@ impl Arguments {
     }
 }
 
-/// Patches the spec of the resource. If the resource was deleted and another one has its name, the API server refuses
-/// the patch, because the patch contains the old uid.
+/// Patches the spec of the `OpenStackDeployment`. If the resource was deleted, and a new resource has the same name,
+/// the API server refuses the patch, because the patch contains the uid of the deleted resource.
 async fn change_spec(
     api: &Api<OpenStackDeployment>,
     deployment: &OpenStackDeployment,
@@ -95,7 +95,8 @@ async fn change_spec(
     Ok(())
 }
 
-/// Deletes the resource. If it was deleted already and another one has its name, the API server refuses the request.
+/// Deletes the `OpenStackDeployment`. If it was deleted already, and a new resource has the same name, the API server
+/// refuses the request, because the request contains the uid of the deleted resource.
 async fn delete(api: &Api<OpenStackDeployment>, deployment: &OpenStackDeployment) -> anyhow::Result<()> {
     let preconditions = Some(Preconditions { uid: deployment.uid(), ..Preconditions::default() });
     let params = DeleteParams { preconditions, ..DeleteParams::default() };

@@ -1,4 +1,5 @@
-//! `osdpl diff`: compares the releases in helm's records with the releases that result from the resource's spec.
+//! `osdpl diff`: compares the releases in helm's records with the releases that result from the spec of the
+//! `OpenStackDeployment`.
 
 mod compare;
 mod report;

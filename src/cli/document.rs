@@ -19,11 +19,11 @@ use osdpl_values::yaml::redact_literals;
 /// An `OpenStackDeployment` that was read from a file.
 pub(crate) struct Document {
     location: Location,
-    /// The resource as written in the file.
+    /// The `OpenStackDeployment` as written in the file.
     object: Value,
-    /// The namespace that the resource gets if the file does not set one.
+    /// The namespace that the `OpenStackDeployment` gets if the file does not set one.
     namespace: Option<String>,
-    /// The other objects of the file, for example Secrets and `ConfigMap`s that the resource references.
+    /// The other objects of the file, for example Secrets and `ConfigMap`s that the `OpenStackDeployment` references.
     pub others: Vec<Value>,
 }
 
@@ -59,26 +59,28 @@ impl Location {
 }
 
 impl Document {
-    /// Reads the only resource of a file, or of standard input for `-`.
+    /// Reads the only `OpenStackDeployment` of a file, or of standard input for `-`.
     ///
     /// # Errors
-    /// Returns an error if the file does not contain exactly one resource, or if any of its documents is invalid YAML.
-    /// An invalid document is an error, because the resource might reference an object in this document.
+    /// Returns an error if the file does not contain exactly one `OpenStackDeployment`, or if any of its documents is
+    /// invalid YAML. An invalid document is an error, because the `OpenStackDeployment` might reference an object in
+    /// this document.
     pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
         Self::read_named(path, None)
     }
 
-    /// Reads the resource with this name from a file. If `name` is `None`, reads the only resource of the file.
+    /// Reads the `OpenStackDeployment` with this name from a file. If `name` is `None`, reads the only
+    /// `OpenStackDeployment` of the file.
     ///
     /// # Errors
-    /// Returns an error if the file does not contain exactly one such resource, or if any of its documents is invalid
-    /// YAML.
+    /// Returns an error if the file does not contain exactly one such `OpenStackDeployment`, or if any of its documents
+    /// is invalid YAML.
     pub(crate) fn read_named(path: &Path, name: Option<&str>) -> anyhow::Result<Self> {
         Self::parse(&display_name(path), &read(path)?, name)
     }
 
-    /// Parses the text of a file, and returns the resource with this name. If `name` is `None`, returns the only
-    /// resource of the file.
+    /// Parses the text of a file, and returns the `OpenStackDeployment` with this name. If `name` is `None`, returns
+    /// the only `OpenStackDeployment` of the file.
     pub(super) fn parse(file: &str, text: &str, name: Option<&str>) -> anyhow::Result<Self> {
         let (mut resources, mut others, mut mistakes) = (Vec::new(), Vec::new(), Vec::new());
         for document in split_documents(file, text) {
@@ -104,12 +106,12 @@ impl Document {
         Ok(Self { location, object, namespace: None, others })
     }
 
-    /// Sets the namespace for a resource whose file does not set one, like `kubectl apply -n`.
+    /// Sets the namespace that the `OpenStackDeployment` gets if its file does not set one, like `kubectl apply -n`.
     pub(crate) fn with_namespace(self, namespace: Option<String>) -> Self {
         Self { namespace, ..self }
     }
 
-    /// Returns the parsed resource. The caller must have checked that the resource matches the CRD's schema
+    /// Returns the parsed `OpenStackDeployment`. The caller must have checked that it matches the CRD's schema
     /// ([`super::offline::well_formed`]).
     ///
     /// # Errors
@@ -139,7 +141,8 @@ impl Document {
         Ok(deployment)
     }
 
-    /// Returns the resource as written in the file, and adds the default name and namespace if they are missing.
+    /// Returns the `OpenStackDeployment` as written in the file, and adds the default name and namespace if they are
+    /// missing.
     pub(crate) fn object(&self) -> Value {
         let mut object = self.object.clone();
         let metadata =
@@ -156,18 +159,19 @@ impl Document {
         object
     }
 
-    /// Returns the namespace of the resource.
+    /// Returns the namespace of the `OpenStackDeployment`.
     pub(crate) fn namespace(&self) -> String {
         self.object()["metadata"]["namespace"].as_str().unwrap_or_default().to_owned()
     }
 
-    /// Returns the name of the resource's file for messages; this is `stdin` if osdpl read standard input.
+    /// Returns the name of the file that contains the `OpenStackDeployment`, for messages; the name is `stdin` if osdpl
+    /// read standard input.
     pub(crate) fn file(&self) -> &str {
         &self.location.file
     }
 
-    /// Returns the file and line of a field of the resource, such as `cloud.yaml:12`. If the file does not contain the
-    /// field, the line is that of the field's nearest parent.
+    /// Returns the file and line of a field of the `OpenStackDeployment`, such as `cloud.yaml:12`. If the file does not
+    /// contain the field, the line is that of the field's nearest parent.
     pub(crate) fn line<'a>(&'a self, keys: impl IntoIterator<Item = &'a str>) -> String {
         self.location.line(keys)
     }
@@ -178,8 +182,8 @@ impl Document {
     }
 }
 
-/// Returns the resource with this name, or the only resource if `name` is `None`. Returns `None` if there are no
-/// resources. Fails if several resources match, or if none of the resources has this name.
+/// Selects the `OpenStackDeployment` with this name from `resources`, or the only one if `name` is `None`. Returns
+/// `None` if `resources` is empty. Fails if several match, or if none has this name.
 fn select(
     file: &str,
     name: Option<&str>,
@@ -209,7 +213,7 @@ fn select(
     }
 }
 
-/// Returns the error for a file without a resource.
+/// Returns the error for a file without an `OpenStackDeployment`.
 fn missing(file: &str, mistakes: &[String], others: &[Value]) -> anyhow::Error {
     if !mistakes.is_empty() {
         return anyhow!("{}", mistakes.join("\n"));

@@ -53,7 +53,8 @@ struct Cloud {
     selection: Arc<Selection>,
     facts: Facts,
     desired: Desired,
-    /// Whether osdpl resolved the cloud without a cluster. The cloud's credentials and Ceph are then placeholders.
+    /// Whether osdpl resolved the cloud without a cluster. The cloud's credentials and settings of Ceph are then
+    /// placeholders.
     is_offline: bool,
 }
 
@@ -107,8 +108,8 @@ impl Arguments {
         Ok(if unknown { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 
-    /// Loads the catalogue with the additions that the resource names: from the resource's file or, without a file,
-    /// from the cluster. Without a resource, loads the catalogue without additions.
+    /// Loads the catalogue with the additions that the `OpenStackDeployment` names: from its file or, without a file,
+    /// from the cluster. Without an `OpenStackDeployment`, loads the catalogue without additions.
     async fn extended(
         &self,
         document: Option<&Document>,
@@ -134,15 +135,16 @@ impl Arguments {
         }
     }
 
-    /// Connects to the cluster, and finds the resource that the options name, or the only resource of the cluster.
+    /// Connects to the cluster, and finds the `OpenStackDeployment` that the options name, or the only one in the
+    /// cluster.
     async fn find(&self) -> anyhow::Result<(kube::Client, OpenStackDeployment)> {
         let client = self.resource.cluster.client().await?;
         let deployment = Target::from(&self.resource).find(&client).await?;
         Ok((client, deployment))
     }
 
-    /// Resolves a resource of the cluster into its releases, with the Secrets and other facts that the operator would
-    /// read from this cluster.
+    /// Resolves an `OpenStackDeployment` of the cluster into its releases, with the Secrets and other facts that the
+    /// operator would read from this cluster.
     async fn load_live(
         &self,
         (client, deployment): (kube::Client, OpenStackDeployment),
@@ -192,7 +194,8 @@ impl Arguments {
     }
 }
 
-/// Resolves the resource of a file without a cluster. Uses placeholders for the credentials and the settings of Ceph.
+/// Resolves the `OpenStackDeployment` of a file without a cluster. Uses placeholders for the credentials and the
+/// settings of Ceph.
 fn load_offline(document: &Document, catalog: &Catalog) -> anyhow::Result<Cloud> {
     let Offline { deployment, selection, facts, desired, .. } = Offline::resolve_leniently(document, catalog)?;
     Ok(Cloud {

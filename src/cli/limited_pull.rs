@@ -59,8 +59,8 @@ impl<P: Pull> Pull for LimitedPull<P> {
 mod tests {
     use super::*;
 
-    /// A fake puller. Its request for a chart's newest version ends only for the repository `good`, and never for
-    /// others.
+    /// A fake puller. It answers a request for a chart's newest version only for the repository `good`. For other
+    /// repositories, the request never ends.
     struct Fake;
 
     impl Pull for Fake {

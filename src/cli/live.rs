@@ -1,4 +1,5 @@
-//! Loads a cloud and its plan from the cluster. The spec comes from the resource in the cluster, or from a file.
+//! Loads a cloud and its plan from the cluster. The spec comes from the `OpenStackDeployment` in the cluster, or from a
+//! file.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,10 +17,10 @@ use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::catalog::Catalog;
 use osdpl_operator::controller::{ChartSource, Preview, preview};
 
-/// The options that select the cloud to load: the resource, the catalogue and the charts.
+/// The options that select the cloud to load: the `OpenStackDeployment`, the catalogue and the charts.
 pub(crate) struct LiveQuery<'a> {
     pub resource: &'a ResourceOption,
-    /// A file with a resource. osdpl loads the cloud as if this file were applied.
+    /// A file with an `OpenStackDeployment`. osdpl loads the cloud as if this file were applied.
     pub file: Option<&'a Path>,
     pub catalog: &'a CatalogOption,
     pub chart_options: &'a ChartOptions,
@@ -28,14 +29,15 @@ pub(crate) struct LiveQuery<'a> {
 /// A cloud that was loaded from the cluster, with the plan that the operator would make for it.
 pub(crate) struct Live {
     pub client: Client,
-    /// The resource from which the plan was made: the resource in the cluster or, if the user named a file, this
-    /// resource after applying the file.
+    /// The `OpenStackDeployment` from which the plan was made: the one in the cluster or, if the user named a file, the
+    /// one that would result from applying the file.
     pub deployment: OpenStackDeployment,
     /// The resource as it is in the cluster now; `None` if it does not exist, and applying the file would create it.
     pub current: Option<OpenStackDeployment>,
     pub catalog: Arc<Catalog>,
     pub preview: Preview,
-    /// The document of the file that contains the resource; `None` if osdpl read the resource from the cluster.
+    /// The file's document that contains the `OpenStackDeployment`; `None` if osdpl read the `OpenStackDeployment` from
+    /// the cluster.
     pub document: Option<Document>,
 }
 
@@ -67,7 +69,8 @@ impl LiveQuery<'_> {
     }
 }
 
-/// Returns the resource in the cluster that has the name and namespace of the file's resource; `None` if there is none.
+/// Returns the `OpenStackDeployment` in the cluster that has the name and namespace of the one in the file; `None` if
+/// there is none.
 pub(crate) async fn find_live(
     client: &Client,
     file: &OpenStackDeployment,

@@ -91,7 +91,7 @@ pub(crate) fn scrubber(release: &DesiredRelease, secrets: &[String], recorded: O
         let is_contained = |secret: &&String| all.contains(Value::from(secret.as_str()).to_string().trim_matches('"'));
         found.extend(secrets.iter().filter(is_contained).cloned());
     }
-    // Helm's record does not mark secrets. So recognize a secret value by the name of its key.
+    // Helm's record does not say which of its values are secret. So recognize a secret value by the name of its key.
     for (path, value) in recorded.into_iter().flat_map(leaves) {
         let is_plain = path.keys().first().is_some_and(|top| PLAIN.contains(&top.as_str()));
         if !is_plain && is_secret_value(&path, value) {

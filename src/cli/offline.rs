@@ -1,4 +1,4 @@
-//! Resolves and validates the resource of a file without a cluster.
+//! Resolves and validates the `OpenStackDeployment` of a file without a cluster.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,7 +15,8 @@ use osdpl_core::observed::ClusterInfo;
 use osdpl_lint::validate::{self, Argument, Kind, Report, ReviewInput, Schemas, keys_of_field};
 use osdpl_lint::{Evaluation, Input};
 
-/// The resource of a file, resolved without a cluster. Placeholders replace the credentials and the settings of Ceph.
+/// The `OpenStackDeployment` of a file, resolved without a cluster. Placeholders replace the credentials and the
+/// settings of Ceph.
 pub(crate) struct Offline {
     pub deployment: OpenStackDeployment,
     pub selection: Selection,
@@ -25,7 +26,8 @@ pub(crate) struct Offline {
     placeholders: Vec<String>,
 }
 
-/// The error for a resource that has errors. Whoever returns this error has already printed the findings.
+/// The error for an `OpenStackDeployment` that has errors. The function that returns this error has already printed the
+/// findings.
 #[derive(Debug, thiserror::Error)]
 #[error("the resource is refused: {} error(s), see above", errors(.0))]
 pub(crate) struct Refused(pub Vec<Finding>);
@@ -35,7 +37,7 @@ fn errors(findings: &[Finding]) -> usize {
 }
 
 impl Offline {
-    /// Resolves a resource and prints its findings.
+    /// Resolves the `OpenStackDeployment` of a file, and prints the findings about it.
     ///
     /// # Errors
     /// Returns an error if the resource is refused ([`Refused`]). Before the error, the function prints every finding.
@@ -43,7 +45,7 @@ impl Offline {
         Self::resolve(document, catalog, &ClusterInfo::default())?.report_findings(document)
     }
 
-    /// Resolves the resource again, with the charts in `charts` instead of the charts that the lock names.
+    /// Resolves the `OpenStackDeployment` again, with the charts in `charts` instead of the charts that the lock names.
     pub(crate) fn with_charts(
         mut self,
         catalog: &Catalog,
@@ -62,7 +64,8 @@ impl Offline {
         self
     }
 
-    /// Prints the findings about the resource, and then the data that osdpl lacks because it has no cluster.
+    /// Prints the findings about the `OpenStackDeployment`, and then the data that osdpl lacks because it has no
+    /// cluster.
     ///
     /// # Errors
     /// Returns an error if the resource is refused.
@@ -72,7 +75,8 @@ impl Offline {
         Ok(self)
     }
 
-    /// Resolves a resource even if it has errors, so that its values can be explained. Prints the number of errors.
+    /// Resolves the `OpenStackDeployment` of a file even if it has errors, so that its values can be explained. Prints
+    /// the number of errors.
     ///
     /// # Errors
     /// Returns an error if the resource does not match the CRD's schema, or if osdpl can't determine the cloud's
@@ -107,7 +111,8 @@ impl Offline {
         }
     }
 
-    /// Resolves a resource if osdpl can determine the cloud's releases, even if the resource has other errors.
+    /// Resolves the `OpenStackDeployment` of a file if osdpl can determine the cloud's releases, even if the
+    /// `OpenStackDeployment` has other errors.
     ///
     /// # Errors
     /// Returns an error if the resource does not match the CRD's schema, or if osdpl can't determine the cloud's
@@ -130,7 +135,7 @@ impl Offline {
     }
 }
 
-/// Parses the resource of a file if it matches the CRD's schema.
+/// Parses the `OpenStackDeployment` of a file if it matches the CRD's schema.
 ///
 /// Checks only the schema. The callers do the other checks, because these may need facts from the cluster.
 ///
@@ -142,15 +147,15 @@ pub(crate) fn well_formed(document: &Document, catalog: &Catalog) -> anyhow::Res
     Validation::new(document, catalog, &schemas, &cluster_info).deployment()
 }
 
-/// Returns the findings about a resource that does not match the CRD's schema, as text with one finding per line.
-/// Returns `None` if the resource matches the schema.
+/// Returns the findings about an `OpenStackDeployment` that does not match the CRD's schema, as text with one finding
+/// per line. Returns `None` if the `OpenStackDeployment` matches the schema.
 pub(crate) fn shape_errors(document: &Document, catalog: &Catalog, schemas: &Schemas) -> Option<String> {
     let cluster_info = ClusterInfo::default();
     let validation = Validation::new(document, catalog, schemas, &cluster_info);
     (!validation.is_well_formed()).then(|| lines(&mut validation.findings(), Some(document)).join("\n"))
 }
 
-/// The resource of a file, and the other inputs of its validation.
+/// The `OpenStackDeployment` of a file, and the other inputs of its validation.
 struct Validation<'a> {
     document: &'a Document,
     input: ReviewInput<'a>,
@@ -166,13 +171,13 @@ impl<'a> Validation<'a> {
         self.input.schemas.check(Kind::OpenStackDeployment, &self.document.object()).is_empty()
     }
 
-    /// Returns all findings about the resource.
+    /// Returns all findings about the `OpenStackDeployment`.
     fn findings(&self) -> Vec<Finding> {
         self.review().0
     }
 
-    /// Returns all findings about the resource and, if osdpl could parse the resource, the releases and values that
-    /// result from it.
+    /// Returns all findings about the `OpenStackDeployment` and, if osdpl could parse the `OpenStackDeployment`, the
+    /// releases and values that result from it.
     fn review(&self) -> (Vec<Finding>, Option<Evaluation>) {
         self.input.review(Kind::OpenStackDeployment, &self.document.object())
     }
@@ -200,7 +205,8 @@ pub(crate) fn report(file: &Path, option: &CatalogOption) -> anyhow::Result<Opti
     Ok(Some(report).filter(|report| report.summary.errors > 0))
 }
 
-/// Prints the errors that the API server would report if the resource were applied, and fails if there are any.
+/// Prints the errors that the API server would report if the `OpenStackDeployment` in a file were applied, and fails if
+/// there are any.
 ///
 /// `osdpl render --credentials` needs this check for a file: if users run install.sh without applying the file, the API
 /// server never checks the file.
@@ -209,13 +215,13 @@ pub(crate) fn check_schema(document: &Document, catalog: &Catalog) -> anyhow::Re
     print_and_check(findings, Some(document))
 }
 
-/// Prints the findings about a resource of the cluster, and fails if one is an error.
+/// Prints the findings about an `OpenStackDeployment` of the cluster, and fails if one is an error.
 pub(crate) fn report_findings(desired: &Desired) -> anyhow::Result<()> {
     print_and_check(desired.findings.clone(), None)
 }
 
-/// Prints findings, and fails if one of them is an error. If the resource comes from a file, `document`, prints the
-/// file and line of each finding.
+/// Prints findings, and fails if one of them is an error. If the findings are about an `OpenStackDeployment` in a file
+/// (`document`), prints the file and line of each finding.
 fn print_and_check(mut findings: Vec<Finding>, document: Option<&Document>) -> anyhow::Result<()> {
     for line in lines(&mut findings, document) {
         eprintln!("{line}");
@@ -223,8 +229,8 @@ fn print_and_check(mut findings: Vec<Finding>, document: Option<&Document>) -> a
     if errors(&findings) == 0 { Ok(()) } else { Err(Refused(findings).into()) }
 }
 
-/// Formats findings, one per line. If the resource comes from a file, `document`, sorts the findings by line, and
-/// begins each with the file and line.
+/// Formats findings, one per line. If the findings are about an `OpenStackDeployment` in a file (`document`), sorts
+/// them by line, and begins each with the file and line.
 fn lines(findings: &mut [Finding], document: Option<&Document>) -> Vec<String> {
     if let Some(document) = document {
         findings

@@ -410,7 +410,8 @@ async fn when_active(leadership: Leadership, stop: CancellationToken, task: impl
     }
 }
 
-/// Makes the next reconcile pass check the charts in a folder every 30 seconds, because no watch reports changed files.
+/// Requests every 30 seconds that the next reconcile pass checks the charts in a folder for changes, because no watch
+/// reports changed files.
 async fn check_charts(charts: Arc<Notify>) {
     let mut interval = tokio::time::interval(Duration::from_secs(30));
     loop {

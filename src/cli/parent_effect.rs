@@ -15,8 +15,8 @@ pub(crate) enum ParentEffect {
     Hidden,
 }
 
-/// Returns why helm ignores the chart's default at `path`, if it gets the values `all`; `None` if no parent key hides
-/// or removes the default.
+/// Returns why helm ignores the chart's default at `path` if osdpl passes the values `all`; `None` if no parent key
+/// hides or removes the default.
 pub(crate) fn parent_effect(all: &Values, path: &Path) -> Option<ParentEffect> {
     (1..path.keys().len()).find_map(|length| {
         let parent: Path = path.keys()[..length].iter().cloned().collect();

@@ -91,8 +91,8 @@ impl Arguments {
         Ok(if report.refused { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 
-    /// Resolves the resource of the file without a cluster. If the user selected charts with `--charts`, resolves the
-    /// resource with the contents of these charts.
+    /// Resolves the `OpenStackDeployment` of the file without a cluster. If the user selected charts with `--charts`,
+    /// the resolved values and findings depend on the contents of these charts.
     async fn resolve_offline(&self, document: &Document, catalog: &Catalog) -> anyhow::Result<Offline> {
         let mut resolved = Offline::resolve(document, catalog, &self.cluster_info.to_cluster_info())?;
         if self.chart_options.source().is_some() {
@@ -103,7 +103,7 @@ impl Arguments {
         resolved.report_findings(document)
     }
 
-    /// Returns the plan of a new cloud. If the resource is refused, returns a report with its findings.
+    /// Returns the plan of a new cloud. If osdpl refuses the `OpenStackDeployment`, returns a report with its findings.
     fn new_cloud_report(&self, offline: anyhow::Result<Offline>, document: &Document) -> anyhow::Result<PlanReport> {
         match offline {
             Ok(Offline { deployment, desired, .. }) => {
@@ -169,7 +169,7 @@ impl Arguments {
         !configured
     }
 
-    /// Computes the plan of the next pass for the resource from the current state of the cluster.
+    /// Computes the plan of the next pass for the `OpenStackDeployment` from the current state of the cluster.
     async fn plan_live(&self, document: Option<&Document>) -> anyhow::Result<PlanReport> {
         let client = self.target.cluster.client().await?;
         let (deployment, live, (extended, errors)) = match document {

@@ -120,7 +120,8 @@ fn resolve(spec: &OpenStackDeploymentSpec, presets: &[String], catalog: &Catalog
     Ok(Cloud { presets: presets.to_vec(), selection, desired })
 }
 
-/// Checks that `names`, the names of all catalogue entries of this kind, contain `name`. If not, the error lists them.
+/// Checks that `names`, the names of all catalogue entries of this kind, contain `name`. If not, the error lists
+/// `names`.
 fn check_name<'a>(kind: &str, name: &str, names: impl Iterator<Item = &'a String> + Clone) -> anyhow::Result<()> {
     if names.clone().any(|known| known == name) {
         return Ok(());

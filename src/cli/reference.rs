@@ -40,7 +40,8 @@ impl Kind {
     /// All kinds, in display order.
     pub const ALL: [Self; 4] = [Self::Services, Self::Presets, Self::Features, Self::Releases];
 
-    /// Returns the kind's name in the plural, such as `services`. Commands and folders of the catalogue have this name.
+    /// Returns the kind's name in the plural, such as `services`. Users write this name after `osdpl catalog`, and the
+    /// folder with the kind's pages has this name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Services => "services",

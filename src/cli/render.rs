@@ -139,7 +139,7 @@ impl Arguments {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Resolves the resource of the file without a cluster.
+    /// Resolves the `OpenStackDeployment` of the file without a cluster.
     fn read_file(&self) -> anyhow::Result<Cloud> {
         let file = self.file.as_deref().context("name the resource's file with --file")?;
         let namespace = &self.resource.namespace;

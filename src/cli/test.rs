@@ -96,8 +96,8 @@ impl<'a> CatalogCache<'a> {
         Ok(catalogs)
     }
 
-    /// Returns the catalogue with the additions that the file's resource names; without a file, the catalogue without
-    /// additions. Loads a catalogue only if no earlier case needed the same additions.
+    /// Returns the catalogue with the additions that the `OpenStackDeployment` in a file names; without a file, the
+    /// catalogue without additions. Loads a catalogue only if no earlier case needed the same additions.
     fn load(&mut self, document: Option<&Document>) -> anyhow::Result<Rc<LoadedCatalog>> {
         let named = document.map(|document| named_additions(&document.object(), &document.others));
         let NamedAdditions { additions, errors, .. } = named.unwrap_or_default();

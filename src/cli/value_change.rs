@@ -41,8 +41,9 @@ pub(crate) struct Change {
 pub(crate) fn changes(name: &str, release: &DesiredRelease, preview: &Preview, options: DisplayOptions) -> Vec<Change> {
     let without_values = |path: String| Change { path, before: None, after: None, source: None };
     let (before, after) = match (preview.compared.get(name), preview.recorded.get(name)) {
-        // If another tool created the release, compare both sides after merging the overrides into the chart's
-        // defaults. The tool's overrides may differ from osdpl's, although helm gets the same values in the end.
+        // If another tool created the release, compare helm's record with the desired release after merging the
+        // overrides of each into the chart's defaults. The tool's overrides may differ from osdpl's, although helm gets
+        // the same values in the end.
         (Some(compared), _) => (&compared.before, &compared.after),
         (None, None) => return Vec::new(),
         (None, Some(Err(problem))) => return vec![without_values(format!("(unknown: {problem})"))],

@@ -21,7 +21,7 @@ use osdpl_core::api::{OpenStackDeployment, OpenStackDeploymentStatus, condition}
 /// The exit code of `osdpl wait` if the cloud needs manual intervention.
 const STALLED: u8 = 2;
 
-/// The delay before [`follow`] repeats a failed read of the resource.
+/// The delay before [`follow`] repeats a failed read of the `OpenStackDeployment`.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 #[derive(Args)]
@@ -101,8 +101,8 @@ pub(crate) async fn follow(
     }
 }
 
-/// Reads the resource. If this fails, but not by a timeout, tries again for as long as `limit`, and then returns the
-/// error of the first attempt.
+/// Reads the resource. If the read fails for a reason other than a timeout, repeats it for as long as `limit`, and then
+/// returns the error of the first attempt.
 async fn read(api: &Api<StoredDeployment>, name: &str, limit: Duration) -> kube::Result<Option<StoredDeployment>> {
     let first = match api.get_opt(name).await {
         Err(error) if !is_timeout(&error) => error,
@@ -151,7 +151,7 @@ fn true_condition<'a>(deployment: &'a OpenStackDeployment, kind: &str) -> Option
     conditions.find(|condition| condition.type_ == kind && condition.status == "True")
 }
 
-/// Returns the resource's status if the operator wrote it for the current spec.
+/// Returns the status of the `OpenStackDeployment` if the operator wrote it for the current spec.
 fn current(deployment: &OpenStackDeployment) -> Option<&OpenStackDeploymentStatus> {
     deployment.status.as_ref().filter(|status| status.observed_generation == deployment.metadata.generation)
 }

@@ -45,8 +45,8 @@ pub struct HttpConfig {
     pub permit: Permit,
 }
 
-/// A function that the client calls before each request to ask whether it may send the request. The default always
-/// permits it.
+/// A function that the client calls before each request to ask whether it may send the request. The default permits
+/// every request.
 #[derive(Clone)]
 pub struct Permit(Arc<dyn Fn() -> bool + Send + Sync>);
 
@@ -77,8 +77,8 @@ pub struct Http {
     config: HttpConfig,
     /// How long the client waits for a response. The time begins when the client has connected.
     response_timeout: Duration,
-    /// The connector for TLS, which the client creates for its first `https` request. Earlier would waste memory: the
-    /// system's certificates take half a megabyte.
+    /// The connector for TLS, which the client creates for its first `https` request. Creating it earlier would waste
+    /// memory: the system's certificates take half a megabyte.
     tls: OnceLock<Result<TlsConnector, String>>,
 }
 
@@ -219,8 +219,8 @@ mod tests {
             let permit = Permit::new(move || is_permitted);
             Http::new(HttpConfig { address: None, timeout: Duration::from_secs(10), ca: Vec::new(), permit })
         };
-        // Returns the first line that the fake server receives on one connection; less if the client closes the
-        // connection before.
+        // Returns the first line that the fake server receives on one connection, or only the start of this line if the
+        // client closes the connection before its end.
         let receive = async || {
             let (mut connection, _) = server.accept().await.unwrap();
             let mut received = Vec::new();

@@ -20,9 +20,9 @@ use tower::{BoxError, ServiceBuilder, service_fn};
 
 use crate::resolve::resolve;
 
-/// How long a client waits for data on a connection before it closes the connection. It must close a dead connection,
-/// for example one whose packets a firewall drops. If the time limit of a request is longer, the client waits for that
-/// time instead.
+/// How long a client waits for data on a connection before it closes the connection. This ends a watch on a dead
+/// connection, for example one whose packets a firewall drops. If the time limit of a request is longer, the client
+/// waits for that time instead.
 ///
 /// The API server sends a bookmark to each watch once per minute (`k8s.io/apiserver`, `cacher`: `bookmarkFrequency`),
 /// so a watch on an intact connection never reaches this timeout.
@@ -68,7 +68,8 @@ impl Bounds {
     }
 }
 
-/// Creates a client that does not retry, and whose requests have no time limit. The caller adds both with [`bounded`].
+/// Creates a client that does not retry, and whose requests have no time limit. The caller adds retries and the time
+/// limit with [`bounded`].
 ///
 /// The client is the same as kube's default client, except that it resolves the name of the API server with
 /// [`resolve`]. kube's default client would resolve the name on one of tokio's threads for blocking work.
@@ -164,7 +165,8 @@ async fn receive(client: &Client, request: Request<Body>) -> Result<Response<Bod
 }
 
 /// Whether a request reads the log of a pod. The API server gets the log from the kubelet of the pod's node. So if
-/// there is no response, the cause may be this node, and not the API server.
+/// there is no response, the cause may be this node, and not the API server. The client then does not refuse further
+/// requests (`gives_up`).
 fn is_log(uri: &Uri) -> bool {
     uri.path().ends_with("/log")
 }

@@ -9,8 +9,8 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 
 use tokio::sync::{Semaphore, oneshot};
 
-/// The maximum number of host names that are resolved at the same time. Without it, the number of threads would grow
-/// during a DNS outage.
+/// The maximum number of host names that are resolved at the same time. Without this limit, the number of threads would
+/// grow during a DNS outage.
 const LOOKUPS: usize = 4;
 
 static RUNNING: Semaphore = Semaphore::const_new(LOOKUPS);

@@ -13,8 +13,8 @@ use serde_json::value::RawValue;
 
 use osdpl_values::json_too_deep;
 
-/// The maximum nesting of a resource that osdpl reads, in levels. It is below 127, the maximum of serde. The API server
-/// has none.
+/// The maximum nesting of a resource that osdpl reads, in levels. serde can parse at most 127 levels. The API server
+/// has no such limit.
 const DEPTH: usize = 100;
 
 /// A resource from the API server. If osdpl can't read the resource, the struct contains only its metadata.

@@ -1,5 +1,5 @@
-//! Reads from a Secret or from Rook's objects how a cloud accesses a Ceph cluster: monitors, users, keys and pools.
-//! Builds the `ConfigMap` and the Secrets with which the charts' pods mount these settings.
+//! Reads from a Secret or from Rook's objects how a cloud accesses a Ceph cluster: monitors, users, cephx keys and
+//! pools. Builds the `ConfigMap` and the Secrets from which the charts' pods mount these settings.
 //!
 //! Pure module (no I/O). A function that reads a Secret returns either all settings or a [`SecretError`]. The error
 //! names the Secret and the key in its data. The error never quotes the value under this key, because a person may have
@@ -42,8 +42,8 @@ use problem::SecretData;
 /// `ceph_client.configmap`.
 pub(crate) const CONFIG_MAP: &str = "ceph-etc";
 
-/// The name of the Secret from which the charts' Jobs and init containers mount `client.admin`'s key. It is upstream's
-/// default of `ceph_client.user_secret_name`.
+/// The name of the Secret from which the charts' Jobs and init containers mount the cephx key of `client.admin`. It is
+/// upstream's default of `ceph_client.user_secret_name`.
 pub(crate) const ADMIN_SECRET: &str = "pvc-ceph-client-key";
 
 /// A consumer: an OpenStack service that stores data in Ceph. It has a Ceph user and a pool there.
@@ -51,7 +51,7 @@ pub(crate) const ADMIN_SECRET: &str = "pvc-ceph-client-key";
 pub enum Consumer {
     /// Glance, which stores images.
     Glance,
-    /// Cinder, which stores volumes. Libvirt uses Cinder's key to attach volumes to instances.
+    /// Cinder, which stores volumes. Libvirt uses Cinder's cephx key to attach volumes to instances.
     Cinder,
     /// Cinder's backup service, which stores backups of volumes.
     CinderBackup,
@@ -110,7 +110,7 @@ impl Consumer {
         }
     }
 
-    /// Returns the name of the Secret that contains the key of the consumer's Ceph user.
+    /// Returns the name of the Secret from which the charts' pods mount the cephx key of the consumer's Ceph user.
     ///
     /// The names for glance, cinder, manila and gnocchi are upstream's defaults (`secrets.rbd`). Nova's chart has no
     /// such default, because it mounts no Secret with a Ceph key. For Nova, osdpl chose the name.
@@ -229,8 +229,8 @@ impl Ceph {
         [Consumer::Cinder, Consumer::Nova].into_iter().find(|consumer| self.users.contains_key(consumer))
     }
 
-    /// Whether Nova has a Ceph user of its own, other than the user for volumes. If so, libvirt needs the keys of both
-    /// users.
+    /// Whether Nova has a Ceph user of its own, other than the user with which libvirt attaches volumes. If so, libvirt
+    /// needs the cephx keys of both users.
     pub(crate) fn has_own_nova(&self) -> bool {
         let name = |consumer| self.users.get(&consumer).map(|user| user.name.as_str());
         name(Consumer::Nova).is_some() && self.volume_consumer().and_then(name) != name(Consumer::Nova)
@@ -246,8 +246,8 @@ impl Ceph {
         SecretError { object: self.object.clone(), key, error: ValueError::Missing }
     }
 
-    /// Checks that the settings contain the same key for consumers with the same Ceph user, and returns the settings
-    /// unchanged.
+    /// Returns the settings unchanged, or an error if they contain different cephx keys for two consumers with the same
+    /// Ceph user.
     fn consistent(self) -> Result<Self, SecretError> {
         for (consumer, user) in &self.users {
             let differs = |other: &&User| other.name == user.name && other.key != user.key;

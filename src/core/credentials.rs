@@ -1,5 +1,5 @@
-//! Determines which credentials (passwords and keys) a cloud needs, and at which paths the values of releases contain
-//! each credential. Also generates credentials.
+//! Determines which credentials (passwords and secret keys) a cloud needs, and at which paths the values of releases
+//! contain each credential. Also generates credentials.
 //!
 //! Pure module (no I/O); the caller passes a function that returns random bytes. osdpl searches for each credential in
 //! this order: in a Secret that the user names in the spec, in osdpl's own Secret with the credentials of the service,

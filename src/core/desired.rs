@@ -6,7 +6,8 @@
 //! Pure module (no I/O). These are the layers, from low to high; each overrides the layers before it:
 //! 1. the catalogue: shared fragments, the release's base values and fragments, the fragments of the OpenStack release
 //! 2. the presets, in the order in which the spec names them
-//! 3. the features; then `spec.images`, which rewrites the images of the chart and of layers 1 to 3
+//! 3. the features; then `spec.images`, which rewrites the names of the container images of the chart and of layers 1
+//!    to 3
 //! 4. `spec.common`: the values for all charts, then the values for the release's group
 //! 5. the release in `spec.services`: its `valuesFrom`, then its `values` and `unset`
 //! 6. `spec.nodes.overrides`, in the form that the release's chart understands
@@ -205,7 +206,7 @@ pub struct ChartInfo {
     /// The fingerprint by which osdpl recognizes the chart in helm's records of releases
     /// ([`crate::release::chart_fingerprint`]); empty if unknown.
     pub fingerprint: String,
-    /// The chart's default images, by their keys below `images.tags` in the chart's values.
+    /// The chart's default container images, by their keys below `images.tags` in the chart's values.
     pub images: BTreeMap<String, String>,
     /// The chart's defaults of the switches `manifests.job_*`, by the switch's name: `true` if the chart renders the
     /// Job.

@@ -7,8 +7,8 @@ use serde::{Serialize, Serializer};
 
 use crate::catalog::Level;
 
-/// The rule name of findings that osdpl derives from the catalogue: unknown names, missing dependencies, and violations
-/// of the catalogue's checks.
+/// The rule name of findings that osdpl derives from the catalogue: unknown names, services without a service that they
+/// need, and violations of the catalogue's checks.
 pub const CATALOGUE: &str = "catalogue";
 
 /// A finding: an error, warning or note about a custom resource, with its location and remedy.

@@ -1,5 +1,5 @@
-//! Derives, from a cloud's spec and the catalogue, the settings that the crate `osdpl-maintenance` needs to maintain
-//! nodes.
+//! Derives, from a cloud's spec and the catalogue, the settings that the crate `osdpl-maintenance` needs for the
+//! maintenance of nodes (the resource `NodeMaintenance`).
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -40,9 +40,9 @@ pub use storage::{Claim, ClaimPhase, Class};
 pub struct Observed {
     /// The state of each release according to helm's records. A release of which helm has no record has no entry.
     pub releases: BTreeMap<ReleaseKey, ObservedRelease>,
-    /// The releases that belong to the cloud according to the resource's status. To uninstall a release outside of this
-    /// set, osdpl waits for approval, because anyone who may write Secrets in the release's namespace can forge the
-    /// release's records.
+    /// The releases that belong to the cloud according to the status of the OpenStackDeployment. To uninstall a release
+    /// outside of this set, osdpl waits for approval, because anyone who may write Secrets in the release's namespace
+    /// can forge the release's records.
     pub owned: BTreeSet<ReleaseKey>,
     /// The releases in `owned` that the status of the OpenStackDeployment does not name, because that status is lost.
     /// osdpl has recognized them by the labels of their records. osdpl manages them, but uninstalls them only after
@@ -76,7 +76,8 @@ pub struct Observed {
     /// if the API accepts no connection.
     pub endpoints: Arc<BTreeMap<ReleaseKey, EndpointProbe>>,
     /// For how long each record with a pending status has been unchanged. This operator process measures the time with
-    /// its monotonic clock.
+    /// its monotonic clock. osdpl unlocks a record that someone else left pending only after the record has been
+    /// unchanged for a while.
     pub unchanged: BTreeMap<ReleaseKey, SignedDuration>,
     /// The comparison of a release's newest revision with the release's desired state, for each release whose newest
     /// revision osdpl did not make. The map also contains releases that osdpl adopted although they differ from the
@@ -112,7 +113,8 @@ pub struct ObservedRelease {
     /// The release's name in the catalogue, from the label `osdpl.dev/release` of the newest record. Without the label,
     /// osdpl derives the name from the chart, the spec or the release's name in helm.
     pub release: Option<String>,
-    /// The digest of the images of the release's pods and Jobs, from the label `osdpl.dev/images` of the newest record.
+    /// The digest of the names of the container images of the release's pods and Jobs, from the label
+    /// `osdpl.dev/images` of the newest record.
     pub images: Option<String>,
     /// The digest of the settings on which running OpenStack instances depend, from the label `osdpl.dev/instances` of
     /// the newest record.

@@ -24,7 +24,7 @@ pub use call::{Api, Call, HttpMethod};
 pub use error::{Error, error_message};
 pub use hosts::{DeletedHost, HostObservation, HostQuery, HostResponse, Hosts, Mapping, Next, next};
 
-/// The result of a query to Nova whether the cloud has instances.
+/// The result of asking Nova whether the cloud has instances (virtual machines).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InstanceObservation {
     /// The URLs and credentials with which the operator queried Nova.
@@ -33,7 +33,7 @@ pub struct InstanceObservation {
     pub found: Result<Option<String>, String>,
 }
 
-/// Returns the message that Nova has instances. It contains the name of one instance.
+/// Returns the message that Nova has instances. `name` is the name of one of these instances.
 pub fn describe_instance(name: &str) -> String {
     format!("Nova has instances, such as {name}")
 }

@@ -9,7 +9,8 @@ use crate::desired::{Facts, Selection};
 /// Returns placeholders for the facts that osdpl reads from a cluster: credentials, a Ceph cluster, and the Secrets to
 /// which the settings of features refer.
 ///
-/// Each placeholder depends only on the name of its fact, so every call returns the same values.
+/// The function computes each credential and Secret value from its name, not at random, so every call returns the same
+/// values.
 pub fn facts(catalog: &Catalog, selection: &Selection) -> Facts {
     let ceph = ceph::DeclaredCeph::of(Ok(ceph::example())).with_gateway(Some(Ok(ceph::example_gateway())));
     let mut facts = Facts { helm_major: 4, ceph: Some(ceph), ..Facts::default() };

@@ -40,10 +40,11 @@ pub struct Policy {
     /// The target hash that a person approved in an earlier pass, as the status of the OpenStackDeployment stores it.
     /// osdpl uses this field only with [`Approval::Always`].
     pub approved_target: Option<String>,
-    /// The digest ([`Desired::object_digest`]) of the settings for objects outside of releases that a person approved
-    /// last, as the status stores it. osdpl uses this field only with [`Approval::Always`].
+    /// The digest ([`Desired::object_digest`]) of the settings that a person approved last for objects outside of
+    /// releases, as the status stores it. osdpl uses this field only with [`Approval::Always`].
     pub approved_objects: Option<String>,
-    /// The names of existing releases that osdpl may adopt, from an annotation; `all` stands for every release.
+    /// The names of existing releases that osdpl may adopt, as an annotation lists them; `all` stands for every
+    /// release.
     pub adopt: BTreeSet<String>,
     /// The names of releases whose repair a person requested; `all` stands for every release that needs a repair. A
     /// repair is a helm upgrade that overwrites what other tools changed: a newer revision, or objects of the release.
@@ -179,7 +180,7 @@ fn hash(desired: &Desired, observed: &Observed, catalog: &Catalog) -> String {
     let inputs = desired.releases.values().map(|release| format!("{} {}", release.key, release.approved_inputs()));
     let losses = observed.label_losses.iter().map(|(node, labels)| format!("{node} loses {labels}"));
     // Include the digests of the additions, because an addition affects more than the inputs of releases: for example,
-    // the order in which osdpl upgrades them.
+    // the order in which osdpl upgrades the releases.
     let additions = catalog.additions.iter().map(|(name, digest)| format!("addition {name} {digest}"));
     let removed = removed.iter().map(|key| format!("{key} removed"));
     let objects = desired.object_settings.iter().cloned();
@@ -247,7 +248,7 @@ impl Context<'_> {
         self.policy.approves_spec_change(self.hash)
     }
 
-    /// Whether the resource has an annotation with which a person approved the target hash of this plan.
+    /// Whether the OpenStackDeployment has an annotation with which a person approved the target hash of this plan.
     fn is_approved(&self) -> bool {
         self.policy.approved.as_deref() == Some(self.hash)
     }
@@ -279,7 +280,8 @@ impl Context<'_> {
         names
     }
 
-    /// Whether release `other`, as it is installed now, depends on release `name`.
+    /// Whether the release `other` (with the namespace and name `key`), as it is installed now, depends on the release
+    /// `name`. `provided` contains the components of `name`.
     ///
     /// The function checks the desired needs of `other`. If the newest revision of `other` does not have the desired
     /// inputs, the function also checks every need that the catalogue lists for `other`, because that revision may

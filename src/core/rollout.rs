@@ -3,7 +3,7 @@
 //! Pure module (no I/O). The releases that `values/nodes.yaml` lists have DaemonSets with the update strategy
 //! `OnDelete`, so Kubernetes does not replace their outdated pods. osdpl evicts these pods, batch by batch. The status
 //! of the OpenStackDeployment stores the approvals, and the existing pods show the progress. So a restarted operator
-//! continues a rollout where it was.
+//! continues a rollout where the previous operator process stopped.
 //!
 //! ```text
 //! batch in flight   the new pods that are not ready, and the nodes whose pod was deleted
@@ -102,7 +102,7 @@ pub struct NextRollouts {
     pub component: Option<String>,
     /// The groups of `DaemonSets` whose pods the operator must watch for the next decision.
     pub watch: BTreeSet<DaemonSetGroup>,
-    /// The time at which the operator must start the next pass; `None` if no rollout waits for a time.
+    /// The time at which the operator must start the next pass; `None` if no rollout waits for a certain time.
     pub requeue_at: Option<Timestamp>,
     /// Whether the decision is incomplete, because the operator has not read all pods of a rollout yet. If so, the
     /// operator must not remove the approval annotation, because the approval may apply to this rollout.
@@ -172,8 +172,9 @@ fn has_expired(input: &Input<'_>, name: &str, release: &DesiredRelease) -> bool 
     settled && since.is_some_and(|since| input.now.duration_since(since) > APPROVAL_GRACE)
 }
 
-/// Whether the stored status of the rollouts, `stored`, already contains all approvals in `now`. If an approval is
-/// missing, the operator must not remove the approval annotation yet.
+/// Whether `stored`, the rollouts in the status of the OpenStackDeployment, already contains all approvals in `now`,
+/// the rollouts that this pass decided. If an approval is missing in `stored`, the operator must not remove the
+/// approval annotation yet.
 pub fn are_approvals_stored(now: &Rollouts, stored: &Rollouts) -> bool {
     let approval =
         |status: &RolloutStatus| (status.approved.then(|| status.revision.clone()), status.approved_inputs.clone());

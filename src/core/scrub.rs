@@ -38,8 +38,8 @@ pub(crate) const MIN_SECRET_LENGTH: usize = 4;
 /// that they also occur in ordinary texts.
 const SHORTEST_INSIDE_BASE64: usize = 8;
 
-/// The minimum length in bytes of what two searches may find: the search for single lines of a secret, and the search
-/// for a secret that is printed with line breaks in it. A shorter text may be an ordinary word.
+/// The minimum length in bytes of a text that the scrubber removes because it is a single line of a secret, or a secret
+/// that a program printed with line breaks in it. A shorter text may be an ordinary word.
 const SHORTEST_LINE: usize = 20;
 
 /// Removes secrets from texts: the secrets that it knows, and texts that have the shape of a secret.
@@ -74,8 +74,8 @@ impl Scrubber {
         Self::from_forms(all)
     }
 
-    /// Creates a scrubber that searches for the texts in `all`, which are the secrets in all encodings. Unlike
-    /// [`Scrubber::new`], this function is not generic, so the compiler generates its code only once.
+    /// Creates a scrubber that searches for the texts in `all`, which are the secrets in all encodings.
+    /// [`Scrubber::new`] calls this function because it is not generic, so the compiler generates its code only once.
     fn from_forms(all: BTreeSet<String>) -> Self {
         let mut forms: Vec<String> = all.into_iter().filter(|form| form.len() >= MIN_SECRET_LENGTH).collect();
         forms.sort_by(|left, right| right.len().cmp(&left.len()).then_with(|| left.cmp(right)));

@@ -39,7 +39,8 @@ use crate::rollout;
 pub struct Report<'a> {
     /// The spec of the OpenStackDeployment.
     pub spec: &'a OpenStackDeploymentSpec,
-    /// The `metadata.generation` of the resource that the pass read. The status reports it in `observedGeneration`.
+    /// The `metadata.generation` of the OpenStackDeployment that the pass read. The status reports it in
+    /// `observedGeneration`.
     pub generation: i64,
     /// The version of the helm program that the operator runs; empty if unknown.
     pub helm: String,
@@ -78,10 +79,10 @@ pub struct Report<'a> {
     /// The digests of the charts from repositories, by `chart@version`; `None` if the pass did not determine them. The
     /// status then keeps the previous digests.
     pub charts: Option<&'a BTreeMap<String, String>>,
-    /// Why osdpl ignores the resource; `None` if osdpl does not ignore it.
+    /// Why osdpl ignores the OpenStackDeployment; `None` if osdpl does not ignore it.
     pub ignored: Option<Ignored>,
-    /// The work that remains before the resource can be deleted, or what blocks the deletion; `None` if the resource is
-    /// not being deleted.
+    /// The work that remains before the OpenStackDeployment can be deleted, or what blocks the deletion; `None` if the
+    /// OpenStackDeployment is not being deleted.
     pub deleting: Option<String>,
 }
 
@@ -90,12 +91,12 @@ pub struct Report<'a> {
 pub enum Ignored {
     /// Another `OpenStackDeployment` is older, and osdpl manages only the oldest one.
     Older {
-        /// The namespace and name of the older one.
+        /// The namespace and name of the older `OpenStackDeployment`.
         other: String,
-        /// Whether osdpl can read the older one. If not, osdpl manages none.
+        /// Whether the content of the older `OpenStackDeployment` is valid. If not, osdpl manages neither of the two.
         is_readable: bool,
     },
-    /// The operator has no rights in the namespace of the resource. Contains the message for the status.
+    /// The operator has no rights in the namespace of the `OpenStackDeployment`. Contains the message for the status.
     Outside(String),
 }
 
@@ -151,7 +152,7 @@ fn approved(report: &Report<'_>, before: Option<&String>, now: impl Fn() -> Stri
     }
 }
 
-/// Returns the next status of the resource, and the events about the changes since the previous status.
+/// Returns the next status of the OpenStackDeployment, and the events about the changes since the previous status.
 pub fn report(
     previous: Option<&OpenStackDeploymentStatus>,
     report: &Report<'_>,

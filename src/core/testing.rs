@@ -147,7 +147,8 @@ pub fn running_helm(inputs: &str) -> RunningHelm {
     RunningHelm { verb: Verb::Upgrade, inputs: inputs.into(), since: NOW, stopping: false, skips_hooks: false }
 }
 
-/// Returns a release for which `helm uninstall` started, but did not finish.
+/// Returns a release for which `helm uninstall` started, but did not finish. `delete_hooks_completed` says whether the
+/// uninstall has completed its hooks; `None` if the operator has not read the record yet.
 pub fn uninstalling(delete_hooks_completed: Option<bool>) -> ObservedRelease {
     let mut release = observed_release(Status::Uninstalling);
     release.body = Some(RecordBody { delete_hooks_completed, ..RecordBody::default() });

@@ -52,7 +52,7 @@ pub enum Approval {
 /// One write to the cluster, which the operator executes.
 #[derive(Clone, Debug)]
 pub enum Action {
-    /// Add osdpl's finalizer to the resource.
+    /// Add osdpl's finalizer to the `OpenStackDeployment`.
     AddFinalizer,
     /// Store credentials in a Secret of osdpl.
     StoreCredentials(Box<SecretWrite>),
@@ -105,7 +105,7 @@ pub enum Action {
         release: ReleaseKey,
         /// The revisions that may have left objects behind, and the revisions whose objects osdpl keeps.
         cleanup: Cleanup,
-        /// Other releases, each with a revision whose objects osdpl must keep.
+        /// Revisions of other releases: the cleanup keeps every object that one of these revisions contains.
         others: Vec<(ReleaseKey, u32)>,
     },
     /// Create a namespace.
@@ -142,10 +142,10 @@ pub enum Action {
         cron: ReleaseKey,
         /// The name of the Job to create.
         job: String,
-        /// The Nova hosts that the Job maps to a cell.
+        /// The Nova hosts that the Job maps to a cell, and the number of the attempt to map them.
         mapping: Mapping,
     },
-    /// Delete the Nova and Neutron hosts of nodes that are no longer in the cluster. The list contains the names of the
+    /// Delete the compute hosts of removed Kubernetes nodes from Nova and Neutron. The list contains the names of the
     /// nodes.
     ForgetHosts(Vec<String>),
     /// Change annotations of the `OpenStackDeployment`; the value `None` removes an annotation.
@@ -167,7 +167,7 @@ pub enum Action {
         /// The uid of the `CephObjectStore`.
         uid: String,
     },
-    /// Remove osdpl's finalizer from the resource.
+    /// Remove osdpl's finalizer from the `OpenStackDeployment`.
     RemoveFinalizer,
 }
 
@@ -247,8 +247,8 @@ impl Planned {
 }
 
 impl Action {
-    /// Returns the text by which [`Kept::refused`](super::Kept::refused) identifies the action. There osdpl stores
-    /// which actions the API server refused.
+    /// Returns the text that identifies the action in [`Kept::refused`](super::Kept::refused), the map of the actions
+    /// that the API server refused.
     pub fn id(&self) -> String {
         match self {
             Self::Evict(pod) => format!("{self} {}", pod.uid),

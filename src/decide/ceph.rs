@@ -1,4 +1,5 @@
-//! Reads the settings of Ceph from a Secret or from Rook, and plans the objects that charts mount to use Ceph.
+//! Reads the settings of Ceph from a Secret or from Rook, and plans the `ConfigMap`s and Secrets that pods mount to use
+//! Ceph.
 //!
 //! osdpl deletes such an object when no release mounts it any more.
 
@@ -28,7 +29,8 @@ pub(crate) use object_store::{release as release_object_stores, used_by_foreign}
 pub use rook::OBJECT_STORE;
 use rook::{CLUSTER, RequestState};
 
-/// Returns references to the objects that contain the settings of a spec's Ceph cluster: a Secret, or objects of Rook.
+/// Returns references to the objects that contain the settings of the Ceph cluster that the spec declares: a Secret, or
+/// objects of Rook.
 pub(crate) fn references(spec: &OpenStackDeploymentSpec, namespace: &str) -> Vec<Reference> {
     let Some(feature) = feature(spec) else { return Vec::new() };
     let secret =
@@ -90,8 +92,8 @@ fn namespaces(selection: &Selection) -> BTreeMap<&str, &str> {
     selection.releases.iter().map(|(name, key)| (name.as_str(), key.namespace.as_str())).collect_map()
 }
 
-/// Plans the pools and users that osdpl requests from Rook, the objects that pods mount to use Ceph, and the object
-/// store.
+/// Plans the pools and users that osdpl requests from Rook, the objects that pods mount to use Ceph, and the objects
+/// and settings of Ceph's object store.
 ///
 /// If an object belongs to somebody else or does not exist yet, the function stores in `declared` why Ceph is not
 /// ready.

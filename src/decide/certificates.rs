@@ -18,8 +18,8 @@ use osdpl_values::{CollectSorted, digest};
 pub(crate) struct Certificates(BTreeMap<Certificate, (String, CertificateCheck)>);
 
 impl Certificates {
-    /// Returns warnings about the certificates of a selection, and the time at which the next warning appears or
-    /// changes.
+    /// Returns warnings about the certificates that the selected features use, and the time at which the next warning
+    /// appears or changes.
     ///
     /// Problems are only warnings: an expired certificate must not stop a running cloud. If osdpl can't read a Secret,
     /// the function skips the Secret, except in one case: it warns if a Secret that the user must provide is missing.

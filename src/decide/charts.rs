@@ -102,7 +102,7 @@ pub(crate) fn record_digests(
 pub struct KnownCharts {
     /// The chart of each release, or why it is not available.
     pub facts: BTreeMap<String, Result<ChartInfo, Blocked>>,
-    /// The chart to request for each release.
+    /// The request for the chart of each release.
     pub requests: BTreeMap<String, ChartRequest>,
     /// The earliest time at which the operator retries to fetch a chart; `None` if no fetch has failed.
     pub retry: Option<Timestamp>,

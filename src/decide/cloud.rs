@@ -154,7 +154,8 @@ fn is_reading(draft: &Draft<'_>) -> bool {
         || kinds.into_iter().any(|kind| !objects.rook.contains_key(kind))
 }
 
-/// Plans the objects that releases need, and stores the facts that the releases' values contain in `facts`.
+/// Plans the objects that releases need, such as Secrets with credentials. Stores in `facts` the facts from which osdpl
+/// computes the releases' values.
 ///
 /// Returns the releases whose charts are placeholders while the operator fetches the charts.
 fn collect_facts(

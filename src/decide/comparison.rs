@@ -78,7 +78,8 @@ fn valid_until(result: &ComparisonResult, adopts: bool, now: Timestamp) -> Optio
     now.checked_add(RETRY_INTERVAL).ok().filter(|_| may_change)
 }
 
-/// Returns whether a comparison from an earlier pass is still valid.
+/// Returns whether a comparison from an earlier pass is still valid for the release's newest revision `revision` and
+/// the desired inputs `inputs`.
 fn is_valid(known: &ManifestComparison, revision: i64, inputs: &str, adopts: bool, now: Timestamp) -> bool {
     let is_fresh = known.until.map_or(!adopts, |until| now < until);
     is_fresh && known.revision == revision && known.inputs == inputs

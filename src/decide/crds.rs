@@ -36,8 +36,8 @@ use osdpl_core::release::helm_owner;
 pub(crate) struct Definitions {
     /// The actions, in the order in which the operator must execute them.
     pub(crate) actions: Vec<Planned>,
-    /// The names of the existing CRDs that `actions` or helm change, or that `actions` transfers to the release.
-    /// Changes and transfers need approval.
+    /// The names of the existing CRDs that `actions` or helm change, or that `actions` transfer to the release. Changes
+    /// and transfers need approval.
     pub(crate) changed: Vec<String>,
 }
 
@@ -287,7 +287,8 @@ fn add_fields(schema: &Value, path: &str, all: &mut BTreeSet<String>) {
 /// Returns the owner of a CRD, unless the owner is osdpl or the release `key`.
 ///
 /// The owner is another helm release, or another field manager that set the CRD's list of versions. If the chart's
-/// templates contain the CRD, the field manager helm is no other owner.
+/// templates contain the CRD, the field manager `helm` does not count as another owner, because helm applies this CRD
+/// itself.
 fn other_owner(stored: &CustomResourceDefinition, key: &ReleaseKey, origin: Origin) -> Option<String> {
     if let Some(release) = helm_owner(&stored.metadata).filter(|owner| owner != key) {
         return Some(format!("helm release {release}"));

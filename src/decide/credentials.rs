@@ -114,7 +114,7 @@ enum Value {
     Unread,
 }
 
-/// A search for the values of credentials, in osdpl's Secrets and in the release records.
+/// The search of one pass for the values of credentials, in osdpl's Secrets and in the release records.
 struct Search<'d, 'a> {
     draft: &'d mut Draft<'a>,
     spec: &'d OpenStackDeploymentSpec,

@@ -1,5 +1,5 @@
-//! Decides what a pass does for a resource that is being deleted: uninstall or detach the cloud, then remove the
-//! finalizer.
+//! Decides what a pass does for an OpenStackDeployment that is being deleted: uninstall or detach the cloud, then
+//! remove the finalizer.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use osdpl_core::observed::{Observed, ReleaseKey};
 use osdpl_core::plan::{self, Decision, Policy, Reason, Step, Wait};
 use osdpl_core::status::{self, Event};
 
-/// The rules by which osdpl deletes a cloud, from the spec and the annotations of the resource.
+/// The rules by which osdpl deletes a cloud, from the spec and the annotations of the OpenStackDeployment.
 struct DeletionRules {
     /// The policy for releases. During a deletion, an uninstall needs no approval. The annotation
     /// `osdpl.dev/skip-hooks` names the releases whose uninstall skips the hooks.
@@ -48,7 +48,7 @@ impl DeletionRules {
     }
 }
 
-/// Returns the plan for a resource that is being deleted.
+/// Returns the plan for an OpenStackDeployment that is being deleted.
 pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
     let snapshot = draft.snapshot;
     let deployment = &snapshot.deployment;
@@ -219,7 +219,7 @@ fn clean_up(
         return (Some(problem), false);
     }
     let planned = Planned::new(Action::RemoveFinalizer, "nothing of the cloud is left to delete");
-    // The status disappears with the resource, so only an event can tell the user what osdpl kept.
+    // The status disappears with the OpenStackDeployment, so only an event can tell the user what osdpl kept.
     draft.add(planned.with_events(retained(needed, services, labels.len())));
     // Releases that osdpl does not manage may still use the cloud's secrets. If such releases remain, the operator must
     // not forget the secrets, so that it continues to remove them from logs.

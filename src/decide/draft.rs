@@ -83,7 +83,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Returns whether the snapshot lacks the response to at least one read that the draft requests.
+    /// Returns whether the draft requests at least one read whose response is not in the snapshot yet.
     pub(crate) fn is_incomplete(&self) -> bool {
         self.is_incomplete
     }

@@ -36,8 +36,8 @@ pub struct Kept {
     /// The last desired state, with the data from which osdpl resolved it.
     ///
     /// Kept because resolving all releases takes milliseconds. Also kept because helm may be installing a release with
-    /// credentials that no record contains yet. A restart of the operator ends this helm process too, so osdpl can then
-    /// resolve the releases again.
+    /// credentials that no record contains yet. A restart of the operator also ends this helm process, so that osdpl
+    /// can then safely resolve the releases again.
     pub resolved: Option<Arc<Resolved>>,
     /// The parsed certificates, with the digests of their Secrets.
     ///
@@ -90,11 +90,11 @@ pub struct Kept {
     ///
     /// Kept so that osdpl evicts each pod once. After a restart, osdpl may evict such a pod again, which has no effect.
     pub evicted: BTreeSet<String>,
-    /// The update strategies that osdpl set and that the watch does not report yet.
+    /// The update strategies of `DaemonSets` that osdpl set and that the watch does not report yet.
     ///
     /// Kept so that osdpl sets each strategy once. After a restart, osdpl sets the strategies again.
     pub strategies: BTreeSet<Strategy>,
-    /// The update strategies that osdpl could not set, because another field manager owns the field.
+    /// The update strategies of `DaemonSets` that osdpl could not set, because another field manager owns the field.
     ///
     /// Kept so that osdpl does not try again in each pass. After a restart, osdpl tries once more.
     pub refused_strategies: BTreeSet<Strategy>,

@@ -1,7 +1,7 @@
 //! Finds the objects that remain after all releases of a deleted cloud are uninstalled.
 //!
-//! osdpl deletes these objects, unless a release that osdpl does not manage may need them. osdpl follows the same rule
-//! when it deletes obsolete objects of a cloud that continues to exist.
+//! osdpl deletes these objects, unless a release that osdpl does not manage may need them. While a cloud is not being
+//! deleted, osdpl follows the same rule for the objects that the cloud no longer uses.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -55,8 +55,8 @@ pub(crate) struct Needed {
 /// release, or another tool installed it. The release records do not show which of these two cases applies. Such a
 /// release continues to run, so osdpl deletes none of its objects, and keeps the objects that its pods may need.
 ///
-/// osdpl also deletes no object of a release that the resource's status does not name: that release never belonged to
-/// the cloud, although the catalogue has a release of this name.
+/// osdpl also deletes no object of a release that the status of the OpenStackDeployment does not name: that release
+/// never belonged to the cloud, although the catalogue has a release of this name.
 pub(crate) fn leftovers(selection: &Selection, observed: &Observed, catalog: &Catalog) -> Leftovers {
     let mut left = Leftovers::default();
     let mut foreign = BTreeMap::new();

@@ -82,7 +82,8 @@ use draft::Draft;
 use osdpl_core::api::{FINALIZER, OpenStackDeployment};
 use osdpl_core::status::Ignored;
 
-/// How long osdpl remembers that the API server refused a write. The time begins when osdpl may retry the write.
+/// How long osdpl remembers that the API server refused a write, counted from the time at which osdpl may retry the
+/// write.
 const REFUSAL_LIFETIME: k8s_openapi::jiff::SignedDuration = k8s_openapi::jiff::SignedDuration::from_mins(5);
 
 /// Returns the plan of a pass for a snapshot.
@@ -100,13 +101,13 @@ pub fn decide(snapshot: &Snapshot) -> Plan {
     cloud::decide(draft)
 }
 
-/// Returns the plan for a resource that osdpl ignores.
+/// Returns the plan for an OpenStackDeployment that osdpl ignores.
 ///
-/// osdpl ignores a resource in two cases:
+/// osdpl ignores an OpenStackDeployment in two cases:
 ///
-/// * An older resource exists. osdpl runs one cloud per cluster.
-/// * The operator has no rights in the resource's namespace. In this case, the finalizer stays, because the cloud may
-///   still run there.
+/// * An older OpenStackDeployment exists. osdpl runs one cloud per cluster.
+/// * The operator has no rights in the namespace of the OpenStackDeployment. In this case, the finalizer stays, because
+///   the cloud may still run there.
 pub fn decide_ignored(deployment: &OpenStackDeployment, ignored: Ignored) -> Plan {
     let mut plan = Plan::default();
     if let Ignored::Older { other, .. } = &ignored

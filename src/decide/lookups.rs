@@ -15,12 +15,13 @@ pub(crate) fn newest(found: Result<Vec<IpAddr>, String>, known: Vec<IpAddr>) -> 
     if known.is_empty() { found } else { Ok(found.unwrap_or(known)) }
 }
 
-/// How long a new lookup result must last before osdpl reports it.
+/// How long the DNS lookups of a host must give a new result before osdpl reports the new result.
 ///
 /// osdpl looks up a host every few seconds. Without the delay, each change of the result would cause an event.
 const DAMPING: SignedDuration = SignedDuration::from_mins(2);
 
-/// The lookup result that osdpl reports for a host. It does not follow each change of the result.
+/// The result of the DNS lookups that osdpl reports for a host. If the result changes only for a short time, osdpl does
+/// not report the change.
 ///
 /// osdpl replaces the reported result only when all lookups of the last [`DAMPING`] had other results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

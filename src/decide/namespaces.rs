@@ -1,5 +1,5 @@
-//! Plans the creation of missing namespaces. Finds releases and resources in namespaces in which the operator has no
-//! rights.
+//! Plans the creation of missing namespaces. Finds releases and OpenStackDeployments in namespaces in which the
+//! operator has no rights.
 //!
 //! osdpl creates namespaces itself, not through helm, because a plan lists osdpl's writes, but not helm's.
 
@@ -50,8 +50,8 @@ pub(crate) fn missing_namespace(snapshot: &Snapshot, actions: &[Planned], planne
     Some(Planned::new(Action::CreateNamespace(namespace.clone()), reason))
 }
 
-/// Returns why osdpl ignores a resource whose namespace is not in `permitted`; `None` if the namespace is in
-/// `permitted`.
+/// Returns why osdpl ignores an OpenStackDeployment whose namespace is not in `permitted`; `None` if the namespace is
+/// in `permitted`.
 pub fn find_outside(deployment: &OpenStackDeployment, permitted: Option<&BTreeSet<String>>) -> Option<Ignored> {
     let namespace = deployment.namespace().unwrap_or_default();
     let problem = no_rights(&namespace, permitted)?;

@@ -1,4 +1,4 @@
-//! Plans the labels of nodes, and describes the cluster for validation rules.
+//! Plans changes of node labels, and collects the properties of the cluster that validation rules use.
 
 use std::collections::BTreeMap;
 
@@ -169,8 +169,8 @@ pub fn cluster_info(
 
 /// Returns the properties of the cluster in the snapshot that validation rules use; see [`cluster_info`].
 ///
-/// The address ranges of Services hardly ever change. So osdpl reads them only if the spec names networks, and only
-/// once per generation of the spec.
+/// The address ranges of Services hardly ever change. So osdpl reads them only if the features in the spec contain IP
+/// networks, such as `10.0.0.0/24`, and only once per generation of the spec.
 pub(crate) fn read_cluster_info(
     draft: &mut Draft<'_>,
     spec: &OpenStackDeploymentSpec,

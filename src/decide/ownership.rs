@@ -1,8 +1,8 @@
 //! Decides which releases belong to the cloud.
 //!
 //! The labels of a release record prove nothing: anyone who may write Secrets in a namespace can set them, and a backup
-//! tool that clones a namespace copies them. Only the operator writes the resource's status, so the status names the
-//! releases of the cloud.
+//! tool that clones a namespace copies them. Only the operator writes the status of the OpenStackDeployment, so the
+//! status names the releases of the cloud.
 
 use std::collections::BTreeSet;
 
@@ -15,12 +15,14 @@ use osdpl_core::observed::{Observed, ObservedRelease, ReleaseKey};
 use osdpl_core::release::Status;
 use osdpl_values::CollectSorted;
 
-/// Returns the releases of the cloud that the resource's status names.
+/// Returns the releases of the cloud that the status of the OpenStackDeployment names; an empty set if the status has
+/// no list of releases.
 pub fn owned_releases(deployment: &OpenStackDeployment) -> BTreeSet<ReleaseKey> {
     listed(deployment).unwrap_or_default()
 }
 
-/// Returns the releases of the cloud that the resource's status names; `None` if the status has no list of releases.
+/// Returns the releases of the cloud that the status of the OpenStackDeployment names; `None` if the status has no list
+/// of releases.
 ///
 /// The status lacks the list in two cases: the status is lost, or osdpl has not decided about the releases of a new
 /// cloud yet.
@@ -43,8 +45,8 @@ pub(crate) fn owned_with_refused_spec(snapshot: &Snapshot) -> Option<BTreeSet<Re
 
 /// Returns the namespaces in which the cloud may have releases and objects.
 ///
-/// These are the namespace of the resource, the namespaces that the status names, the namespace of Rook's Ceph cluster,
-/// and the namespace that each release of the catalogue has or would have under the spec.
+/// These are the namespace of the OpenStackDeployment, the namespaces that its status names, the namespace of Rook's
+/// Ceph cluster, and the namespace that each release of the catalogue has or would have under the spec.
 pub(crate) fn namespaces(deployment: &OpenStackDeployment, selection: &Selection) -> BTreeSet<String> {
     let releases = owned_releases(deployment).into_iter().chain(release_names(selection).into_keys());
     let rook = rook::settings(selection).map(|rook| rook.namespace);
@@ -143,19 +145,20 @@ mod tests {
     use crate::Plan;
     use crate::tests::{complete, deleting_nova, snapshot};
 
-    /// Returns the observed state after [`claim`]. In the cluster, the records of `releases` have osdpl's labels. The
-    /// label with the catalogue name of the release may be missing. The spec selects `store` and `front` in the
-    /// namespace `openstack`.
+    /// Returns the observed state after [`claim`]. The cluster has the releases in `releases`, whose records have
+    /// osdpl's labels. Each item is (`namespace/name`, the label with the release's name in the catalogue); this label
+    /// may be missing. The spec selects `store` and `front` in the namespace `openstack`.
     fn claimed(releases: &[(&str, Option<&str>)], status: &Value) -> Observed {
         claimed_with(releases, status, &json!({}))
     }
 
-    /// Returns the observed state as [`claimed`] does. `metadata` contains additional metadata of the resource.
+    /// Returns the observed state as [`claimed`] does. `metadata` is added to the metadata of the OpenStackDeployment.
     fn claimed_with(releases: &[(&str, Option<&str>)], status: &Value, metadata: &Value) -> Observed {
         claimed_records(releases, status, metadata, |_| {})
     }
 
-    /// Returns the observed state as [`claimed_with`] does. `change` changes each release before [`claim`].
+    /// Returns the observed state as [`claimed_with`] does. `change` changes each observed release before the call of
+    /// [`claim`].
     fn claimed_records(
         releases: &[(&str, Option<&str>)],
         status: &Value,
@@ -282,7 +285,8 @@ mod tests {
         );
     }
 
-    /// Returns a complete plan for a cloud in which somebody has forged the record of the release `store`.
+    /// Returns the final plan for a cloud in which somebody has forged a release record of `store`. `change` is merged
+    /// into the OpenStackDeployment.
     fn plan_with_forged(change: Value) -> Plan {
         let mut snapshot = snapshot(change);
         snapshot.observed.releases.insert("openstack/store".parse().unwrap(), observed_release(Status::Deployed));

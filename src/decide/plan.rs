@@ -21,7 +21,8 @@ use osdpl_core::rollout::Rollouts;
 use osdpl_core::status::Ignored;
 use osdpl_values::Values;
 
-/// For each release: the values in its record, or why osdpl can't read the record.
+/// The values in the newest record of each release, by the release's name in the catalogue, or why osdpl can't read the
+/// record.
 pub(crate) type RecordedValues = BTreeMap<String, Result<Arc<Values>, String>>;
 
 /// The plan of a pass: the actions with their reasons, the data that the next pass needs, and the data for the status.
@@ -42,8 +43,8 @@ pub struct Plan {
     pub facts: Facts,
     /// The desired state of the cloud.
     pub desired: Arc<Desired>,
-    /// The releases that belong to the cloud after this plan. The operator writes them to the status before it starts
-    /// helm; `None` if the pass did not determine them.
+    /// The releases that belong to the cloud once the operator has executed this plan. The operator writes them to the
+    /// status before it starts helm; `None` if the pass did not determine them.
     pub owned: Option<BTreeSet<ReleaseKey>>,
     /// The digest of the approved content of each addition to the catalogue. The operator writes these digests to the
     /// status before it starts helm; `None` if the pass did not determine them.
@@ -53,8 +54,8 @@ pub struct Plan {
     pub charts: Option<BTreeMap<String, String>>,
     /// The observed state of the cloud.
     pub observed: Observed,
-    /// The catalogue's name of each release, by the namespace and name of the helm release, even if the spec does not
-    /// select the release.
+    /// The name that each release has in the catalogue, by the namespace and name of the helm release. The map also
+    /// contains releases that the spec does not select.
     pub names: BTreeMap<ReleaseKey, String>,
     /// Errors, warnings and notes about the spec.
     pub findings: Vec<Finding>,
@@ -65,7 +66,7 @@ pub struct Plan {
     pub ceph: Option<DeclaredCeph>,
     /// The status of each node role, by role name: its labels and nodes.
     pub roles: BTreeMap<String, RoleStatus>,
-    /// The removal of labels from nodes; `None` if the pass did not decide about labels.
+    /// The removal of role labels from nodes; `None` if the pass did not decide about labels.
     pub label_removal: Option<LabelRemoval>,
     /// The actions that wait for approval and do not belong to a release, as text for the status.
     ///
@@ -73,7 +74,8 @@ pub struct Plan {
     pub awaiting_objects: Vec<String>,
     /// The status of each rollout.
     pub rollouts: Rollouts,
-    /// The comparisons that this pass made between the desired state and revisions that osdpl did not make.
+    /// For each release whose newest revision someone else made: the comparison of this revision with the desired
+    /// state. Contains only the comparisons that this pass made.
     pub compared: BTreeMap<String, Comparison>,
     /// For `osdpl plan`: the recorded values of each release whose inputs change, or why osdpl can't read the record.
     pub recorded: RecordedValues,
@@ -105,7 +107,7 @@ pub struct Plan {
 /// Why a plan is incomplete or not reported in the status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hold {
-    /// The watches have not listed all objects yet. Their first event triggers the next pass.
+    /// The watches have not listed all objects yet. The next pass starts when a watch reports its objects.
     Objects,
     /// The plan lacks responses to reads. The next pass follows at once, and its snapshot contains the responses.
     Reads,
@@ -115,8 +117,8 @@ pub enum Hold {
     /// The operator is fetching charts, and a new status without these charts would contain less than the stored
     /// status.
     Charts,
-    /// The actions add or remove the finalizer of the resource. The watch of the resource then triggers the next pass,
-    /// if the resource still exists.
+    /// The actions add or remove the finalizer of the `OpenStackDeployment`. The watch of the `OpenStackDeployment`
+    /// then triggers the next pass, if the resource still exists.
     Watch,
 }
 

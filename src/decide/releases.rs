@@ -84,7 +84,7 @@ pub(crate) fn plan_steps(
     draft.requeue(draft.snapshot.now.checked_add(RENDER_LIMIT).ok().filter(|_| is_queued));
 }
 
-/// Adds an action of a release, preceded by the writes of CRDs that it needs.
+/// Adds the action of a release to the plan, after the writes of the CRDs that the action needs.
 ///
 /// # Errors
 /// Returns an error if the change of CRDs needs an approval that is missing. The added action then waits for the
@@ -106,7 +106,8 @@ fn add_action(
     Err(Wait::Approval(why))
 }
 
-/// Adds an action of a release, preceded by the writes of CRDs that it needs. All of them wait for approval.
+/// Adds the action of a release to the plan, after the writes of the CRDs that the action needs. All of them wait for
+/// approval.
 fn add_waiting(draft: &mut Draft<'_>, action: Action, why: &Reason, definitions: Vec<Planned>) {
     let waits = |planned| Planned { approval: Approval::Missing, ..planned };
     let planned = waits(Planned::new(action, why.to_string()));
@@ -158,7 +159,7 @@ pub(crate) fn steps_of_refused_spec(desired: &Desired, observed: &Observed) -> P
     Plan { decisions: decisions.collect_map(), ..Plan::default() }
 }
 
-/// Returns the newest and the deployed revisions of each release that osdpl made, except for the release `key`.
+/// Returns the newest and the deployed revisions of each release that osdpl manages, except for the release `key`.
 ///
 /// A cleanup of `key` must keep every object that one of the returned revisions contains.
 fn others(key: &ReleaseKey, observed: &Observed) -> Vec<(ReleaseKey, u32)> {

@@ -65,7 +65,8 @@ pub struct ChartRequest {
     pub name: String,
     /// The version of the chart; `None` requests the version in the operator's chart lock.
     pub version: Option<String>,
-    /// The repository of the chart; `None` requests the operator's own repository.
+    /// The repository of the chart; `None` requests the chart from the folder or repository that the operator's option
+    /// `--charts` names, or from the repository in the operator's chart lock.
     pub repository: Option<String>,
     /// The only accepted digest of the chart. With `None`, osdpl accepts the digest in the operator's chart lock, or
     /// any digest if the lock has none.
@@ -93,7 +94,8 @@ pub enum DigestSource {
 }
 
 impl ChartRequest {
-    /// Creates the request for the locked version of a chart, from the operator's own repository.
+    /// Creates the request for the locked version of a chart, without a repository that overrides the operator's
+    /// settings.
     pub fn locked(name: impl Into<String>) -> Self {
         Self { name: name.into(), ..Self::default() }
     }
@@ -113,8 +115,8 @@ impl ChartRequest {
 /// The data that a plan needs in the next snapshot.
 #[derive(Clone, Debug, Default)]
 pub struct Requests {
-    /// The namespaces in which the cloud may have releases and objects. The operator reads osdpl's own objects and the
-    /// bodies of release records only in these namespaces.
+    /// The namespaces in which the cloud may have releases and objects. The operator reads osdpl's own objects, and the
+    /// content of release records besides their metadata, only in these namespaces.
     pub namespaces: BTreeSet<String>,
     /// The objects that the spec names, and that the operator therefore watches.
     pub objects: BTreeSet<Reference>,
@@ -130,9 +132,10 @@ pub struct Requests {
     /// The objects and APIs that the background tasks of the operator must watch and probe; `None` makes the tasks
     /// continue as before.
     pub watches: Option<Watches>,
-    /// The query about Nova's hosts; `None` if the operator need not query Nova.
+    /// The query that lists the compute hosts in Nova; `None` if the operator need not send the query.
     pub hosts: Option<HostQuery>,
-    /// The URL and credentials with which the operator asks Nova for instances; `None` if the operator need not ask.
+    /// The URL and credentials with which the operator asks Nova whether the cloud has instances; `None` if the
+    /// operator need not ask.
     pub instances: Option<Access>,
     /// The desired state that contains the releases of the requested [`Read::RenderedCrds`]; `None` if the plan
     /// requests no such read.
@@ -175,7 +178,7 @@ pub enum Read {
     },
     /// Reads a Secret or `ConfigMap` that no watch reports, for example because it lacks osdpl's label.
     Stored(Reference),
-    /// Reads a Service and its Endpoints.
+    /// Reads the Service of an external service, and the Endpoints of this Service.
     Service(ReleaseKey),
     /// Looks up the addresses of an external host, given as a host name or address and a port.
     Addresses(String, u16),
@@ -235,13 +238,14 @@ pub enum Response {
     AbandonedCrds(Result<Vec<AbandonedCrd>, String>),
     /// The response to [`Read::RenderedCrds`]: the CRDs, or why the operator can't render the chart.
     RenderedCrds(Crds),
-    /// The response to a read that lists objects: the namespace and name of each object, and its uid.
+    /// The response to [`Read::OwnServices`], [`Read::OwnStores`], [`Read::Jobs`] or [`Read::Claims`]: the namespace
+    /// and name of each object, and its uid.
     Objects(Vec<(ReleaseKey, String)>),
     /// The response to [`Read::Node`]: whether the node exists.
     Node(bool),
 }
 
-/// The content of a revision that osdpl did not make.
+/// The content of a revision that osdpl did not make, and the tool that manages the release.
 pub struct Recorded {
     /// The chart and values of the revision.
     pub source: RevisionSource,
@@ -260,7 +264,7 @@ pub enum Stored {
     Map(Box<ConfigMap>),
 }
 
-/// A Service and its Endpoints as stored in the cluster.
+/// The Service of an external service and its Endpoints, as stored in the cluster.
 #[derive(Clone, Debug, Default)]
 pub struct Published {
     /// The Service; `None` if it does not exist.

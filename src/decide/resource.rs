@@ -33,7 +33,8 @@ pub(crate) struct Selected {
     deployed: Option<String>,
     catalog: Arc<Catalog>,
     selection: Arc<Selection>,
-    /// The work of evaluating the catalogue's expressions for `selection`. The work of each pass is limited.
+    /// How much work osdpl spent on the expressions of the catalogue to make `selection`. The work of each pass is
+    /// limited.
     used: Work,
 }
 
@@ -67,7 +68,7 @@ fn deployed(deployment: &OpenStackDeployment) -> Option<&String> {
     deployment.status.as_ref()?.openstack_release.deployed.as_ref()
 }
 
-/// Returns the services and releases that the resource's spec selects.
+/// Returns the services and releases that the spec of the `OpenStackDeployment` selects.
 ///
 /// The function reuses the selection of the last pass if the data from which osdpl made it has not changed.
 pub(crate) fn select(draft: &mut Draft<'_>) -> Arc<Selection> {
@@ -173,7 +174,7 @@ pub(crate) fn paused_releases(spec: &OpenStackDeploymentSpec) -> BTreeSet<String
     releases.filter(|(_, release)| release.paused).map(|(name, _)| name.clone()).collect_set()
 }
 
-/// Returns the resource that takes precedence over `than`; `None` if there is none.
+/// Returns the `OpenStackDeployment` in `all` that takes precedence over `than`; `None` if there is none.
 ///
 /// The oldest resource takes precedence, by creation time and uid. The function ignores a resource from which osdpl has
 /// removed its finalizer, even if the finalizer of another controller keeps the resource in the cluster.
@@ -186,7 +187,7 @@ pub fn find_older<'a, K: ResourceExt + 'a>(
     than.is_none_or(|this| age(oldest.meta()) < age(&this.metadata)).then_some(oldest)
 }
 
-/// Returns whether a resource is being deleted and osdpl has already removed its finalizer.
+/// Returns whether an `OpenStackDeployment` is being deleted and osdpl has already removed its finalizer.
 ///
 /// The finalizer of another controller may keep such a resource in the cluster for long.
 pub fn is_finalized(deployment: &impl ResourceExt) -> bool {
@@ -244,9 +245,10 @@ mod tests {
         assert_eq!(find_older([&finalized, &second], None), Some(&second));
     }
 
-    /// Runs a pass, changes the snapshot, and returns whether the next pass uses the selection of the first pass again.
+    /// Runs two passes, with `change` applied to the snapshot before the second pass. Returns whether the second pass
+    /// uses the selection of the first pass again.
     ///
-    /// Also checks that the next pass has the same selection and findings as a pass that makes a new selection.
+    /// Also checks that the second pass has the same selection and findings as a pass that makes a new selection.
     fn reuses_selection(change: fn(&mut Snapshot)) -> bool {
         let mut snapshot = snapshot(json!({"spec": {"paused": true}}));
         let first = complete(&mut snapshot);

@@ -48,7 +48,7 @@ pub(crate) fn plan_strategies(draft: &mut Draft<'_>, desired: &Desired, observed
     }
 }
 
-/// Plans the evictions of the next batch; returns the status of all rollouts.
+/// Plans the evictions of the next batch of pods of each rollout; returns the status of all rollouts.
 pub(crate) fn plan_evictions(
     draft: &mut Draft<'_>,
     desired: &Desired,

@@ -31,8 +31,8 @@ pub struct Snapshot {
     pub helm: Helm,
     /// The charts of the releases.
     pub charts: Charts,
-    /// The observed state, as the operator read it. The decision adds the catalogue name of each observed release, and
-    /// the root causes of problems.
+    /// The observed state, as the operator read it from the cluster. The decision adds the catalogue name of each
+    /// observed release, and the root causes of problems.
     pub observed: Observed,
     /// The objects that are not ready, each with the chain of objects that leads to its root cause.
     pub affected: Vec<AffectedObject>,
@@ -42,13 +42,13 @@ pub struct Snapshot {
     pub claims: Vec<Claim>,
     /// The `StorageClasses` of the cluster; `None` if osdpl may not list them.
     pub classes: Option<Vec<Class>>,
-    /// The pods that the operator watches for rollouts, by group of `DaemonSets`.
+    /// The pods that the operator watches for rollouts, by the namespace and component of their `DaemonSets`.
     pub rolling: Arc<BTreeMap<DaemonSetGroup, RolloutPods>>,
-    /// The result of the last query about Nova's hosts; `None` if there was no query yet.
+    /// The last query that listed the compute hosts in Nova, with Nova's response; `None` if there was no query yet.
     pub hosts: Option<Arc<HostObservation>>,
-    /// The last response of Nova about instances; `None` if there was no query yet.
+    /// The last response of Nova to the question whether the cloud has instances; `None` if there was no query yet.
     pub instances: Option<Arc<InstanceObservation>>,
-    /// Problems of the tasks that watch the cluster in the background.
+    /// The problems that keep background tasks and watches from observing the cluster, one line each.
     pub problems: Vec<String>,
     /// The objects that the operator watches.
     pub objects: Objects,
@@ -67,7 +67,8 @@ pub struct Snapshot {
 impl Snapshot {
     /// Removes the releases and objects in namespaces that are deleted or being deleted.
     ///
-    /// The function does so only if the resource is being deleted and the operator has rights only in some namespaces.
+    /// The function does so only if the `OpenStackDeployment` is being deleted and the operator has rights only in some
+    /// namespaces.
     ///
     /// Kubernetes deletes the operator's `RoleBinding`s together with the other objects of a namespace. So the operator
     /// can't uninstall the releases in such a namespace. It need not uninstall them, because Kubernetes deletes their
@@ -119,8 +120,8 @@ pub struct Helm {
     pub rendering: usize,
     /// The number of helm processes that may render at the same time.
     pub cores: usize,
-    /// Whether no helm process runs. osdpl regards a process as running until the watch has reported its release
-    /// record.
+    /// Whether no helm process runs. osdpl regards a process as running until the watch has reported the release record
+    /// that the process wrote.
     pub idle: bool,
 }
 

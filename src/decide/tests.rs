@@ -170,7 +170,7 @@ fn generates_no_credentials_in_place_of_damaged_ones() {
     }
 }
 
-/// Returns a CRD with one version.
+/// Returns a CRD that defines only the API version `version`.
 pub(crate) fn crd(version: &str) -> CustomResourceDefinition {
     let object = json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -243,8 +243,8 @@ fn provides_the_namespace_and_the_crds_before_helm_starts() {
     );
 }
 
-/// Returns the step of `store`, and a list of texts: the actions that need no approval, and all findings. The cluster
-/// has the CRD `stored`.
+/// Returns the step of the release `store`, and a list of texts: the actions that need no approval, then all findings.
+/// In the snapshot, the cluster already contains the CRD `stored`.
 fn with_stored_crd(stored: &CustomResourceDefinition, annotations: Value, approval: &str) -> (String, Vec<String>) {
     let mut snapshot = snapshot_with_crd();
     snapshot.objects.namespaces.get_or_insert_default().insert("data".to_owned());
@@ -496,7 +496,7 @@ fn a_deletion_does_not_wait_for_a_nova_that_is_gone() {
     assert!(message.contains("don't contain the password of Keystone's administrator"), "{message}");
 }
 
-/// Returns the message about the refused release `release`; empty if osdpl does not refuse the release.
+/// Returns why osdpl does not install the release `release`; empty if nothing blocks the release.
 fn refusal(plan: &Plan, release: &str) -> String {
     match &plan.releases.decisions[release].step {
         Step::Wait(Wait::Blocked { message, .. }) => message.clone(),

@@ -36,7 +36,8 @@ impl<'a> Cloud<'a> {
         Self { spec, catalog, selection, facts, layers: &layered.layers, partial: &layered.partial, values }
     }
 
-    /// Returns what osdpl knows about the Kubernetes cluster in which the cloud runs.
+    /// Returns what osdpl knows about the Kubernetes cluster in which the cloud runs, such as its nodes and
+    /// `StorageClasses`.
     pub fn cluster_info(&self) -> &ClusterInfo {
         &self.facts.cluster_info
     }
@@ -107,8 +108,8 @@ impl<'a> Cloud<'a> {
         }
     }
 
-    /// Returns the field of the resource with which a finding about a value of a release tells the user what to
-    /// correct.
+    /// Returns the field of the `OpenStackDeployment` with which a finding about a value of a release tells the user
+    /// what to correct.
     ///
     /// This field sets the value, or selects the file of the catalogue that sets the value. If there is no such field,
     /// the function returns the field of the release's service, such as `spec.services.nova`.
@@ -139,7 +140,8 @@ impl<'a> Cloud<'a> {
     }
 }
 
-/// The location of a value that rules check: a field of the resource, or a path in an addition to the catalogue.
+/// The location of a value that rules check: a field of the `OpenStackDeployment`, or a path in an addition to the
+/// catalogue.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Location {
     /// The location in an addition, such as `ConfigMap openstack/edge, key presets.edge.yaml (fragments[0])`; `None`
@@ -173,7 +175,8 @@ impl Location {
         }
     }
 
-    /// Returns the location of `unset[index]`, the entry that removes the value at `path`.
+    /// Returns the location of the entry with the number `index` in the layer's list `unset`. The entry removes the
+    /// value at `path`.
     #[must_use]
     pub fn unset_entry(&self, index: usize, path: &Path) -> Self {
         match (&self.addition, self.field.strip_suffix(".values")) {
@@ -190,8 +193,8 @@ impl Location {
     }
 }
 
-/// Returns the field of the resource by which a cloud selects a file of the catalogue; empty if every cloud uses the
-/// file.
+/// Returns the field of the `OpenStackDeployment` by which the user makes a cloud use the file of the catalogue; empty
+/// if every cloud uses the file.
 fn including_field(file: &str) -> String {
     let name = file.rsplit('/').next().unwrap_or_default().trim_end_matches(".yaml");
     match file.trim_start_matches("values/").split('/').next() {

@@ -17,7 +17,7 @@ use osdpl_core::desired::{self, Desired, Facts, Selection};
 use osdpl_core::finding::Finding;
 use osdpl_core::observed::ClusterInfo;
 
-/// The input of an evaluation: a spec, metadata of the resource that contains the spec, and the catalogue.
+/// The input of an evaluation: a spec, metadata of the `OpenStackDeployment` that contains the spec, and the catalogue.
 #[derive(Clone, Copy)]
 pub struct Input<'a> {
     /// The resource's name.
@@ -43,7 +43,7 @@ pub struct Evaluation {
     pub selection: Selection,
     /// The facts that the evaluation used. Facts that osdpl can't know without a cluster are placeholders.
     pub facts: Facts,
-    /// Descriptions of the placeholders that commands may print as parts of values.
+    /// Descriptions of the placeholders that may appear in the values that commands print.
     pub placeholders: Vec<String>,
     /// The desired state with all findings.
     pub desired: Desired,

@@ -1,4 +1,4 @@
-//! Collects the facts for evaluating a resource without a cluster.
+//! Collects the facts for evaluating an `OpenStackDeployment` without a cluster.
 //!
 //! The facts come from manifests. For a fact that the manifests do not contain, this module uses a placeholder.
 
@@ -104,7 +104,7 @@ fn ceph(selection: &Selection, manifests: &[Value]) -> Option<DeclaredCeph> {
     Some(declared)
 }
 
-/// Describes the placeholders that commands may print as parts of values.
+/// Describes the placeholders that may appear in the values that commands print.
 ///
 /// The result leaves out placeholders of credentials, because commands redact credentials.
 pub(crate) fn describe_placeholders(selection: &Selection, manifests: &[Value]) -> Vec<String> {

@@ -96,13 +96,13 @@ struct State {
 struct Failure {
     /// The error message, which the controller also writes to the status.
     message: String,
-    /// When the controller retries the action or the pass. If a person changes the resource earlier, the controller
-    /// retries at once.
+    /// When the controller retries the action or the pass. If a person changes the NodeMaintenance earlier, the
+    /// controller retries at once.
     until: Instant,
     /// The number of failures in a row.
     count: u32,
     /// The [`Input`] at the time of the failure. If a later pass finds another input, a person has changed the
-    /// resource, so the controller does not wait until `until`.
+    /// NodeMaintenance, so the controller does not wait until `until`.
     input: Input,
 }
 
@@ -236,7 +236,8 @@ async fn run_pass(
             decision.status.message.clone_from(&failure.message);
         }
         let current = match this.cluster.publish_status(current, &decision.status).await {
-            // Someone changed the resource after the controller read it. The next iteration reads it again.
+            // Someone changed the NodeMaintenance after the controller read it. The next iteration reads the
+            // NodeMaintenance again.
             Err(error) if error.is_conflict() => continue,
             published => published?,
         };
@@ -246,7 +247,8 @@ async fn run_pass(
         };
         match this.execute(&current, &action, setting.as_deref(), &mut state.refused_migrations).await {
             Ok(()) => state.failure = None,
-            // Someone changed the resource or the node. The next iteration reads both again.
+            // Someone changed the NodeMaintenance or the node after the controller read it. The next iteration reads
+            // both again.
             Err(ExecuteError::Cluster(error)) if error.is_conflict() => continue,
             Err(error) => {
                 this.operator.count_failure();
@@ -277,7 +279,8 @@ fn time_until(time: Timestamp) -> Duration {
 }
 
 impl State {
-    /// Records a failure. The delay until the next attempt doubles with each failure in a row.
+    /// Records the failure of an action, or of a pass that took too long. The delay until the next attempt doubles with
+    /// each failure in a row.
     fn record_failure(&mut self, message: String, input: Input, requeue_delay: Duration) -> &Failure {
         let count = self.failure.as_ref().map_or(0, |failure| failure.count) + 1;
         let pause = requeue_delay.saturating_mul(1 << count.min(8)).min(MAX_BACKOFF);
@@ -379,7 +382,7 @@ impl MaintenanceController {
     }
 }
 
-/// Whether the maintenance has started: the resource has osdpl's finalizer.
+/// Whether the maintenance has started: the NodeMaintenance has osdpl's finalizer.
 fn has_started(maintenance: &NodeMaintenance) -> bool {
     maintenance.finalizers().iter().any(|finalizer| finalizer == MAINTENANCE_FINALIZER)
 }

@@ -42,9 +42,9 @@ pub(crate) struct Snapshot<'a> {
     pub status: &'a NodeMaintenanceStatus,
     /// The resource's `metadata.generation`.
     pub generation: Option<i64>,
-    /// Whether the maintenance has started: the resource has osdpl's finalizer.
+    /// Whether the maintenance has started: the NodeMaintenance has osdpl's finalizer.
     pub started: bool,
-    /// Whether the resource is being deleted.
+    /// Whether the NodeMaintenance is being deleted.
     pub deleting: bool,
     /// Whether a person has requested, with an annotation, to retry failed steps.
     pub retry: bool,
@@ -59,7 +59,7 @@ pub(crate) struct Snapshot<'a> {
 /// The next action of a maintenance.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Action {
-    /// Add osdpl's finalizer to the resource, which starts the maintenance.
+    /// Add osdpl's finalizer to the NodeMaintenance, which starts the maintenance.
     AddFinalizer,
     /// Disable the compute service in Nova, so that the scheduler places no new instances on the node.
     Disable {
@@ -82,7 +82,7 @@ pub(crate) enum Action {
         /// The UUID of the compute service in Nova.
         id: String,
     },
-    /// Remove osdpl's finalizer from the resource, because the maintenance has returned its node to service.
+    /// Remove osdpl's finalizer from the NodeMaintenance, because the maintenance has returned its node to service.
     RemoveFinalizer,
 }
 
@@ -144,8 +144,8 @@ pub(crate) fn decide(snapshot: &Snapshot<'_>) -> Decision {
 }
 
 impl Snapshot<'_> {
-    /// Whether the maintenance returns its node to service, because the resource is being deleted or the maintenance
-    /// has expired.
+    /// Whether the maintenance returns its node to service, because the NodeMaintenance is being deleted or the
+    /// maintenance has expired.
     ///
     /// A maintenance has expired if its window ended before the node was ready to drain.
     pub(crate) fn is_returning(&self) -> bool {
@@ -227,8 +227,8 @@ impl Snapshot<'_> {
 
     /// Whether this maintenance may have disabled the compute service, even if its status does not say so.
     fn may_have_disabled(&self) -> bool {
-        // The controller writes the status of a maintenance before it adds the finalizer. So if the resource has the
-        // finalizer, but its status contains no steps, the status was lost.
+        // The controller writes the status of a maintenance before it adds the finalizer. So if the NodeMaintenance has
+        // the finalizer, but its status contains no steps, the status was lost.
         let lost = self.started && self.status.steps.is_empty();
         self.status.compute.is_some() || self.was_started(MaintenanceStep::DisableCompute) || lost
     }

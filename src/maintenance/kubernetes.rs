@@ -35,8 +35,8 @@ impl Cluster {
         Api::all(self.client.clone())
     }
 
-    /// Returns the [`Api`] for lists and watches of NodeMaintenance resources. They succeed even if osdpl can't parse
-    /// some of the resources.
+    /// Returns the [`Api`] for lists and watches of NodeMaintenance resources. These requests succeed even if osdpl
+    /// can't parse some of the resources.
     pub(crate) fn stored_maintenances(&self) -> Api<Stored<NodeMaintenance>> {
         Api::all(self.client.clone())
     }
@@ -55,7 +55,7 @@ impl Cluster {
 
     /// Adds osdpl's finalizer to a maintenance if `present` is true, else removes the finalizer.
     ///
-    /// Fails if someone has changed the resource since osdpl read it.
+    /// Fails if someone has changed the NodeMaintenance since osdpl read it.
     pub(crate) async fn set_finalizer(&self, maintenance: &NodeMaintenance, present: bool) -> Result<(), Error> {
         let mut finalizers = maintenance.finalizers().to_vec();
         finalizers.retain(|finalizer| finalizer != MAINTENANCE_FINALIZER);
@@ -65,7 +65,7 @@ impl Cluster {
 
     /// Removes the annotation with which a person requested a retry.
     ///
-    /// Fails if someone has changed the resource since osdpl read it.
+    /// Fails if someone has changed the NodeMaintenance since osdpl read it.
     pub(crate) async fn remove_retry_annotation(&self, maintenance: &NodeMaintenance) -> Result<(), Error> {
         self.patch_metadata(maintenance, "annotations", json!({RETRY: null})).await
     }
@@ -82,11 +82,11 @@ impl Cluster {
         }
     }
 
-    /// Writes the status of a maintenance if `status` differs from the status that osdpl has read; returns the resource
-    /// with the new status.
+    /// Writes the status of a maintenance if `status` differs from the status that osdpl has read; returns the
+    /// NodeMaintenance with the new status.
     ///
-    /// Fails if someone has changed the resource since osdpl read it. So an operator that has lost its Lease can't
-    /// overwrite the status that the new holder of the Lease has written.
+    /// Fails if someone has changed the NodeMaintenance since osdpl read it. So an operator that has lost its Lease
+    /// can't overwrite the status that the new holder of the Lease has written.
     pub(crate) async fn publish_status(
         &self,
         maintenance: NodeMaintenance,
@@ -163,7 +163,8 @@ impl Cluster {
     }
 }
 
-/// Returns metadata that makes the API server refuse a write if the maintenance has changed since osdpl read it.
+/// Returns metadata that makes the API server refuse a write if someone has changed the NodeMaintenance since osdpl
+/// read it.
 fn version(maintenance: &NodeMaintenance) -> Value {
     json!({"uid": maintenance.uid(), "resourceVersion": maintenance.resource_version()})
 }

@@ -29,7 +29,8 @@ pub(crate) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(75);
 /// announce another page after each page.
 const MAX_PAGES: usize = 500;
 
-/// The HTTP status codes with which an API refuses an invalid token (401) and an unsupported version (406).
+/// The HTTP status codes with which an API refuses an invalid token (401), and an API version that it does not support
+/// (406).
 const UNAUTHORIZED: u16 = 401;
 const NOT_ACCEPTABLE: u16 = 406;
 

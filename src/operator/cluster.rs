@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! Reader         reads: objects that a plan requests to read once, helm's release records
-//! Cluster        writes: the resource and its status, osdpl's objects, release records, CRDs, nodes, Rook's objects
+//! Cluster        writes: the OpenStackDeployment, osdpl's objects, release records, CRDs, nodes, Rook's objects
 //! ObjectWatches  watches: the objects that a spec names, osdpl's own objects, namespaces, Rook's objects
 //! ```
 

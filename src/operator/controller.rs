@@ -101,7 +101,7 @@ pub struct Context {
     /// The UIDs of resources whose finalizer this process has removed. osdpl ignores these resources, even if the watch
     /// still shows the finalizer.
     finalized: std::sync::Mutex<BTreeSet<String>>,
-    /// The trigger that starts a pass of every resource.
+    /// The trigger that watches and tasks notify to start a pass of every `OpenStackDeployment`.
     trigger: Arc<Notify>,
 }
 
@@ -288,7 +288,8 @@ fn requeue(at: Option<Timestamp>, now: Timestamp) -> Action {
 }
 
 impl Context {
-    /// Tells the watches and tasks what the plan requests from them, and stores the plan's data for later passes.
+    /// Tells the watches and tasks what the plan requests from them, and stores in `memory` what later passes need from
+    /// the plan.
     fn subscribe(&self, plan: &Plan, memory: &mut Memory) {
         memory.keep(plan);
         self.inputs.subscribe(&plan.requests);
@@ -346,7 +347,7 @@ impl Context {
 
     /// Whether a resource is being deleted and no longer has osdpl's finalizer.
     ///
-    /// The watch may still list the finalizer after this process has removed it. The result is then `true`, too.
+    /// The result is `true` even if the watch still lists the finalizer after this process has removed it.
     fn is_finalized(&self, deployment: &impl ResourceExt) -> bool {
         let finalized = self.finalized.lock().unwrap_or_else(PoisonError::into_inner);
         is_finalized(deployment) || deployment.uid().is_some_and(|uid| finalized.contains(&uid))

@@ -76,8 +76,8 @@ const RENEW_DEADLINE: Duration = Duration::from_secs(10);
 /// The time between the beginnings of two renewals, and the delay until a standby reads the Lease again.
 const RETRY_PERIOD: Duration = Duration::from_secs(2);
 
-/// The timeout of a request that reads or writes the Lease. If a request fails by this timeout, the holder still has
-/// time for a second one before [`RENEW_DEADLINE`].
+/// The timeout of a request that reads or writes the Lease. After one request that timed out, the holder still has time
+/// for a second one before [`RENEW_DEADLINE`].
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The delay between two checks whether the holder of the Lease has ended. A standby can check this only for a process
@@ -329,8 +329,8 @@ impl Elector {
             self.leadership.activate(deadline);
             let mut sent = renewed;
             loop {
-                // A request that times out takes longer than `RETRY_PERIOD`. So the next attempt begins at once, and it
-                // has enough time for a new connection.
+                // A request that times out takes longer than `RETRY_PERIOD`. So the next attempt begins at once, and
+                // before the deadline it has enough time for a new connection.
                 let next = deadline.min(sent + RETRY_PERIOD);
                 tokio::select! {
                     () = tokio::time::sleep_until(next.into()) => {}

@@ -213,7 +213,8 @@ impl Tasks {
         replace(&self.record_namespaces, Some(namespaces));
     }
 
-    /// Limits the watch for drift to `releases`. Before the first call, the task watches all releases of this operator.
+    /// Limits the watch for drift to `releases`. Before the first call, the task watches all releases whose newest
+    /// revision osdpl made.
     pub(crate) fn watch_drift_of(&self, releases: BTreeSet<ReleaseKey>) {
         replace(&self.drift_scope, Some(releases));
     }
@@ -237,7 +238,7 @@ impl Tasks {
         replace(&self.host_query, query);
     }
 
-    /// Sets the URL and credentials with which the instances task asks Nova for instances; `None` stops the task.
+    /// Sets the URL and credentials with which the instances task asks Nova for instances; `None` stops the queries.
     pub(crate) fn set_instance_query(&self, access: Option<Access>) {
         replace(&self.instance_query, access);
     }

@@ -103,8 +103,8 @@ impl Collector for Clouds {
     }
 }
 
-/// When the last pass completed. Until a pass has completed, when this process became the active operator; `None` on a
-/// standby.
+/// The time at which the last pass completed or, until a pass has completed, at which this process became the active
+/// operator; `None` on a standby.
 #[derive(Debug, Default)]
 struct LastPass(Mutex<Option<Instant>>);
 
@@ -234,7 +234,8 @@ impl Metrics {
         self.0.last_pass.time().get_or_insert(now());
     }
 
-    /// Stores that a pass has completed now, so that it has finished all its reads, actions and reports.
+    /// Stores the current time as the end of the last complete pass, which has finished all its reads, actions and
+    /// reports.
     pub(crate) fn complete_pass(&self) {
         *self.0.last_pass.time() = Some(now());
     }

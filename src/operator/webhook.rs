@@ -135,7 +135,7 @@ pub fn serve(
     Ok(server::serve(listener, router, stop))
 }
 
-/// Limits the size, the number and the duration of requests.
+/// Returns the router with limits for the size, the number and the duration of requests.
 fn limited(router: Router, timeout: Duration) -> Router {
     let limits = (Arc::new(Semaphore::new(MAX_REQUESTS)), timeout);
     router.layer(DefaultBodyLimit::max(MAX_BODY)).layer(from_fn_with_state(limits, limit))

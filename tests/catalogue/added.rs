@@ -1,5 +1,5 @@
-//! Checks three parts of the catalogue: services that use Ceph from Rook, additions by users, and the list of the
-//! releases that the operator rolls out.
+//! Checks three parts of the catalogue: services that use Ceph from Rook, definitions that users add, and the list
+//! `rollout` of the releases whose pods the operator replaces in batches.
 
 use std::collections::BTreeSet;
 
@@ -35,9 +35,9 @@ fn rook_provides_manila_and_gnocchi() {
     assert!(["ceph-etc", "manila-keyring", "gnocchi-rbd-keyring"].iter().all(|name| names.contains(name)), "{names:?}");
 }
 
-/// A release may set the strategy `OnDelete` only if the catalogue lists the release for rollouts. With `OnDelete`, a
-/// `DaemonSet` keeps old pods until the operator's rollout replaces them. In a chart, one value sets the strategy of
-/// all `DaemonSets`.
+/// The values of a release may set the update strategy `OnDelete` only if the release is in the catalogue's list
+/// `rollout`. With `OnDelete`, a `DaemonSet` keeps its old pods until the operator replaces them in a rollout. One
+/// value of a chart sets the strategy of all `DaemonSets` of this chart.
 #[test]
 fn only_rolled_out_releases_keep_old_pods() {
     let (catalogue, key) =

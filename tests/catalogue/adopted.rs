@@ -1,5 +1,5 @@
-//! Checks that `osdpl adopt` detects the presets and features with which a running cloud was created, and loses no
-//! setting.
+//! Checks that `osdpl adopt` detects the presets and features with which a running cloud was created, and writes a spec
+//! that keeps every setting of this cloud.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -84,7 +84,8 @@ fn described(catalog: &Catalog, found: &[InstalledRelease], spec: &Value) -> Des
         .describe()
 }
 
-/// Returns the paths that the spec in a description overrides, by release. A path that the spec unsets begins with `-`.
+/// Returns the paths of the values that the spec written by `osdpl adopt` overrides, by release. A path that the spec
+/// unsets begins with `-`.
 fn own(description: &Description) -> BTreeMap<String, Vec<String>> {
     let releases = description.spec.services.values().flat_map(|service| &service.releases);
     let paths = releases.map(|(name, own)| {

@@ -22,7 +22,8 @@ fn used(catalog: &osdpl_core::catalog::Catalog, spec: &Value) -> (Work, Work) {
 fn shipped_expressions_need_little_work() {
     let catalog = catalogue();
     let (mut one, mut all) = (Work::default(), Work::default());
-    // Use the maximum number of flavors and properties that the schema allows.
+    // Add a cloud with as many flavors and properties as the schema allows: the longer a list, the more work an
+    // expression over this list needs.
     let properties: Vec<String> = (0..64).map(|index| format!("hw:property_{index}=value")).collect();
     let flavor = |index| {
         let name = format!("flavor{index}");

@@ -23,7 +23,7 @@ fn error_in_a_file_has_a_line() {
 }
 
 /// If a service's WSGI entry point in an OpenStack release differs from the chart's default, the catalogue must set the
-/// entry point for this release. Source: `setup.cfg` in each branch of the service.
+/// entry point for this release. Source: `setup.cfg` in the release branches of the service's repository.
 #[test]
 fn wsgi_settings_match_the_openstack_release() {
     let module = |name: &str| (json!(format!("{name}.wsgi.api:application")), Some(Value::Null));

@@ -20,7 +20,7 @@ const DATABASES: [&str; 2] = ["mariadb", "mariadb-cluster"];
 const BACKED_UP: [&str; 5] =
     ["mariadb", "mariadb-backup", "mariadb-cluster", "postgresql", "prometheus-mysql-exporter"];
 
-/// Returns the releases whose chart has a default at `path`, as pairs of the service and the release.
+/// Returns the releases whose chart has a default at `path`, as pairs of the service's name and the release's name.
 fn having(catalog: &Catalog, path: &str) -> Vec<(String, String)> {
     let path = Path::parse(path).unwrap();
     let has = |chart: &str| matches!(classify_key(catalog, chart, &path), Some(KeyState::Has(_)));
@@ -31,7 +31,7 @@ fn having(catalog: &Catalog, path: &str) -> Vec<(String, String)> {
     catalog.services.iter().flat_map(of).collect()
 }
 
-/// Returns a cloud with this service and these TLS settings.
+/// Resolves a cloud with this service, and with these settings of the feature `tls` and an issuer.
 fn with(catalog: &Catalog, service: &str, tls: &Value) -> Desired {
     let mut tls = tls.clone();
     tls["issuer"] = json!({"name": "authority"});

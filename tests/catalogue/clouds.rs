@@ -1,4 +1,4 @@
-//! Builds the clouds with which the tests resolve the shipped catalogue.
+//! Builds the specs of the clouds that the tests check, and resolves specs with the shipped catalogue.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -86,7 +86,7 @@ pub fn resolved(catalog: &Catalog, spec: &Value) -> Desired {
     resolved_with(catalog, spec, ceph)
 }
 
-/// Resolves a spec with placeholder credentials and this Ceph.
+/// Resolves a spec with this Ceph, and with a placeholder for each credential.
 pub fn resolved_with(catalog: &Catalog, spec: &Value, ceph: DeclaredCeph) -> Desired {
     resolved_from(catalog, spec, Facts { helm_major: 4, ceph: Some(ceph), ..Facts::default() })
 }

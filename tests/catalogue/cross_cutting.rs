@@ -1,5 +1,5 @@
 //! Checks the features that affect many services with the cases in `cross_cutting.yaml`: the values that they set, the
-//! secrets that osdpl redacts, and the findings.
+//! secrets in these values that osdpl redacts, and the findings that osdpl reports.
 
 use std::collections::BTreeMap;
 

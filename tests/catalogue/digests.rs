@@ -1,6 +1,7 @@
-//! Checks that the digests of inputs never change. Helm's records contain these digests. If a new version of osdpl
-//! computed other digests for the same catalogue and spec, every cloud would wait for an approval, and helm would run
-//! for every release.
+//! Checks that every version of osdpl computes the same two digests for a release: the digest of everything that osdpl
+//! passes to helm, and the digest of the part that comes from the catalogue. Labels of helm's release records contain
+//! these digests. If a new version of osdpl computed other digests from the same catalogue and spec, every cloud would
+//! wait for an approval, and helm would run for every release.
 
 use std::collections::BTreeMap;
 

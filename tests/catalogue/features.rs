@@ -48,8 +48,8 @@ fn sets(cases: &[(Value, &[Set])]) {
     }
 }
 
-/// Checks each case: after the change of the spec, osdpl must report a finding at the field, and the finding's message
-/// must contain all parts.
+/// Checks each case, which consists of a change of the base spec, a field and texts: osdpl must report a finding at
+/// this field, and the finding's message must contain all of the texts.
 fn reports(cases: &[(Value, &str, &[&str])]) {
     let catalog = catalogue();
     for (change, field, parts) in cases {

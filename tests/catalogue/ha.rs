@@ -11,7 +11,7 @@ fn ha(change: &Value) -> osdpl_core::desired::Desired {
 }
 
 /// Designate's producer and Masakari's engine elect no leader. Several replicas would announce each zone, or recover
-/// the same instance, several times, so the preset leaves both at one replica.
+/// the same instance, several times. So the preset leaves the producer and the engine at one replica.
 #[test]
 fn services_without_election_keep_one_replica() {
     let desired = ha(&json!({"services": {"designate": {"enabled": true}, "masakari": {"enabled": true}}}));

@@ -1,5 +1,5 @@
-//! Checks how osdpl judges the keys in users' values: it accepts keys that charts read, and reports typos, both in a
-//! spec and in a preset.
+//! Checks how osdpl judges the keys in users' values, which come from a spec or a preset: it accepts keys that charts
+//! read, and reports typos.
 
 use std::collections::BTreeSet;
 

@@ -57,13 +57,15 @@ fn every_size_stays_below_its_connection_limit() {
         let desired = resolved(&catalog, &spec);
         assert_eq!(refusals(&desired), Vec::<String>::new(), "{presets:?}");
         let (used, limit) = (connections(&catalog, &desired), most(&desired));
-        // The services may use 90 % of the connections. The rest is for Jobs, consoles, exporters and administrators.
+        // The services may use 90 % of the connections that the database allows. The rest is for Jobs, consoles,
+        // exporters and administrators.
         assert!(used * 10 <= limit * 9, "{presets:?}: {used} connections are more than 90 % of the limit {limit}");
     }
 }
 
 /// Returns the numbers in each row of a size preset's table of connection pools. In the row
-/// `keystone/api 3 x 2 x 1 = 6`, they are the pods, the processes, the pools of a process, and the product.
+/// `keystone/api 3 x 2 x 1 = 6`, they are the number of pods, the processes of a pod, the pools of a process, and the
+/// product of the three.
 fn rows(text: &str) -> impl Iterator<Item = [u64; 4]> {
     text.lines().filter(|line| line.contains('/') && line.contains(" x ") && line.contains(" = ")).filter_map(|line| {
         let numbers = line.split_whitespace().filter_map(|word| word.parse().ok());

@@ -28,7 +28,8 @@ fn data(pairs: &[(&str, &str)]) -> Data {
     pairs.iter().map(|(key, value)| ((*key).to_owned(), value.as_bytes().to_vec())).collect()
 }
 
-/// Returns an external Ceph, which a Secret describes. If `own` is true, Nova has a separate Ceph user.
+/// Returns an external Ceph, which a Secret describes. If `own` is true, Nova has a Ceph user of its own; otherwise it
+/// uses Cinder's.
 fn external(own: bool) -> DeclaredCeph {
     let [glance, cinder, backup, nova] = KEYS;
     let mut secret = data(&[
@@ -66,7 +67,7 @@ fn rook(access: &str) -> DeclaredCeph {
     DeclaredCeph::from_rook(answer).with_gateway(Some(Gateway::rook("rook-ceph/objects", &store)))
 }
 
-/// Returns the rendered objects of each release that uses Ceph.
+/// Renders the releases in [`RELEASES`] for a cloud with this Ceph. Returns the objects of each release.
 fn rendered(ceph: &DeclaredCeph) -> BTreeMap<&'static str, Vec<Value>> {
     let features = json!({"storage": {"ceph": {"mode": "external", "secret": {"name": "ceph"}, "objectStore": {}}}});
     let spec = json!({"openstackRelease": "2026.1", "presets": ["compute", "storage"], "features": features});
@@ -90,8 +91,8 @@ pub fn all_objects() -> Vec<Value> {
     rendered(&rook("admin").with_gateway(gateway)).into_values().flatten().collect()
 }
 
-/// Adds to `found` the Secrets and `ConfigMap`s that pods mount, each with the keys that the pods request. `value` may
-/// be any part of a manifest.
+/// Adds to `found` the Secrets and `ConfigMap`s that pods mount. For each, adds the data keys that the pods mount as
+/// single files. `value` may be any part of a manifest.
 pub fn mounts(value: &Value, found: &mut BTreeMap<(String, String), BTreeSet<String>>) {
     if let Some(volumes) = value["volumes"].as_array() {
         for volume in volumes {

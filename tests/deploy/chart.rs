@@ -54,7 +54,7 @@ fn lease_rights_are_limited_to_one_name() {
     });
     assert_eq!(role["rules"][0], named);
     assert_eq!(role["metadata"]["namespace"], of_kind(&objects, "Deployment")["metadata"]["namespace"]);
-    // The operator lists the Leases of operators in other namespaces.
+    // The operator needs this right in the whole cluster: it lists the Leases of operators in other namespaces.
     let listed = serde_json::json!({
         "apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "resourceNames": [osdpl_operator::lease::NAME],
         "verbs": ["list"],

@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use super::offline::{HEAD, run, text};
 
-/// Returns a file with a resource and a `ConfigMap`. The resource uses a preset that the `ConfigMap` adds to the
-/// catalogue.
+/// Returns the text of a file with an `OpenStackDeployment` and a `ConfigMap`. The `OpenStackDeployment` uses a preset
+/// that the `ConfigMap` adds to the catalogue.
 fn with_preset(values: &str) -> String {
     let preset = format!(
         "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: edge}}\ndata:\n  presets.edge.yaml: |\n    preset: edge\n    \
@@ -20,7 +20,8 @@ fn json(text: &str, arguments: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", self::text(&output.stderr)))
 }
 
-/// Returns the findings of a command's JSON output, to compare commands. Keeps only the keys that every command prints.
+/// Returns the findings in a command's JSON output, reduced to the keys that every command prints. So the test can
+/// compare the findings of different commands.
 fn reported(findings: &Value) -> Vec<Value> {
     let known = ["file", "line", "level", "field", "message"];
     let fields = |finding: &Value| known.map(|key| finding[key].clone()).into_iter().collect();

@@ -29,7 +29,7 @@ fn schema() -> Value {
     crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"].clone()
 }
 
-/// Collects a schema and every schema below it, with their paths.
+/// Adds to `found` a schema and the schemas of all fields, values and items below it, each with its path.
 fn walk<'a>(path: &str, schema: &'a Value, found: &mut Vec<(String, &'a Value)>) {
     found.push((path.to_owned(), schema));
     for (name, below) in schema["properties"].as_object().into_iter().flatten() {

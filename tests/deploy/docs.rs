@@ -14,7 +14,7 @@ use crate::{path, read, resource};
 const ROOT: &str = "deploy/docs";
 const WIDEST: usize = 120;
 
-/// Returns the Markdown files in Git that describe the project, by their paths from the root.
+/// Returns the texts of the Markdown files in Git, by their paths from the root of the repository.
 fn committed() -> BTreeMap<String, String> {
     let mut names = vec!["README.md".to_owned(), "CHANGELOG.md".to_owned()];
     let folders = [".github", ROOT, "deploy/docs/guide", "deploy/docs/decisions"];
@@ -56,7 +56,7 @@ fn anchors(text: &str) -> BTreeSet<String> {
     headings.map(|(_, line)| anchor(line.trim_start_matches('#'))).collect()
 }
 
-/// Returns the targets of the links outside of code.
+/// Returns the targets of a page's links. Leaves out links in code, and links to other sites.
 fn links(text: &str) -> Vec<String> {
     let prose: String = lines(text).filter(|(in_code, _)| !in_code).flat_map(|(_, line)| [line, "\n"]).collect();
     let prose: String = prose.split('`').step_by(2).collect();
@@ -89,7 +89,7 @@ fn links_lead_to_pages_and_headings() {
             let exists = pages.contains_key(&target) || path(&target).is_file();
             let has_heading =
                 heading.is_none_or(|id| pages.get(&target).is_some_and(|text| anchors(text).contains(id)));
-            // Only `deploy/docs` becomes the site, so its pages must not link to files outside of this folder.
+            // The documentation site contains only `deploy/docs`, so pages there must not link to files outside of it.
             let is_inside = !page.starts_with(ROOT) || target.starts_with(ROOT);
             if !(exists && has_heading && is_inside) {
                 broken.push(format!("{page}: {link}"));
@@ -142,7 +142,7 @@ fn osdpl(arguments: &[&str], input: &str) -> (bool, String) {
 }
 
 /// Returns the `OpenStackDeployment` in a YAML block, if the block contains one. If the block contains only a `spec`,
-/// completes the `spec` to a resource.
+/// adds the missing parts of the `OpenStackDeployment`.
 fn cloud(page: &str, block: String) -> Option<String> {
     if !block.starts_with("spec:\n") {
         return block.contains("kind: OpenStackDeployment\n").then_some(block);
@@ -170,8 +170,8 @@ fn clouds_in_the_documentation_are_valid() {
     assert!(count >= 10, "the documentation must contain at least 10 example clouds, not {count}");
 }
 
-/// Returns the commands in a console block, each with its output. Leaves out each command that needs a cluster or reads
-/// no file of the repository.
+/// Returns the commands in a console block, each with the output that the page shows. Leaves out each command that
+/// needs a cluster or reads no file of the repository, because the test cannot run it.
 fn offline(block: &str) -> Vec<(Vec<String>, Vec<String>)> {
     let mut found = Vec::new();
     for command in format!("\n{block}").split("\n$ ").skip(1) {

@@ -1,5 +1,5 @@
-//! Assembles the root folder of the image, and runs the operator in this folder like a kubelet: read-only, as user
-//! 65532, as PID 1, and with only the rights that the operator's chart grants.
+//! Assembles the root folder of the operator's container image, and runs the operator in this folder as a kubelet
+//! would: read-only, as user 65532, as PID 1, and with only the rights that the operator's chart grants.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

@@ -29,8 +29,8 @@ fn refuses_an_http_repository_unless_it_is_allowed() {
     assert!(allowed.contains("no cluster to connect to"), "{allowed}");
 }
 
-/// The operator refuses an `http://` repository in the lock even if the lock contains the chart's digest: the spec can
-/// name another version, for which the lock contains no digest.
+/// The operator refuses an `http://` repository in the chart lock (`values/lock.yaml`) even if the lock contains the
+/// chart's digest. The reason: the spec can name another version of the chart, for which the lock contains no digest.
 #[test]
 fn refuses_an_http_repository_in_the_lock_unless_it_is_allowed() {
     let folder = tempfile::tempdir().unwrap();

@@ -322,7 +322,8 @@ fn rights_for_nodes_and_evictions_can_be_switched_off() {
     assert!(!allowed(&with.cluster, &creates) && allowed(&Rights::with(&["rbac.clusterWide=true"]).cluster, &creates));
 }
 
-/// The rules of each role, of each opt-in block and of each service begin with a comment that gives their reason.
+/// The rules of each role, of each template block (`if`, `with`, `range`) and of each service begin with a comment that
+/// gives their reason.
 #[test]
 fn each_block_of_rights_has_a_reason() {
     let services = additional_rules().into_keys().map(|service| format!("deploy/osdpl/rbac/{service}.yaml"));

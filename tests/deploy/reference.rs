@@ -40,7 +40,7 @@ fn committed_pages_match_the_catalogue() {
         let page = one_line(&described.page);
         for field in described.data["fields"].as_array().unwrap() {
             let (path, meaning) = (field["path"].as_str().unwrap(), one_line(field["meaning"].as_str().unwrap()));
-            // The page may have the meaning in a table cell, in which `|` is escaped.
+            // The page may show the field's meaning in a cell of a Markdown table, in which `|` is escaped.
             let is_described = page.contains(&meaning) || page.contains(&meaning.replace('|', "\\|"));
             let is_named = path.is_empty() || page.contains(&format!("`{path}`"));
             assert!(is_described && is_named, "features/{}.md lacks {path}: {meaning}", line.name);

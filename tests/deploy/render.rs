@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::clouds::{clouds, resolved};
 use crate::{path, shipped};
 
-/// The versions of helm that render charts.
+/// The major versions of helm with which the tests render charts.
 pub const HELMS: [Program; 2] = [Program::Helm4, Program::Helm3];
 
 static PROGRAMS: LazyLock<Programs> =
@@ -90,8 +90,8 @@ fn kinds() -> Vec<Value> {
     kinds
 }
 
-/// Returns all objects that helm would create for the clouds of `kinds`. Leaves out helm's tests, because osdpl never
-/// runs them.
+/// Returns all objects that helm would create for the clouds of `kinds`. Leaves out the test hooks of charts, because
+/// osdpl never runs `helm test`.
 pub fn catalogue() -> Vec<Value> {
     let catalog = shipped();
     let mut rendered = BTreeSet::new();

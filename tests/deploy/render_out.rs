@@ -99,7 +99,7 @@ fn writes_charts_and_uses_their_namespaces() {
     assert!(output.status.success(), "{output:?}");
     let lines: Vec<&str> = log.lines().collect();
     let [namespace, helm] = lines.as_slice() else { panic!("{log}") };
-    // CDPATH leads to another folder `out`, which `cd` in the script must not enter.
+    // `cd out` in a shell with this CDPATH would enter another folder `out`. The script's `cd` must ignore CDPATH.
     std::fs::create_dir_all(home.path().join("other/out")).unwrap();
     let mut shell = Command::new("sh");
     shell.args(["out/install.sh", "none"]).current_dir(home.path()).env("CDPATH", home.path().join("other"));
@@ -140,8 +140,8 @@ fn manifests_are_stable_and_without_secrets() {
     for data in secrets.iter().flat_map(|secret| ["data", "stringData"].map(|part| &secret[part])) {
         assert!(data.as_object().into_iter().flatten().all(|(_, value)| value == "<redacted>"), "{data}");
     }
-    // The manifest must not contain a placeholder password, either. To find out such a password, render the values
-    // again with `--placeholders`, which shows it.
+    // The manifest must contain no placeholder for a password. To find out the placeholder, render the values again
+    // with `--placeholders`, which prints it instead of `<redacted>`.
     assert!(render("minimal", &folder, &[&arguments[..], &["--placeholders"]].concat()).status.success());
     let values: Value = yaml::parse("values", &read("keystone.yaml")).unwrap();
     let password = values.pointer("/endpoints/identity/auth/admin/password").unwrap().as_str().unwrap();

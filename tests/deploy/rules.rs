@@ -10,7 +10,7 @@ pub struct Permission {
     pub group: String,
     pub resource: String,
     pub verb: String,
-    /// The only object that the permission is for; `None` for all objects.
+    /// The name of the only object for which the permission holds; `None` means all objects of the resource.
     pub name: Option<String>,
 }
 

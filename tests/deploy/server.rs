@@ -261,7 +261,8 @@ fn uninstalling_the_chart_keeps_every_cloud() {
     object["metadata"]["namespace"] = "kept".into();
     kubectl(&["create", "-f", "-"], &object.to_string()).unwrap();
     let chart = path("deploy/osdpl");
-    // Do not install the chart's policy, because it would also apply to the resources of other tests.
+    // Do not install the chart's `ValidatingAdmissionPolicy`, because it would also apply to the resources of other
+    // tests.
     for program in HELMS {
         let install = [
             "install",

@@ -31,7 +31,7 @@ fn run(address: SocketAddr, arguments: &[&str]) -> Output {
     command.output().unwrap()
 }
 
-/// Returns the program that cargo built for the tests, or the one in the environment variable `OSDPL_PROGRAM`.
+/// Returns the path of osdpl: the value of the environment variable `OSDPL_PROGRAM`, or the program that cargo built.
 fn program() -> std::ffi::OsString {
     std::env::var_os("OSDPL_PROGRAM").unwrap_or_else(|| env!("CARGO_BIN_EXE_osdpl").into())
 }
@@ -44,7 +44,7 @@ fn check_failure(address: SocketAddr, arguments: &[&str], expected: &str) {
 }
 
 /// Starts a server that sends the response `answer(n)` to request number `n`, and asks clients to wait 100 s before they
-/// try again. Returns its address, and the number of requests so far.
+/// try again. Returns the server's address, and a counter of the requests that it has received.
 fn serve(answer: impl Fn(usize) -> Answer + Send + 'static) -> (SocketAddr, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let (address, requests) = (listener.local_addr().unwrap(), Arc::<AtomicUsize>::default());
@@ -77,17 +77,17 @@ fn list(items: &[serde_json::Value]) -> Answer {
     (200, list.to_string())
 }
 
-/// How a server treats the requests from a certain request on.
+/// How the server of `serve_until` fails. The failure begins with one request and affects all later requests.
 #[derive(Clone, Copy)]
 enum Outage {
-    /// It does not respond, and keeps all connections open.
+    /// The server does not respond, and keeps all connections open.
     Silent,
-    /// It responds that it is unavailable. Established watches stay open, and report nothing.
+    /// The server responds that it is unavailable. Established watches stay open, and report nothing.
     Unavailable,
 }
 
-/// Starts a server of a cluster that contains only the resource site/cloud. The outage begins with the first request
-/// whose target (path and query) `starts_outage` accepts. Returns the server's address.
+/// Starts an API server that has only one object, the OpenStackDeployment `cloud` in the namespace `site`. The outage
+/// begins with the first request whose target (path and query) `starts_outage` accepts. Returns the server's address.
 fn serve_until(starts_outage: fn(&str) -> bool, outage: Outage) -> SocketAddr {
     let mut cloud = resource("{openstackRelease: '2026.1', presets: [core]}");
     cloud["metadata"] = json!({"name": "cloud", "namespace": "site", "generation": 1});
@@ -125,7 +125,7 @@ fn serve_until(starts_outage: fn(&str) -> bool, outage: Outage) -> SocketAddr {
     address
 }
 
-/// Whether a request lists the Secrets with osdpl's label, which a plan needs.
+/// Whether a request lists the Secrets with osdpl's label. Commands that read the whole cloud send this request.
 fn lists_own_secrets(target: &str) -> bool {
     target.starts_with("/api/v1/namespaces/site/secrets?") && target.contains("osdpl.dev%2Fdeployment")
 }

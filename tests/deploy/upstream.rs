@@ -23,8 +23,8 @@ use serde_json::{Value, json};
 use crate::clouds::{at, refusals, resolved};
 use crate::shipped;
 
-/// Credentials that several charts have at the same path. Each entry has the path and the credential. In every chart
-/// that has the path, osdpl must set the credential there.
+/// Credentials that several charts have at the same path. Each entry has the path and the credential's placeholder. In
+/// every chart that has the path, osdpl must set the credential there.
 const SHARED: &[(&str, &str)] = &[
     ("endpoints.identity.auth.admin.password", "the-keystone-admin"),
     ("endpoints.oslo_db.auth.admin.password", "the-mariadb-root"),
@@ -56,7 +56,8 @@ const SHARED: &[(&str, &str)] = &[
 ];
 
 /// Credentials that osdpl must set at a path of one release only. Each entry has the release, the path and the
-/// credential. In another release, the same path contains the password of a user of that release's service.
+/// credential's placeholder. In another release, the same path contains the password of a user of that release's
+/// service.
 const REPEATED: &[(&str, &str, &str)] = &[
     ("cyborg", "endpoints.identity.auth.nova.password", "the-nova-identity"),
     ("cyborg", "endpoints.identity.auth.placement.password", "the-placement-identity"),
@@ -79,8 +80,8 @@ const IDLE: &[(&str, &str, &str)] = &[
     ("trove", "endpoints.identity.auth.*.password", "the entries are for other services, and no template reads them"),
 ];
 
-/// A credential that the clouds of this test do not use. Nova needs it only if Nova has a separate Ceph user. In these
-/// clouds, Nova has no separate Ceph user.
+/// A credential that the clouds of this test do not use. Nova needs it only if Nova has a Ceph user of its own, and in
+/// these clouds Nova has none.
 const OTHERWISE: &str = "the-nova-rbd_instances_secret_uuid";
 
 /// Returns the sets of mutually exclusive services. The catalogue has a cross-check for each set, with the level
@@ -92,14 +93,15 @@ fn exclusive(catalog: &Catalog) -> Vec<BTreeSet<&str>> {
     sets.filter(|set: &BTreeSet<&str>| set.len() > 1).collect()
 }
 
-/// The name of the cloud without Ceph. This cloud stores its data on volume claims.
+/// The name of the cloud without Ceph. This cloud stores its data on `PersistentVolumeClaim`s.
 const ON_CLAIMS: &str = "on claims";
 
 /// The settings of a test cloud. The cloud has all services, but only one of each set of mutually exclusive services.
 struct Kind {
     /// The cloud's name in the messages of failed tests.
     name: &'static str,
-    /// From each set of mutually exclusive services, the cloud has the service with this index.
+    /// From each set of mutually exclusive services, the cloud has the service with this index, or the last service if
+    /// the set is smaller.
     choice: usize,
     presets: Value,
     features: Value,
@@ -113,7 +115,7 @@ impl Kind {
         Self { name: "on Ceph", choice, presets: json!(["compute", "storage", "ha"]), features }
     }
 
-    /// Returns a cloud on Ceph with the network backend OVN, and with dedicated brokers wherever possible.
+    /// Returns a cloud on Ceph with the network backend OVN. Each service that can have a RabbitMQ of its own has one.
     fn on_ovn(catalog: &Catalog, choice: usize) -> Self {
         let brokers = catalog.services["rabbitmq"].releases.keys();
         let dedicated: Vec<_> = brokers.filter_map(|release| release.strip_prefix("rabbitmq-")).collect();
@@ -161,7 +163,8 @@ impl Kind {
     }
 }
 
-/// Resolves a cloud, and checks that it has no errors.
+/// Resolves a cloud, once with credentials such as `the-mariadb-root`, and once with the placeholders that commands use
+/// without a cluster. Checks that neither result has errors, and returns the first.
 fn everything(catalog: &Catalog, release: &str, kind: &Kind) -> Desired {
     let spec = kind.spec(catalog, release);
     let desired = resolved(catalog, &spec);
@@ -174,7 +177,8 @@ fn everything(catalog: &Catalog, release: &str, kind: &Kind) -> Desired {
     desired
 }
 
-/// Adds to `found` the path of each leaf of a key tree, if the leaf has a default.
+/// Adds to `found` the paths of all keys of a chart's values that have a default. `tree` is the catalogue's key tree of
+/// the chart.
 fn leaves(tree: &KeyTree, above: &values::Path, found: &mut Vec<values::Path>) {
     match tree {
         KeyTree::Map(below) => below.iter().for_each(|(key, tree)| leaves(tree, &above.child(key), found)),
@@ -182,7 +186,7 @@ fn leaves(tree: &KeyTree, above: &values::Path, found: &mut Vec<values::Path>) {
     }
 }
 
-/// Whether a path leads to the password of a user of an endpoint.
+/// Whether a path has the form `endpoints.ENDPOINT.auth.USER.password`.
 fn is_password(path: &values::Path) -> bool {
     matches!(path.keys(), [first, _, auth, _, last] if first == "endpoints" && auth == "auth" && last == "password")
 }

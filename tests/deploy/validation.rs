@@ -1,4 +1,4 @@
-//! Checks that every command that reads a file validates it like `osdpl validate`.
+//! Checks that every command that reads a file reports the same errors in the file as `osdpl validate`.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;

@@ -14,7 +14,7 @@ use crate::cloud::{StatusAccess, services};
 use crate::world::{World, run_test};
 
 /// Returns the data of an addition: the service `lantern`, which uses the chart memcached, and the preset `bright`. The
-/// preset selects the service `lantern` with the memory `size`, and the services in `more`.
+/// preset enables `lantern` and the services in `more`, and sets lantern's value `conf.memcached.memory` to `size`.
 fn lantern(size: &str, more: &str) -> Value {
     json!({
         "services.lantern.yaml": "service: lantern\ndescription: A test addition.\ngroup: infra\nreleases:\n  lantern: {chart: memcached}\n",
@@ -99,7 +99,7 @@ fn changed_content_waits_for_approval() {
         let plan = world.osdpl(&["plan"]);
         assert!(plan.contains("changes conf.memcached.memory") && plan.contains(&hash), "{plan}");
 
-        // A change of another field of the spec must not approve the changed content.
+        // A change of another field of the spec must not approve the changed content of the ConfigMap.
         spec["region"] = json!("Elsewhere");
         world.apply(&spec).await;
         until_message(world, reason::APPROVAL, changed).await;

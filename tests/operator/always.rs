@@ -1,5 +1,5 @@
-//! With `approval: Always`, the operator applies no change of the spec until a person approves the change. This rule
-//! also holds for objects that belong to no release, such as labels of nodes.
+//! With `approval: Always`, the operator applies no change of the spec until a person approves the change. This also
+//! holds for changes outside of releases, such as labels of nodes.
 
 use k8s_openapi::api::core::v1::{Endpoints, Service};
 use kube::ResourceExt;
@@ -84,7 +84,8 @@ fn new_target_holds_back_the_rest_of_the_old_one() {
         world.osdpl(&["approve", &first]);
         until_hook(world, "keystone", "keystone-fernet-setup").await;
 
-        // The change of memcached makes a new target while helm installs keystone, and before placement is installed.
+        // Change memcached while helm installs keystone, and before the operator installs placement. The target hash
+        // changes, so the approval of the first hash must no longer apply to placement.
         let memory = json!({"conf": {"memcached": {"memory": 300}}});
         world.apply(&with_values(spec, "memcached", memory)).await;
         let waits =
@@ -94,7 +95,7 @@ fn new_target_holds_back_the_rest_of_the_old_one() {
             cloud.status().approval.filter(|hash| both_wait && *hash != first)
         };
         let second = world.until("memcached and placement wait for approval", new_hash).await;
-        // The helm process of the old target may finish.
+        // The operator must let the helm process for keystone finish, because it started with the first approval.
         world.cluster().remove_rule("keystone-fernet-setup").await.unwrap();
         let is_installed = |cloud: &OpenStackDeployment| cloud.child("keystone").ready.then(|| cloud.clone());
         let cloud = world.until("keystone is installed", is_installed).await;
@@ -109,8 +110,8 @@ fn new_target_holds_back_the_rest_of_the_old_one() {
     });
 }
 
-/// Waits until only changes of objects that belong to no release wait for approval, and the message of the Ready
-/// condition contains `text`. Returns the OpenStackDeployment.
+/// Waits until all releases are ready, changes of objects outside of releases wait for approval, and the message of the
+/// Ready condition contains `text`. Returns the OpenStackDeployment.
 async fn until_objects_wait(world: &World, text: &str) -> OpenStackDeployment {
     let waits = |cloud: &OpenStackDeployment| {
         let message = cloud.condition(condition::READY).filter(|ready| ready.status == "True")?.message;

@@ -1,5 +1,5 @@
-//! Tests changes that do not come from the spec, such as changes by a newer catalogue. The operator applies them only
-//! after approval.
+//! Tests changes of releases that do not come from the spec, for example because a newer catalogue has other values.
+//! The operator applies such changes only after approval.
 
 use std::path::{Path, PathBuf};
 

@@ -2,8 +2,8 @@
 //! annotations, `ConfigMap`s, command lines, environments, metrics, files and outputs of commands.
 //!
 //! Only the tests in `tests/operator` make this check, because only they run the operator, helm and the commands of
-//! osdpl. The tests in `tests/tasks` call functions of the operator. They search what these functions return for the
-//! only secret of the test.
+//! osdpl. The tests in `tests/tasks` call functions of the operator. Each of them has only one secret, and itself
+//! searches the results of these functions for this secret.
 
 pub mod collect;
 mod commands;

@@ -20,7 +20,8 @@ async fn delete_pods(world: &World, prefix: &str) {
     }
 }
 
-/// Checks what `osdpl status` and `osdpl why` print about the root cause.
+/// Checks that `osdpl status` and `osdpl why` print the root cause `root`, the component keystone/api that it affects,
+/// and the objects or commands with which a person can inspect the cause.
 fn check_commands(world: &World, root: &str, objects: &[String]) {
     let namespace = &world.namespace;
     let status = String::from_utf8(world.run(&["status"]).stdout).unwrap();

@@ -87,7 +87,7 @@ fn finds_public_certificate_in_the_gateway_namespace() {
         spec["services"]["keystone"]["releases"] = json!({"keystone": {"unset": ["extraObjects"]}});
         let _operator = world.operator().start().await;
         world.apply(&spec).await;
-        // The operator does not report that the Secret is missing, because in a real cluster cert-manager creates it.
+        // The operator must not warn that the Secret is missing, because in a real cluster cert-manager creates it.
         world.until_warning("").await;
         let other_names = ["glance.cloud.example.org".to_owned()];
         world.write_certificate((&world.namespace, "public-tls"), &other_names, 2040).await;

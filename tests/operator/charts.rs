@@ -48,8 +48,8 @@ async fn check_outdated_approval(world: &World, first: &str) -> String {
     let newer = |cloud: &OpenStackDeployment| cloud.status().approval.filter(|hash| hash != first);
     let second = world.until("the second edit waits for approval", newer).await;
     world.annotate(APPROVE, json!(first)).await;
-    // Change a field of the spec that has no effect on releases. When the operator has observed this change, it has
-    // observed the approval, too.
+    // Change a field of the spec that has no effect on releases. The approval came before this change. So when the
+    // operator has observed the change, it has also observed the approval.
     let mut spec = services(&["mariadb", "memcached"]);
     spec["deletionPolicy"] = json!("Retain");
     let generation = world.apply(&spec).await.metadata.generation;

@@ -188,7 +188,8 @@ fn deletion_removes_objects_of_the_deployed_revision() {
 fn retries_an_unrenderable_chart_only_with_new_inputs() {
     run_test("unrenderable", async |world| {
         let _operator = world.operator().start().await;
-        // Helm refuses this invalid template before helm writes a record.
+        // Helm refuses this invalid template before helm writes a release record, so the operator sees only helm's
+        // error output.
         world
             .apply(&with_values(services(&["mariadb", RELEASE]), RELEASE, json!({"extraObjects": ["{{ nonsense }}"]})))
             .await;

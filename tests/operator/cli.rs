@@ -33,8 +33,8 @@ impl World {
         output
     }
 
-    /// Sets the folders into which a command writes files that nobody asked for: its home, and the folder for temporary
-    /// files. The check at the end of the test searches both for secrets.
+    /// Sets the folders into which a command writes files that its arguments do not name: its home, and the folder for
+    /// temporary files. The check at the end of the test searches both folders for secrets.
     pub fn in_own_folders<'a>(&self, command: &'a mut Command) -> &'a mut Command {
         for (variable, name) in [("HOME", "commands-home"), ("TMPDIR", "commands-temporary")] {
             let folder = self.folder.path().join(name);

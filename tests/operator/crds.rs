@@ -122,14 +122,15 @@ fn keeps_crds_of_other_owners() {
         let owner = format!("CRD {}, which field manager \"argocd-controller\" owns", crd.name);
         assert!(message.contains(&owner) && message.contains("hand the CRDs of the chart over"), "{message}");
         assert_eq!((crd.fields().await, world.helm_runs().len()), (vec!["colour".into()], 0));
-        // The owner updates the CRD.
+        // Argo CD, which owns the CRD, updates it to the version in the chart.
         crd.apply("argocd-controller", &["colour", "size"]).await;
         world.until_ready().await;
         crd.delete().await;
     });
 }
 
-/// A CRD in the templates of mariadb's chart.
+/// The name of a CRD that mariadb's chart has in its templates, not in its folder `crds`. So helm creates and changes
+/// this CRD, but only after the operator has checked the change.
 const TEMPLATED: &str = "databases.mariadb.osh.openstack.org";
 
 /// Applies the CRD `crd` with these versions, as this field manager. Overwrites the fields of other field managers.

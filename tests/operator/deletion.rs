@@ -159,8 +159,8 @@ fn deletion_runs_in_reverse_order_and_respects_retain_and_detach() {
     });
 }
 
-/// The claim of a release of the catalogue that was never part of the cloud, such as a Horizon that someone installs
-/// by other means. Its label names the release.
+/// The `PersistentVolumeClaim` of a Horizon that someone has installed without osdpl. The claim's label names the
+/// release horizon, which is in the catalogue, but was never part of this cloud.
 const FOREIGN_CLAIM: &str = "data-horizon-0";
 
 /// Creates the claim [`FOREIGN_CLAIM`].

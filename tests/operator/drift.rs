@@ -148,8 +148,8 @@ fn repairs_drift_with_growing_backoff() {
         world.until("the operator reports that other-tool repeated its change", is_reported).await;
         assert_eq!((world.helm_runs().len(), script().await.as_str()), (4, "exec false"));
 
-        // A person requests the repair with the annotation `osdpl.dev/repair`. So the operator must repair the edit at
-        // once, instead of waiting for the backoff.
+        // The operator delays its second repair of the same edit. But here a person requests the repair with the
+        // annotation `osdpl.dev/repair`, so the operator must repair the edit at once.
         world.annotate(REPAIR, json!("mariadb")).await;
         world.until("the operator has reverted the edit again", repaired("mariadb", 3)).await;
         assert_eq!((world.helm_runs().len(), script().await), (5, shipped));

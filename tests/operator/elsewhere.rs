@@ -1,5 +1,5 @@
-//! Two operators have Leases in different namespaces, or a person starts an operator by hand. Only one operator may be
-//! active, because two operators must not manage the same cloud.
+//! Two operators have Leases in different namespaces, or a person starts an operator by hand. Only one operator may
+//! become the leader, because two operators must not manage the same cloud.
 
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use kube::Api;
@@ -25,7 +25,7 @@ async fn grant_lease(world: &World) {
     world.api::<RoleBinding>().create(&PostParams::default(), &binding).await.unwrap();
 }
 
-/// Waits until the operator that a person started is active.
+/// Waits until the operator that a person started is the leader: it has taken the Lease and manages the clouds.
 async fn leads(by_hand: &Operator) {
     let leads = async {
         while by_hand.metric("osdpl_leader", "") == 0 {
@@ -71,7 +71,7 @@ fn ends_if_an_operator_is_active_in_another_namespace() {
         assert_eq!(active.readiness(), "ok: leader\n");
 
         // After the kill, the Lease still names the killed operator as its holder, but nobody renews the Lease. So the
-        // operator that the person starts may become active.
+        // operator that the person starts may become the leader.
         active.kill();
         let by_hand = world.operator().pod("by-hand").environment("KUBECONFIG", world.cluster().kubeconfig());
         let by_hand = by_hand.arguments(&["--namespace", &world.namespace]).start().await;
@@ -87,7 +87,8 @@ fn operator_that_a_person_starts_waits_for_the_lease() {
         world.until_holder("active").await;
         let by_hand = world.operator().environment("KUBECONFIG", world.cluster().kubeconfig()).start().await;
         assert!(by_hand.readiness().starts_with("ok: standby"), "{}", by_hand.readiness());
-        // Outside of a pod, the user agent contains the operator's process ID.
+        // This operator runs outside of a pod, so the user agent of its requests contains its process ID. With this ID,
+        // the test finds the operator's writes in the audit log.
         let process = format!(".{}.", by_hand.pid());
         let writes = || {
             let mut writes = world.cluster().audit(began).unwrap();

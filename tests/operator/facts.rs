@@ -1,5 +1,5 @@
-//! A Job of a release writes facts into a `ConfigMap`. If the facts change the values of this release, the operator
-//! upgrades this release and no other.
+//! A Job of a release writes facts about the running cloud into a `ConfigMap`. If the facts change the values of this
+//! release, the operator upgrades this release and no other.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Patch, PatchParams, PostParams};

@@ -203,7 +203,7 @@ fn names_a_missing_node_label_from_the_scheduler() {
 fn database_outage_is_one_cause_for_all_affected() {
     run_test("database-down", async |world| {
         let _operator = world.operator().start().await;
-        // Disable the CronJob that runs every five minutes. Otherwise the status could also name a Job that this
+        // Disable Heat's CronJob that runs every five minutes. Otherwise the status could also name a Job that this
         // CronJob starts during the outage.
         let no_cleaner = json!({"manifests": {"cron_job_engine_cleaner": false}});
         let spec = services(&["glance", "keystone", "mariadb", "heat", "memcached", "rabbitmq"]);

@@ -181,7 +181,8 @@ async fn create_precious(world: &World) -> Api<ConfigMap> {
     maps
 }
 
-/// Waits until the status says that osdpl did not install this release. Returns the releases that the status names.
+/// Waits until the status says that osdpl did not install this release. Returns the releases that the operator owns,
+/// according to the status.
 async fn until_foreign(world: &World, release: &str) -> Vec<String> {
     let is_foreign = |cloud: &OpenStackDeployment| {
         let status = cloud.status();
@@ -297,8 +298,8 @@ fn forged_record_does_not_redirect_endpoints() {
 }
 
 /// The number of status writes that the API server refuses in
-/// [`helm_starts_only_after_the_status_names_the_release`]. The operator sends a refused write four times, so it needs
-/// at least two passes for this number.
+/// [`helm_starts_only_after_the_status_names_the_release`]. The operator sends a refused write four times in a pass, so
+/// this number includes writes of a second pass.
 const REFUSALS: usize = 6;
 
 #[test]

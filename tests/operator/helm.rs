@@ -51,7 +51,8 @@ impl Recorder {
     pub fn new(helm: &Path, folder: &Path) -> Self {
         let Self { program, log } = Self::existing(folder);
         // Several helm processes append to the log concurrently, so the script writes each line with a single `printf`.
-        // The script locks a file for the release. helm inherits this lock, and holds it until its process has ended.
+        // To detect overlapping helm processes, the script locks a file for the release. helm inherits this lock, and
+        // holds it until its process has ended.
         let script = format!(
             r#"#!/bin/sh
 line=$(printf '\037%s' "$@")

@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 use crate::cloud::{StatusAccess, services, with_values};
 use crate::world::{World, run_test};
 
-/// The hook that the tests make fail or hang. Upstream's Jobs retry a thousand times, and helm waits for them.
+/// The Job of a hook that the tests make fail or hang. Kubernetes retries upstream's Jobs up to a thousand times. Helm
+/// waits all this time, so the operator itself must report the failure.
 const JOB: &str = "keystone-db-init";
 
 /// Returns a spec with Keystone and the services that its pods wait for.
@@ -35,7 +36,8 @@ async fn until_hook(world: &World, release: &str) {
     world.until("a hook runs", |cloud| cloud.child(release).hook.map(drop)).await;
 }
 
-/// A password and a token that no Secret contains, so the operator can recognise them only by the text before them.
+/// A password and a token that no Secret contains. So the operator can recognise them only by the text before them,
+/// such as `password=`.
 const UNKNOWN: [&str; 2] = ["unknown-of-a-person-5f1c", "unknown-of-a-login-9a2e"];
 
 /// Returns a log like the logs of upstream's scripts, with the password as plain text, in base64 and in a URL, and with

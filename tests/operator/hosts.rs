@@ -1,4 +1,5 @@
-//! The operator maps new compute hosts into their cell in Nova. It deletes the hosts of removed nodes on request.
+//! The operator maps new compute hosts into their cell in Nova. If a person requests it, the operator deletes the hosts
+//! of removed nodes from Nova and Neutron.
 
 use std::path::PathBuf;
 use std::pin::pin;
@@ -20,8 +21,8 @@ use crate::fake_apis::FakeApis;
 use crate::nodes::Nodes;
 use crate::world::{World, run_test, with_timeout};
 
-/// Returns a spec in which Nova's compute pods do not wait for the libvirt and Open vSwitch pods on their node. The
-/// spec has this effect only with the catalogue of [`without_node_dependencies`].
+/// Returns a spec with nova, but without libvirt and Open vSwitch: Nova's compute pods do not wait for the pods of
+/// these two on their node. The spec has this effect only with the catalogue of [`without_node_dependencies`].
 pub fn nova() -> Value {
     let compute = json!({"pod": [], "services": [{"endpoint": "internal", "service": "compute"}]});
     let dependencies = json!({
@@ -80,8 +81,8 @@ impl World {
     }
 }
 
-/// Deletes a host from Nova and Neutron with `osdpl forget`. Checks that the command fails while the node exists. Also
-/// checks that the operator waits while Nova reports the host as up, and while the host has instances.
+/// Deletes a host from Nova and Neutron with `osdpl forget`. Checks that the command fails while the host's node
+/// exists, and that the operator does not delete the host while Nova reports it as up or while it has instances.
 async fn forget_host(world: &World, server: &FakeApis, nodes: &Api<Node>, host: &str) {
     let refused = world.osdpl_fails(&["forget", host]);
     assert_eq!(

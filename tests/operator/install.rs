@@ -18,8 +18,8 @@ use crate::cloud::StatusAccess;
 use crate::history::{Kstatus, kstatus};
 use crate::world::{World, run_test};
 
-/// Each release, with a workload that the release's pods need. The operator may start helm for the release only when
-/// the workload is available.
+/// Pairs of a release and a workload that the release's pods need. The operator may start helm for the release only
+/// when the workload is available.
 const ORDER: [(&str, &str); 17] = [
     ("keystone", "mariadb-server"),
     ("keystone", "memcached-memcached"),
@@ -112,13 +112,13 @@ fn start_recording(world: &World) -> Arc<Mutex<Ledger>> {
     ledger
 }
 
-/// Keeps the pods whose names begin with `pods` from becoming ready.
+/// Keeps the pods whose names begin with `pods` from becoming ready. Pods of Jobs do not complete.
 async fn hang_pods(world: &World, pods: &str) {
     world.cluster().behaviour(pods, &Rule::new(&world.namespace, pods, "hang")).await.unwrap();
 }
 
-/// Checks the status that kstatus computes for each version of the resource: `Current` for the last version, and
-/// `InProgress` for all earlier versions.
+/// Checks the status that kstatus computes for each version of the OpenStackDeployment since its creation: `Current`
+/// for the last version, and `InProgress` for all earlier versions.
 fn check_statuses(versions: &[OpenStackDeployment]) {
     let (last, before) = versions.split_last().unwrap();
     assert_eq!(kstatus(last), Kstatus::Current);

@@ -31,8 +31,8 @@ async fn until_refused(world: &World) -> String {
     with_timeout("the webhook refuses the deletion", refused).await
 }
 
-/// Waits until the Ready condition says that the deletion waits, and contains the text `why`. Checks that the operator
-/// has uninstalled nothing.
+/// Waits until the Ready condition says that the deletion of the cloud waits for the reason `why`. Checks that the
+/// operator has uninstalled nothing.
 async fn until_waiting(world: &World, why: &str) {
     let waits = |cloud: &OpenStackDeployment| {
         let message = cloud.condition("Ready")?.message;

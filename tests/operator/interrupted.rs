@@ -16,11 +16,11 @@ use crate::lease::until_ended;
 use crate::operator::Operator;
 use crate::world::{World, run_test, with_timeout};
 
-/// Keystone and the services that its pods wait for. Keystone's pre-install hooks create empty Secrets for keys. The
-/// Jobs of its post-install hooks write keys into these Secrets and use the keys.
+/// Keystone and the services that its pods wait for. Keystone's pre-install hooks create empty Secrets for its Fernet
+/// and credential keys. The Jobs of its post-install hooks write the keys into these Secrets and use them.
 pub const KEYSTONE: [&str; 4] = ["keystone", "mariadb", "memcached", "rabbitmq"];
 
-/// The Secrets for Keystone's keys, which are empty until Jobs write keys into them.
+/// The Secrets for Keystone's Fernet and credential keys. They are empty until hook Jobs write keys into them.
 pub const KEYS: [&str; 2] = ["keystone-fernet-keys", "keystone-credential-keys"];
 
 /// Keeps the pods of a hook Job running, so that helm waits for the hook.
@@ -50,7 +50,7 @@ pub async fn record_status(world: &World, release: &str, revision: u32) -> Optio
     record.and_then(|record| record.labels().get("status").cloned())
 }
 
-/// Writes a key into a Secret, as upstream's Jobs do, and returns the Secret's uid and content.
+/// Writes a key into one of the Secrets in `KEYS`, in place of upstream's Job. Returns the Secret's uid and content.
 pub async fn fill(
     world: &World,
     name: &str,
@@ -60,10 +60,11 @@ pub async fn fill(
     (filled.uid(), filled.data)
 }
 
-/// Kills helm and the operator twice, and checks that the third operator completes the install and keeps the keys.
+/// Kills helm and the operator twice, and checks that the third operator completes the install and keeps Keystone's
+/// keys.
 ///
-/// The first kill is during the install, before Jobs have filled the Secrets for keys. The second operator continues
-/// the install with `helm upgrade`. The second kill is after half of the hooks of this upgrade.
+/// The first kill is during the install, before hook Jobs have filled the Secrets for the keys. The second operator
+/// continues the install with `helm upgrade`. The second kill is after half of the hooks of this upgrade.
 fn check_recovery_after_two_kills(name: &str, helm: u8) {
     run_test(name, async |world| {
         hang_job(world, "keystone-fernet-setup").await;

@@ -72,8 +72,9 @@ impl World {
         writes
     }
 
-    /// Checks that a new holder took the Lease soon after the old holder had failed, and that nobody wrote before the
-    /// grace period had ended. Returns the time at which the API server received the write that took the Lease.
+    /// Checks that a new holder took the Lease soon after the last renewal by the old holder, and that no operator and
+    /// no helm process wrote anything in the new holder's grace period. Returns the time at which the API server
+    /// received the write that took the Lease.
     ///
     /// The old holder ran in the pod `before`, and started after `began`. Call this function after the first write of
     /// the new holder. All times come from the API server's audit log.
@@ -118,7 +119,7 @@ pub fn is_running(pid: i32) -> bool {
     stat.rsplit_once(')').is_some_and(|(_, fields)| !fields.trim_start().starts_with(['Z', 'X']))
 }
 
-/// Waits until these processes have ended. They are no children of the test, so the test can only poll.
+/// Waits until these processes have ended. They are not children of the test, so the test can only poll.
 pub async fn until_ended(what: &str, processes: &[i32]) {
     let ended = async {
         while processes.iter().any(|process| is_running(*process)) {
@@ -128,7 +129,8 @@ pub async fn until_ended(what: &str, processes: &[i32]) {
     with_timeout(what, ended).await;
 }
 
-/// Lets the hook end, waits until the cloud is Ready, and checks that the two operators together ran helm twice.
+/// Lets the hook end, waits until the cloud is Ready, and checks that helm ran twice: once for each of the two
+/// operators.
 pub async fn finish(world: &World) {
     world.cluster().remove_rule(HOOK).await.unwrap();
     let cloud = world.until_ready().await;
@@ -141,8 +143,8 @@ fn standby_writes_nothing_until_the_active_operator_stops() {
         let began = now();
         let (active, standby) = start_both(world).await;
         let hanging = now();
-        // Wait until the active operator has renewed the Lease twice. Between two renewals, the standby checks the
-        // Lease at least once.
+        // Give the standby the opportunity to write something: wait until the active operator has renewed the Lease
+        // twice. Between two renewals, the standby checks the Lease at least once.
         for _ in 0..2 {
             let renewed = world.until_lease("the Lease exists", |_| true).await.renew_time;
             world.until_lease("the active operator renews the Lease", |lease| lease.renew_time != renewed).await;
@@ -207,8 +209,9 @@ fn frozen_operator_runs_no_helm_and_writes_nothing_after_its_time() {
     });
 }
 
-/// Waits until the active operator has ended with this message in the log, and the standby has taken the Lease. Checks
-/// that helm has ended before, and that the active operator has written nothing since `lost`.
+/// Waits until the active operator has ended with `message` in its log, and the standby has taken the Lease. Checks
+/// that helm ended before the standby took the Lease, and that the active operator has written nothing since `lost`,
+/// the time before the test took the Lease away or killed the guard.
 async fn check_succession(world: &World, active: Operator, lost: Timestamp, message: &str) {
     let helm = world.helm_runs()[0].pid;
     assert!(!active.ended().await.success());

@@ -18,7 +18,8 @@ use crate::operator::Operator;
 use crate::world::{TIMEOUT, World, run_test, with_timeout};
 
 impl World {
-    /// Starts an operator that sends requests for OpenStack APIs to the fake APIs and polls them every second.
+    /// Starts an operator whose requests to OpenStack go to the fake APIs. During a maintenance, it polls them every
+    /// second.
     async fn start_for_maintenance(&self, server: &FakeApis) -> Operator {
         let address = server.address.to_string();
         let arguments = ["--probe-address", &address, "--probe-timeout", "2", "--maintenance-poll", "1"];
@@ -34,7 +35,7 @@ impl World {
     }
 
     /// Returns the spec of a paused cloud, and creates the Secret to which the spec refers. osdpl generates no
-    /// credentials for a paused cloud. So the Secret contains all credentials that Keystone's values need.
+    /// credentials for a paused cloud. So the spec takes each credential in Keystone's values from this Secret.
     async fn paused_spec(&self) -> Value {
         let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "provided"},
             "stringData": {"password": "of-the-user"}});
@@ -54,7 +55,7 @@ impl World {
     }
 
     /// Returns the name of a NodeMaintenance, which contains the test's namespace. NodeMaintenances are cluster-scoped,
-    /// and several tests use the same control plane.
+    /// and the next test may use the same control plane.
     fn maintenance_name(&self, name: &str) -> String {
         format!("{}-{name}", self.namespace)
     }
@@ -153,7 +154,7 @@ async fn check_future_window(world: &World, server: &FakeApis, node: &str) {
     world.until_maintenance_deleted("third").await;
 }
 
-/// Checks that the maintenance `second` waits until the maintenance `first` of the node `one` is over.
+/// Checks that the maintenance `second` waits for the maintenance `first`, which is for the node `one`.
 async fn check_waits(world: &World, one: &str) {
     let waits = format!(
         "waits for NodeMaintenance {} ({one}): 1 node of role compute may be in maintenance at once",
@@ -227,8 +228,8 @@ fn maintains_one_node_at_a_time_across_restarts() {
     });
 }
 
-/// Checks that after the maintenance, the operator enables nova-compute only when Nova reports nova-compute as up again
-/// and Neutron reports the node's agents as alive.
+/// Checks that after the maintenance, the operator does not enable nova-compute before Nova reports it as up again and
+/// Neutron reports the node's agents as alive.
 async fn check_agents_before_return(world: &World, server: &FakeApis, node: &str) {
     server.nova.set_service(node, "state", "down".into());
     server.nova.set_agent(node, false);

@@ -1,4 +1,5 @@
-//! Tests the limits of an operator that has rights only in some namespaces.
+//! Tests an operator that has rights only in some namespaces. In other namespaces, it must ignore OpenStackDeployments,
+//! and must neither install nor uninstall releases.
 
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::runtime::wait::await_condition;
@@ -30,8 +31,8 @@ async fn create_elsewhere(world: &World, finalizers: &[&str]) -> (String, Api<Op
     (namespace, clouds)
 }
 
-/// Waits until the Ready condition of an OpenStackDeployment says why the operator ignores the OpenStackDeployment.
-/// Returns the message.
+/// Waits until the Ready condition of the OpenStackDeployment in the other namespace says why the operator ignores it,
+/// in a message that contains `part`. Returns the message.
 async fn until_ignored(clouds: &Api<OpenStackDeployment>, part: &str) -> String {
     let is_ignored = |cloud: Option<&OpenStackDeployment>| {
         cloud.is_some_and(|cloud| cloud.reason() == reason::OUTSIDE && ready_message(cloud).contains(part))

@@ -45,8 +45,8 @@ impl<'a> Nodes<'a> {
         self.api.patch(name, &PatchParams::default(), &patch).await.unwrap();
     }
 
-    /// Waits until a node has exactly these role labels. Returns the annotation in which osdpl lists the labels that it
-    /// set.
+    /// Waits until a node has these role labels and no other role labels. Returns the annotation in which osdpl lists
+    /// the labels that it set; empty if there is no annotation.
     pub async fn until_labels(&self, name: &str, labels: &[(&str, &str)]) -> String {
         let wanted: BTreeMap<_, _> =
             labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();

@@ -1,4 +1,5 @@
-//! Fake APIs of Nova and Neutron. A test sets the hosts and instances, and checks the changes that osdpl requested.
+//! Fake APIs of Nova and Neutron. A test sets the hosts and instances that the APIs report, and checks the changes that
+//! osdpl requested from Nova.
 
 mod api;
 
@@ -36,7 +37,7 @@ pub struct ApiRequest<'a> {
 /// The fake APIs of Nova and Neutron, with the hosts and instances that they report.
 pub struct Nova {
     state: Mutex<State>,
-    /// Every change that osdpl requested, oldest first, such as `put os-services/compute-n1 disabled`.
+    /// Every change that osdpl requested from Nova, oldest first, such as `put os-services/compute-n1 disabled`.
     log: watch::Sender<Vec<String>>,
 }
 
@@ -141,7 +142,7 @@ impl Nova {
         self.with(|state| state.migration_outcome = outcome);
     }
 
-    /// Starts a migration of an instance to this host, which completes when the test calls [`Nova::release`].
+    /// Starts a live migration of an instance to `host`. The migration completes when the test calls [`Nova::release`].
     pub fn start_migration(&self, id: &str, host: &str) {
         self.with(|state| state.start_migration(id, host));
     }
@@ -185,17 +186,17 @@ impl Nova {
         self.with(|state| state.token_lifetime = lifetime);
     }
 
-    /// Returns a new token of the fake Keystone and the token's expiry.
+    /// Returns the token that the fake Keystone issues at a login, and the token's expiry.
     pub fn token(&self) -> (String, String) {
         self.with(|state| (state.valid_token(), (Timestamp::now() + state.token_lifetime).to_string()))
     }
 
-    /// Returns the changes that osdpl has requested, oldest first.
+    /// Returns the changes that osdpl has requested from Nova, oldest first.
     pub fn changes(&self) -> Vec<String> {
         self.log.borrow().clone()
     }
 
-    /// Waits until osdpl has requested this change at least `times` times.
+    /// Waits until osdpl has requested this change from Nova at least `times` times.
     pub async fn until_changed(&self, change: &str, times: usize) {
         let mut log = self.log.subscribe();
         let requested = log.wait_for(|log| log.iter().filter(|line| *line == change).count() >= times);
@@ -207,7 +208,8 @@ impl Nova {
         self.with(|state| state.reads)
     }
 
-    /// Returns the response of Nova or Neutron to a request.
+    /// Returns the response of Nova or Neutron to a request. If the request changes something in Nova, adds it to the
+    /// log.
     pub fn respond(&self, request: &ApiRequest<'_>) -> ApiResponse {
         let path = request.path.split('?').next().unwrap_or_default();
         let mut state = self.state.lock().unwrap();

@@ -1,7 +1,7 @@
 //! Tests the Job octavia-prerequisites. The Job runs a Python program from the catalogue, which creates the network,
-//! flavor, image, ports and certificates for Octavia's amphorae. The tests run the program with OpenStack's own
-//! libraries, against fake OpenStack APIs and a real API server. On the API server, the program has the rights that the
-//! release octavia grants.
+//! flavor, image, ports and certificates for Octavia's amphorae. The tests run the program with OpenStack's own client
+//! libraries, against fake OpenStack APIs and a real Kubernetes API server. In Kubernetes, the program has only the
+//! rights that the release octavia grants.
 
 mod api;
 mod openstack;
@@ -26,8 +26,8 @@ use program::{Fixture, LABEL};
 const NOT_READY: &str = "kwok.osdpl.dev/ready";
 const ID: &str = "11111111-2222-3333-4444-555555555555";
 
-/// Returns settings of amphorae with a URL and a checksum of their image. The program downloads the image from `url`
-/// and verifies the checksum.
+/// Returns a value of `features.loadBalancer.amphora` for which the program downloads the amphora image from `url` and
+/// verifies its checksum.
 fn downloaded_image(url: &str) -> Value {
     let checksum = Sha256::digest(IMAGE).iter().fold(String::new(), |text, byte| format!("{text}{byte:02X}"));
     json!({"image": {"url": url, "checksum": format!("sha256:{checksum}")}})
@@ -49,7 +49,7 @@ async fn until_ready(world: &World, node: &str) {
     with_timeout("the node is ready", await_condition(api, node, ready)).await.unwrap();
 }
 
-/// Returns octavia's values that the catalogue resolves from the spec and the facts that the program wrote.
+/// Returns the values of the release octavia that result from the fixture's spec and the facts that the program wrote.
 async fn resolved(fixture: &Fixture<'_>) -> Value {
     let catalog = Catalog::load(&osdpl_core::files::built_in()).unwrap();
     let spec: OpenStackDeploymentSpec = serde_json::from_value(fixture.spec.clone()).unwrap();

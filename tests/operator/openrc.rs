@@ -9,8 +9,8 @@ use osdpl_values::{Values, yaml};
 use crate::world::World;
 
 impl World {
-    /// Checks that the printed settings log in to the cloud as its administrator, whose password is `password`, and
-    /// that osdpl prints the password only on request.
+    /// Checks that osdpl prints the settings with which clients log in to the cloud as its administrator, whose
+    /// password is `password`. Also checks that osdpl prints the password only on request.
     pub fn check_openrc(&self, password: &str) {
         let script = self.osdpl(&["openrc"]);
         let identity = format!("http://keystone-api.{}.svc.cluster.local:5000/v3", self.namespace);

@@ -45,13 +45,13 @@ pub struct Setup<'a> {
 const OWN_NAMESPACE: [&str; 7] =
     ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child", "--mount-proc"];
 
-/// A running process of the operator. Dropping this value kills the process. The operator's helm processes then exit by
-/// themselves.
+/// A running process of the operator. Dropping this value kills the process. The operator's helm processes then get
+/// SIGTERM from the kernel.
 pub struct Operator {
     child: Child,
-    /// The address of the probes.
+    /// The address at which the operator serves its probes.
     address: SocketAddr,
-    /// The address of the metrics.
+    /// The address at which the operator serves its metrics.
     metrics_address: SocketAddr,
     /// Whether [`Self::check_liveness`] has connected to the operator at least once.
     has_listened: AtomicBool,
@@ -96,7 +96,8 @@ impl<'a> Setup<'a> {
     }
 
     /// Makes the operator behave as if it ran in a pod with this name; the name is also the pod's uid. Operators in
-    /// other pods can't find out whether this operator's process has ended. The audit log contains the pod's name.
+    /// other pods can't find out whether this operator's process has ended, so they wait until its Lease expires. The
+    /// audit log contains the pod's name.
     pub fn pod(mut self, name: &'a str) -> Self {
         self.pod = Some((name, name));
         self
@@ -151,7 +152,7 @@ impl<'a> Setup<'a> {
         operator
     }
 
-    /// Starts the operator.
+    /// Starts the operator, but does not wait until it is ready.
     pub fn spawn(self) -> Operator {
         let Setup { world, program, helm, charts, arguments, environment, pod, kubeconfig, wrapper } = self;
         let folder = world.folder.path();
@@ -169,12 +170,12 @@ impl<'a> Setup<'a> {
         if let Some((name, uid)) = pod {
             command.env("POD_NAME", name).env("POD_UID", uid);
         }
-        // Set the variables that the operator's chart sets.
+        // Set the environment variables that the chart sets in the pod of the operator.
         command.env("OSDPL_METRICS_LISTEN", metrics_address.to_string());
         command.env("POD_NAMESPACE", SYSTEM.0).env("OSDPL_NAMESPACES", world.permitted()).envs(environment);
         let temporary = folder.join("temporary");
-        // Create the home and the working directory in the test's folder, where the search for visible secrets reads
-        // them.
+        // Create the operator's home and working directory in the test's folder, because the check for leaked secrets
+        // reads all files in this folder.
         let (home, work) = (folder.join("operator-home"), folder.join("operator-work"));
         for folder in [&temporary, &home, &work] {
             std::fs::create_dir_all(folder).unwrap();
@@ -205,7 +206,7 @@ impl Operator {
     }
 
     /// Writes the command lines and the environments of the process and its descendants into a file, for the check for
-    /// visible secrets. The descendants are helm, the guard of helm and, below `unshare`, the operator itself.
+    /// leaked secrets. The descendants are helm, the guard of helm and, below `unshare`, the operator itself.
     fn record_process(&self) {
         let mut pids = vec![self.pid()];
         while let Some(pid) = pids.pop() {
@@ -215,7 +216,7 @@ impl Operator {
         }
     }
 
-    /// Writes the metrics into a file, for the check for visible secrets. Writes no metrics if the process has ended or
+    /// Writes the metrics into a file, for the check for leaked secrets. Writes no metrics if the process has ended or
     /// is frozen. Calls [`Self::record_process`] again, because `/proc` shows no environment while a program starts.
     fn record_metrics(&self) {
         self.record_process();
@@ -281,12 +282,13 @@ impl Operator {
         }
     }
 
-    /// Returns the whole response to a GET request to the probes.
+    /// Sends a GET request for `path` to the server of the probes. Returns the whole response, with status line and
+    /// headers.
     pub fn answer(&self, path: &str) -> String {
         request(TcpStream::connect(self.address).unwrap(), self.address, path)
     }
 
-    /// Returns the text of the readiness probe.
+    /// Returns the body of the response to the readiness probe, which must succeed.
     pub fn readiness(&self) -> String {
         get(self.address, "/readyz").unwrap()
     }
@@ -341,8 +343,8 @@ impl Operator {
         for pid in [self.pid(), child] {
             let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
             let limit = limits.lines().find_map(|line| line.strip_prefix("Max core file size")).unwrap();
-            // The limit must be 1 byte. A limit of 0 would prevent core files, but the kernel could pipe a core dump to
-            // a program.
+            // The limit must be 1 byte. A limit of 0 would prevent core files, but the kernel could still pipe a core
+            // dump to a program. With a limit of 1, the kernel does neither.
             assert_eq!(limit.split_whitespace().collect::<Vec<_>>(), ["1", "1", "bytes"], "process {pid}");
         }
     }

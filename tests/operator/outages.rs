@@ -86,9 +86,9 @@ impl<'a, F: Fn() -> Setup<'a>> Pod<'a, F> {
         with_timeout(&format!("the operator has ended {restarts} times"), ended).await;
     }
 
-    /// Checks that helm ran, and that the operators wrote the status after `since`, at most as often as allowed. Each
-    /// operator process and each change of the spec may cause one helm run for each release, and [`MAX_STATUS_WRITES`]
-    /// status writes. `releases` is the number of releases, `changes` the number of changes of the spec.
+    /// Checks the number of helm runs, and the number of writes of the status after `since`. Each operator process and
+    /// each change of the spec may cause one helm run for each release, and [`MAX_STATUS_WRITES`] writes of the status.
+    /// `releases` is the number of releases, `changes` the number of changes of the spec.
     fn check_bounds(&self, since: Timestamp, releases: usize, changes: usize) {
         let (runs, operators) = (self.world.helm_runs(), self.restarts.get() + 1);
         let writes = self.world.status_writes_since(since);

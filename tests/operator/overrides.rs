@@ -15,7 +15,8 @@ use crate::world::{World, run_test};
 const RESTARTS: &str =
     "its values divide the nodes differently among its DaemonSets, which restarts the pods of nova/compute on 3 nodes";
 
-/// Returns the name and the number of nodes of each DaemonSet of a component. Removes the digest from each name's end.
+/// Returns the name and the number of nodes of each DaemonSet of a component. Leaves out the digest that some charts
+/// append to the name.
 async fn sets(world: &World, component: &str) -> Vec<(String, i32)> {
     let labelled = ListParams::default().labels(&format!("component={component}"));
     let found = world.api::<DaemonSet>().list(&labelled).await.unwrap();

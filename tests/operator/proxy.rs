@@ -44,7 +44,8 @@ pub struct Proxy {
     server: JoinHandle<()>,
 }
 
-/// What a rule knows about a request. Formatted as text, it consists of the client, the method and the path.
+/// What a rule knows about a request. The text of this value (`Display`) consists of the client, the method and the
+/// path.
 #[derive(Clone)]
 pub struct Request {
     pub method: Method,

@@ -30,7 +30,7 @@ fn waiting_message(cloud: &OpenStackDeployment) -> Option<String> {
 }
 
 impl World {
-    /// Waits until a Secret exists, and returns the text of one of its keys.
+    /// Waits until a Secret exists, and returns the value of its key `key` as text.
     async fn secret_value(&self, namespace: &str, name: &str, key: &str) -> String {
         let api: Api<Secret> = Api::namespaced(self.client.clone(), namespace);
         let exists = await_condition(api.clone(), name, |found: Option<&Secret>| found.is_some());

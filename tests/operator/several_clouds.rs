@@ -62,7 +62,7 @@ fn promotes_the_next_cloud_after_a_deletion_without_helm_runs() {
     });
 }
 
-/// Waits until the OpenStackDeployment in this namespace satisfies the predicate.
+/// Waits until the OpenStackDeployment in this namespace satisfies the predicate, and returns it.
 async fn until(
     client: &Client,
     namespace: &str,
@@ -185,7 +185,8 @@ fn recreated_resource_keeps_the_objects_of_its_cloud() {
     });
 }
 
-/// Returns the uid and the content of each object with which a cloud uses Ceph and an external memcached.
+/// Returns the uid and the content of each object that osdpl wrote for Ceph (its configuration and Glance's keyring)
+/// and for the external memcached.
 pub async fn kept_objects(world: &World) -> Vec<(Option<String>, Value)> {
     let map = world.api::<ConfigMap>().get("ceph-etc").await.unwrap();
     let keyring = world.api::<Secret>().get("images-rbd-keyring").await.unwrap();

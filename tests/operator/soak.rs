@@ -27,8 +27,8 @@ const MINUTES: &str = "MINUTES";
 /// The minimum pause after the changes of a round. The operator must write nothing in this pause.
 const PAUSE: Duration = Duration::from_secs(15);
 
-/// The number of rounds before the test measures memory and open files. By then, each change was made twice, and the
-/// changed releases have three revisions, the maximum that helm keeps.
+/// The number of rounds before the test measures memory and open files. By then, the test has made each kind of change
+/// twice. The releases that it changes have three revisions, the maximum that helm keeps.
 const WARM_UP: usize = 2 * changes::KINDS;
 
 /// The label by which the spec selects compute nodes.

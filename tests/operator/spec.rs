@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 use crate::cloud::{NAME, StatusAccess, services, with_values};
 use crate::world::{World, run_test};
 
-/// Runs the real `kubectl apply` with these arguments, and with the test's resource on standard input.
+/// Runs the real `kubectl apply` with these arguments, and with an OpenStackDeployment with this spec on standard
+/// input.
 fn kubectl_apply(world: &World, arguments: &[&str], spec: &Value) {
     let object = json!({
         "apiVersion": "osdpl.dev/v1alpha1", "kind": "OpenStackDeployment",

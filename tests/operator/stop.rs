@@ -35,7 +35,8 @@ fn ends_at_its_start_although_the_api_server_does_not_respond() {
     let selections: [(Selector, bool); 3] = [
         (|_| true, true),
         (|request| !request.uri.path().contains("/leases"), true),
-        // The operator searches for operators in other namespaces after it has listed all objects.
+        // The operator searches for operators in other namespaces after it has listed all objects. So its readiness
+        // probe need not report `syncing` at this time.
         (|request| request.uri.path() == "/apis/coordination.k8s.io/v1/leases", false),
     ];
     for (is_selected, is_syncing) in selections {

@@ -13,8 +13,9 @@
 //! * Because the number differs, one run with fewer than *n* writes does not end a sweep. The sweep increases *n* until
 //!   several successive runs have fewer writes than their *n*, and *n* is greater than the number of writes in a run
 //!   without a kill.
-//! * Because the order differs, *n* does not identify a write, and these runs may never kill at some of the writes. The
-//!   sweep then kills at each write of the run without a kill that is still missing. It finds such a write by its text.
+//! * Because the order differs, *n* does not identify a write, and the runs with increasing *n* may never kill at some
+//!   of the writes. So the sweep finally kills at each write of the run without a kill at which no other run has
+//!   killed. It finds such a write by its text.
 //!
 //! Each run has a new namespace. To save time, all phases of a run use this namespace. Each phase has its own kill, and
 //! begins when the cloud has converged after the kill in the previous phase. With the deletion policy `Retain`, a sweep
@@ -45,7 +46,7 @@ use kill::Point;
 /// The Secret with the credentials of the external message broker.
 const EXTERNAL: &str = "external-broker";
 
-/// The Secrets with the keys of Ceph's users in the cloud [`Cloud::full`].
+/// The Secrets into which osdpl copies the keys of Ceph's users in the cloud [`Cloud::full`].
 const COPIES: [&str; 5] = [
     "cinder-backup-rbd-keyring",
     "cinder-volume-rbd-keyring",
@@ -61,8 +62,8 @@ const PLANES_PER_PROCESSOR: usize = 3;
 /// number of its kill point.
 const MISSES: usize = 3;
 
-/// The tolerance of a sweep: of this number of writes, one may stay without a kill. A sweep can't kill at each write,
-/// because the number of writes differs between runs.
+/// The tolerance of a sweep: for this number of writes in a phase, one kill may be missing. A sweep can't kill at each
+/// write, because the number of writes differs between runs.
 const TOLERANCE: usize = 12;
 
 /// A cloud that a sweep installs, upgrades and deletes.
@@ -387,7 +388,7 @@ fn sampled_kills_of_a_full_cloud_converge() {
     sweep("sweep-full", &Cloud::full(), Some(4));
 }
 
-/// Returns the result of a run whose phases have these writes, with these numbers as their kill points.
+/// Returns the result of a run in which each phase has these writes, and its kill point in `points`.
 fn run_with(writes: &[&str], points: &Points) -> (Run, Option<String>) {
     let writes: Vec<String> = writes.iter().copied().map(str::to_owned).collect();
     let passed = Phase::ALL.into_iter().zip(points).filter_map(|(phase, point)| {

@@ -11,8 +11,7 @@ use serde_json::json;
 use crate::cloud::{NAME, StatusAccess, services};
 use crate::world::{World, run_test};
 
-/// The number of nested lists in the resource. The API server accepts any depth, but serde refuses more than 127
-/// levels.
+/// The number of nested lists in the resource. The API server accepts any depth, but osdpl reads at most 100 levels.
 const DEPTH: usize = 5000;
 
 const DEEP: &str = "zenith";

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::cloud::{NAME, StatusAccess, services, with_values};
 use crate::world::{World, run_test};
 
-/// Waits until the message of a release contains this text, and returns the message.
+/// Waits until the message of a release in the status contains this text, and returns the message.
 async fn until_message(world: &World, release: &str, text: &str) -> String {
     let find = |cloud: &OpenStackDeployment| {
         let message = cloud.child(release).message;
@@ -108,8 +108,9 @@ fn keeps_the_old_revision_if_the_next_record_is_too_large() {
 /// The maximum size of a Secret's data in bytes.
 const SECRET_MAX: usize = 1 << 20;
 
-/// Creates the record that a dead helm process of the dead operator has left: an interrupted upgrade of memcached. The
-/// record's Secret has its maximum size, so it has no space for a longer record. Returns the name of the Secret.
+/// Creates a release record of an interrupted upgrade of memcached, as if a helm process of the killed operator had
+/// left it. The record's Secret already has the maximum size, so the operator can't write a longer record into it.
+/// Returns the name of the Secret.
 async fn create_abandoned_record(world: &World) -> String {
     let secrets: Api<Secret> = world.api();
     let mut record = secrets.get("sh.helm.release.v1.memcached.v1").await.unwrap();

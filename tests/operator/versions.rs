@@ -1,5 +1,5 @@
 //! The operator is updated from an older version and back, on a running cloud. For a while, one replica of each version
-//! runs. No helm process starts without a change of the spec, and nothing is lost.
+//! runs at the same time. No helm process may start without a change of the spec, and nothing may be lost.
 //!
 //! `make test-upgrade FROM=REF` builds the older version, and sets `PREVIOUS` to the folder with its files.
 
@@ -30,7 +30,7 @@ const RELEASES: [&str; 4] = ["glance", "keystone", "mariadb", "rabbitmq"];
 /// The release that the test upgrades.
 const CHANGED: &str = "rabbitmq";
 
-/// A version of osdpl.
+/// A version of osdpl: its program and its chart.
 struct Version {
     /// The name of the pod in which the operator of this version runs.
     pod: &'static str,
@@ -137,8 +137,8 @@ impl World {
         assert_eq!(self.kept().await, *before, "{step}");
     }
 
-    /// Approves the catalogue of the leader's version, if the cloud waits for this. Checks that releases roll only
-    /// after this approval, and that nothing is lost.
+    /// Approves the changes that the catalogue of the active operator makes, if the cloud waits for an approval. Checks
+    /// that releases and pods change only with this approval, and that nothing else in [`Kept`] changes.
     async fn approve_catalogue(&self, before: &mut Kept) {
         let cloud = self.until("the cloud is settled", |cloud| is_settled(cloud).then(|| cloud.clone())).await;
         if let Some(hash) = cloud.status().approval {
@@ -155,7 +155,7 @@ impl World {
         assert_eq!(after, *before, "after the approval");
     }
 
-    /// Changes a value of [`CHANGED`], and checks that the leader upgrades this release and no other.
+    /// Changes a value of [`CHANGED`], and checks that the active operator upgrades this release and no other.
     async fn change(&self, spec: &mut Value, heartbeat: i32, before: &mut Kept) {
         *spec = with_values(spec.take(), CHANGED, json!({"conf": {"rabbitmq": {"heartbeat": heartbeat}}}));
         self.apply(spec).await;
@@ -174,7 +174,7 @@ impl World {
     }
 }
 
-/// The part of the name of the role's only node that follows the test's namespace.
+/// The name of the role's only node without its prefix, which is the test's namespace.
 const NODE: &str = "role";
 
 /// Returns a cloud with a feature that refers to a Secret, an external Ceph, an external memcached and a role with the
@@ -224,8 +224,8 @@ fn updates_to_this_version_and_back_change_no_release() {
         world.approve_catalogue(&mut kept).await;
         world.change(&mut spec, 40, &mut kept).await;
 
-        // Go back to the older version. Install its chart with the permissions and CRDs before its operator starts, as
-        // a rollback by helm does.
+        // Go back to the older version. Install its chart, which contains the operator's rights and the CRDs, before
+        // its operator starts, as a rollback by helm does.
         previous.install(world);
         let old = previous.start(world).await;
         world.check_kept("both operators, the newer one active", (&new, &this), &kept).await;

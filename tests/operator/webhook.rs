@@ -18,7 +18,7 @@ use crate::world::{World, run_test, with_timeout};
 /// The name of the webhook's configuration.
 pub const HOOK: &str = "osdpl-test";
 
-/// The options of an operator with a webhook.
+/// The address at which an operator serves the webhook, and the paths of the webhook's certificate and key.
 pub struct Webhook {
     pub address: SocketAddr,
     pub certificate: String,

@@ -132,7 +132,7 @@ impl World {
         self.lease.plane()
     }
 
-    /// Returns the cluster of the test's control plane.
+    /// Returns the control plane that the test uses, without the operator's kubeconfig.
     pub fn cluster(&self) -> &Cluster {
         &self.plane().cluster
     }

@@ -17,7 +17,8 @@ use tokio::process::{Child, Command};
 
 use crate::world::{ALIVE, World, cluster};
 
-/// Returns the folder of a chart with a Deployment, a plain Job, and a hook Job whose pods behave as `behaviour` says.
+/// Returns the folder of a chart with a Deployment, a plain Job and a hook Job. `behaviour` says how the pods of the
+/// hook Job behave: `works`, `fail` or `hang`.
 fn chart(behaviour: &str) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let write = |path: &str, text: &str| std::fs::write(folder.path().join(path), text).unwrap();

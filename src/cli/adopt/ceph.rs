@@ -22,8 +22,8 @@ pub(crate) struct Ceph {
     pub note: String,
 }
 
-/// Detects the Ceph cluster that the releases use; `None` if no release uses Ceph. `namespace` and `name` are the
-/// namespace and name of the resource that the command writes.
+/// Detects the Ceph cluster that the releases use; `None` if no release uses Ceph. `namespace` and `name` are those of
+/// the `OpenStackDeployment` that `osdpl adopt` writes.
 pub(crate) async fn detect(
     client: &Client,
     known: &IdentifiedReleases<'_>,

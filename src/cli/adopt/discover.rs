@@ -12,7 +12,8 @@ use osdpl_operator::charts::{ChartRequest, Store};
 use osdpl_operator::cluster::Reader;
 use osdpl_operator::controller::chart_of_release;
 
-/// The releases that helm has recorded, divided into those that osdpl may describe and all others.
+/// The releases that helm has recorded, divided into those that the `OpenStackDeployment` written by `osdpl adopt` may
+/// contain, and all others.
 #[derive(Default)]
 pub(crate) struct HelmReleases {
     /// The releases whose newest revision has helm's status `deployed`, and that osdpl does not manage yet.
@@ -43,8 +44,8 @@ pub(crate) async fn find_releases(cluster: &Reader, namespace: Option<&str>) -> 
     Ok(releases)
 }
 
-/// The result of [`compare_chart`] for a release whose chart in helm's record is not the chart that osdpl would
-/// install, or can't be compared with it. For equal charts, there is no `ChartState`.
+/// How the chart in helm's record of a release differs from the chart that osdpl would install, or why osdpl can't
+/// compare the two charts. If both charts are equal, [`compare_chart`] returns no `ChartState`.
 pub(crate) enum ChartState {
     /// The chart that osdpl would install differs from the recorded chart; the text says how.
     Other(String),

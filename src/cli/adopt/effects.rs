@@ -21,8 +21,8 @@ use osdpl_values::{Path, Values, changed_paths, get, leaves, set};
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Effects {
-    /// The values that would change. Both sides of the comparison contain the chart's defaults, with the release's
-    /// overrides merged into them.
+    /// The values that differ between the installed release and the release that the written spec desires. On both
+    /// sides, the overrides are merged into the installed chart's defaults.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<Change>,
     /// The objects that would be added, removed or changed.
@@ -34,7 +34,8 @@ pub(crate) struct Effects {
     pub unrendered: Option<String>,
 }
 
-/// The input of the comparison: the existing releases, and the spec that `osdpl adopt` writes for them.
+/// The data from which osdpl computes the effects of the upgrades: the existing releases, and the spec that
+/// `osdpl adopt` writes for them.
 pub(crate) struct EffectsQuery<'a> {
     pub cluster: &'a Reader,
     pub catalog: &'a Catalog,
@@ -124,8 +125,8 @@ fn secret_texts(described: &Description) -> Vec<String> {
     described.secrets.values().flat_map(BTreeMap::values).flat_map(texts).collect()
 }
 
-/// Returns the values of a release that would change, without secrets. Both sides of the comparison contain the chart's
-/// defaults, with the release's overrides merged into them.
+/// Returns the values that differ between the installed release and the release that the written spec desires, without
+/// secrets. On both sides, the overrides are merged into the installed chart's defaults.
 fn changed_values(desired: &DesiredRelease, compared: &Comparison, scrubber: &Scrubber) -> Vec<Change> {
     let redactor = Redactor::new(desired, scrubber, [&compared.before, &compared.after]);
     let change = |path: &Path| Change {

@@ -24,8 +24,8 @@ pub(crate) struct DescriptionFile<'a> {
 }
 
 impl DescriptionFile<'_> {
-    /// Writes the file. The Secrets come before the resource, because `kubectl apply` must create the Secrets before
-    /// the resource that references them.
+    /// Writes the file. The Secrets come before the `OpenStackDeployment`, because `kubectl apply` must create the
+    /// Secrets before the `OpenStackDeployment` that references them.
     #[allow(clippy::disallowed_methods, reason = "the command line writes the file that its user names")]
     pub(crate) fn save(&self, file: &Path) -> anyhow::Result<()> {
         let mut open = std::fs::OpenOptions::new();

@@ -39,7 +39,7 @@ pub(crate) struct AdoptReport {
     /// The names of the Secrets that the spec references.
     pub secrets: Vec<String>,
     /// Whether the user gave charts (`--charts`). Without `--charts`, the report assumes that the operator will use the
-    /// same charts as helm's records contain.
+    /// charts in helm's records.
     pub charts: bool,
 }
 

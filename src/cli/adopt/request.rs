@@ -95,8 +95,8 @@ async fn adoptable_releases(
     Ok((adoptable, refused.len()))
 }
 
-/// Adds the names of releases to the annotation with which users request an adoption. Keeps the names that it has
-/// already.
+/// Adds the names of releases to the annotation with which users request an adoption. Keeps the names that the
+/// annotation already contains.
 async fn annotate(client: Client, deployment: &OpenStackDeployment, names: &[String]) -> anyhow::Result<()> {
     let requested = deployment.annotations().get(ADOPT).into_iter().flat_map(|text| text.split(','));
     let names: BTreeSet<&str> = requested.chain(names.iter().map(String::as_str)).collect_set();

@@ -18,7 +18,7 @@ use osdpl_operator::cluster::Reader;
 use osdpl_operator::controller::collect_secrets;
 use osdpl_values::{Path, Values, changed_paths};
 
-/// Compares the releases in `only`, or all releases if `only` is empty, with their desired states.
+/// Compares helm's records with the desired states of the releases in `only`, or of all releases if `only` is empty.
 pub(crate) async fn compare_all(
     live: &Live,
     only: &[String],
@@ -159,7 +159,8 @@ impl Comparison<'_> {
         diff
     }
 
-    /// If the user gave `--manifests`, adds the objects that differ to `diff`.
+    /// If the user gave `--manifests`, adds to `diff` the objects that differ between helm's record and the desired
+    /// release.
     ///
     /// If osdpl can't render the objects, this method adds the reason to `diff` and does not fail. An unavailable chart
     /// must not hide the results of other releases.

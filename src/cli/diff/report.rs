@@ -21,7 +21,7 @@ pub(crate) struct DiffReport {
     /// The number of unmanaged releases, which are not compared.
     #[serde(skip_serializing_if = "is_zero")]
     pub unmanaged: usize,
-    /// Findings about the resource.
+    /// Findings about the `OpenStackDeployment`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<FindingOutput>,
     /// Messages about facts that osdpl could not read. Without these facts, the comparison may be wrong.
@@ -30,7 +30,8 @@ pub(crate) struct DiffReport {
     /// Whether osdpl could not read a fact that the comparison needs. If so, `same` may count releases that differ.
     #[serde(skip)]
     pub uncertain: bool,
-    /// Notes for the user, for example that an older `OpenStackDeployment` takes precedence over this one.
+    /// Notes for the user, for example that the operator ignores this `OpenStackDeployment`, because the cluster has an
+    /// older one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }

@@ -66,7 +66,7 @@ pub(crate) struct OnNodes {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct LayerValue {
     /// The location at which the layer sets the value: a file, line and field such as
-    /// `values/services/nova.yaml:88 (releases.nova.values)`, or a field of the resource.
+    /// `values/services/nova.yaml:88 (releases.nova.values)`, or a field of the `OpenStackDeployment`.
     #[serde(rename = "place")]
     pub location: String,
     /// The value that the layer sets; absent if the layer sets a parent key to a value that is not a map.
@@ -95,8 +95,8 @@ pub(crate) struct Chart {
     /// chart's keys.
     #[serde(skip)]
     pub has_default: Option<bool>,
-    /// What osdpl knows about the key in the chart, such as `has the key (number)`. The output shows the text after
-    /// `name`.
+    /// What osdpl knows about the key in the chart, such as `has the key (number)`. The output shows this text after
+    /// the chart's name.
     #[serde(rename = "description")]
     pub description: String,
     /// The chart's default. Absent if the chart has none, or if the catalogue's key tree contains only a part of it.
@@ -191,8 +191,8 @@ impl Query<'_> {
         (!all.is_empty()).then(|| all.join("; "))
     }
 
-    /// Describes the keys of Secrets that an expression can read with the function `secret`. If the expression contains
-    /// the name of a feature, these are all Secret keys to which the fields of this feature refer.
+    /// Describes the keys of Secrets that an expression can read with the function `secret`. For each feature whose
+    /// name the expression contains, these are all Secret keys to which the fields of the feature refer.
     fn secrets(&self, expression: &str) -> Vec<String> {
         if !expression.contains("secret(") {
             return Vec::new();
@@ -259,7 +259,7 @@ fn nodes(entry: &NodeOverride) -> String {
     }
 }
 
-/// Returns the value at `path`, and replaces every secret in this value.
+/// Returns the value at `path`, with `<redacted>` in place of every secret.
 fn redacted_value(all: &values::Values, secret: &[Path], path: &Path) -> Option<Value> {
     let value = values::get(all, path)?;
     let hidden = !value.is_null() && secret.iter().any(|hidden| hidden.covers(path));

@@ -8,14 +8,14 @@ use osdpl_lint::validate::keys_of_field;
 use osdpl_values::yaml::{self, LocatedNode};
 use osdpl_values::{Origin, Path};
 
-/// Finds where the files of the catalogue, or the file of the resource, set a value.
+/// Finds where the files of the catalogue, or the file of the `OpenStackDeployment`, set a value.
 pub(crate) struct LocationFinder<'a> {
     /// The files of the catalogue.
     pub files: &'a Files,
     /// The files that the user's `ConfigMaps` add to the catalogue. Maps the path of each such file in the catalogue to
-    /// the name of the `ConfigMap` and of the key that contains its text.
+    /// the name of the `ConfigMap` and of the key that contain the file's text.
     pub added: &'a BTreeMap<String, String>,
-    /// The YAML document of the resource; `None` if the resource comes from the cluster.
+    /// The YAML document of the `OpenStackDeployment`; `None` if the `OpenStackDeployment` comes from the cluster.
     pub document: Option<&'a Document>,
 }
 
@@ -24,7 +24,7 @@ pub(crate) struct LocationFinder<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct ValueLocation {
     /// The location at which the layer sets the value: a file, line and field such as
-    /// `values/services/nova.yaml:88 (releases.nova.values)`, or a field of the resource.
+    /// `values/services/nova.yaml:88 (releases.nova.values)`, or a field of the `OpenStackDeployment`.
     pub location: String,
     /// The catalogue's reason for the value; `None` if the catalogue states none.
     pub why: Option<String>,

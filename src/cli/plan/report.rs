@@ -163,8 +163,8 @@ impl PlanReport {
         let releases = self.awaiting_approval(preview, reported.as_ref().and(status));
         if !releases.is_empty() {
             let hash = preview.exact.then(|| preview.plan.hash.clone());
-            // If osdpl could not read all facts, its own hash may be wrong. Then use the hash that the operator has
-            // written to the status.
+            // If this command could not read all facts, the hash that it computed may be wrong. Then use the hash that
+            // the operator has written to the status.
             let hash = hash.or_else(|| reported.clone().flatten());
             if hash.is_none() {
                 self.unknown.push(

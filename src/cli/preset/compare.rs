@@ -52,8 +52,8 @@ pub(crate) struct Services {
 impl Comparison {
     /// Compares two clouds. `document` is the file that contains the common spec; `None` if there is no file.
     pub(crate) fn of(before: &Cloud, after: &Cloud, document: Option<&Document>) -> Self {
-        // A cloud may select a service that installs no release with its features, for example ovn if the network uses
-        // ovs. Leave out such services.
+        // A cloud may select a service although the cloud's features disable all releases of the service: for example,
+        // the service ovn if the feature `network` selects the backend ovs. Leave out such services.
         let services = |cloud: &Cloud| -> BTreeSet<String> {
             let installed = cloud.desired.releases.values().map(|release| &release.service);
             installed.chain(cloud.selection.external.keys()).cloned().collect_set()

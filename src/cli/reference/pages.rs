@@ -1,4 +1,4 @@
-//! Builds the pages of the reference documentation: one for each item of the catalogue, and an index.
+//! Builds the pages of the reference documentation: one for each entry of the catalogue, and an index.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -36,7 +36,7 @@ fn walk(schema: &Value, path: &str, required: bool, found: &mut Vec<Field>) {
     collect_children(schema, path, found);
 }
 
-/// Appends the fields below a field, which has the given schema and path, to `found`.
+/// Appends the fields below one field to `found`. `schema` and `path` are the schema and the path of this one field.
 fn collect_children(schema: &Value, path: &str, found: &mut Vec<Field>) {
     let names: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     for (name, below) in schema["properties"].as_object().into_iter().flatten() {

@@ -33,8 +33,8 @@ impl Folder {
                 if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
                     create_folder(parent)?;
                 }
-                // Another process may have created the folder since the check above. Then `create` fails, so the folder
-                // has no other owner or mode. `create_dir_all` would succeed.
+                // Another process may have created the folder since the check above. Then `create` fails.
+                // `create_dir_all` would succeed, although the folder might have another owner or mode.
                 DirBuilder::new().mode(0o700).create(path).with_context(|| format!("creating {}", path.display()))?;
             }
             Err(error) => return Err(error).with_context(|| format!("inspecting {}", path.display())),

@@ -40,8 +40,8 @@ namespace() { kubectl get namespace "$1" >/dev/null 2>&1 || kubectl create names
 /// it finds a script with this beginning.
 const BEGIN: &str = "#!/bin/sh\n# OpenStackDeployment ";
 
-/// A line that tells osdpl that the folder of an install.sh contains manifests, too. Do not change this line: a newer
-/// osdpl searches for it in the scripts of older versions.
+/// A line in an install.sh that tells osdpl that the folder contains manifests in addition to values. Do not change
+/// this line: a newer osdpl searches for it in the scripts of older versions.
 const MANIFESTS: &str = "# What helm would render stands beside the values, as RELEASE.manifest.yaml.\n";
 
 /// A shell command that unsets the variables with which helm selects a cluster, but kubectl does not. With these
@@ -50,11 +50,11 @@ const UNSET_OTHER_CLUSTERS: &str = "unset HELM_KUBEAPISERVER HELM_KUBECONTEXT HE
                          HELM_KUBEINSECURE_SKIP_TLS_VERIFY HELM_KUBETLS_SERVER_NAME";
 
 /// The identity of the cluster from which osdpl read real credentials: the UID of the namespace that contains the
-/// resource. Everyone who can read the credentials can also read this namespace.
+/// `OpenStackDeployment`. Everyone who can read the credentials can also read this namespace.
 pub(crate) struct ClusterIdentity {
-    /// The resource's namespace.
+    /// The namespace of the `OpenStackDeployment`.
     pub namespace: String,
-    /// The UID of the resource's namespace. In any other cluster, a namespace of this name has another UID.
+    /// The UID of this namespace. In any other cluster, a namespace of this name has another UID.
     pub uid: String,
 }
 

@@ -12,7 +12,7 @@ use osdpl_values::{Path, Values, merge};
 pub(crate) struct Case {
     /// A sentence that says what the case expects of the cloud.
     pub name: String,
-    /// The resource's file, relative to the file of cases.
+    /// The path of the file with the `OpenStackDeployment`, relative to the folder of the file of cases.
     pub file: Option<String>,
     /// The spec of the case's cloud, for a case without a file.
     pub spec: Option<Values>,

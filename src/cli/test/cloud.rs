@@ -28,9 +28,9 @@ pub(crate) struct LoadedCatalog {
 pub(crate) struct Resource {
     /// The `OpenStackDeployment` after osdpl has applied the changes of the case.
     pub object: Value,
-    /// The file of the resource; `None` if the case contains the spec.
+    /// The file of the `OpenStackDeployment`; `None` if the case contains the spec.
     pub document: Option<Document>,
-    /// Whether the case changes the file's resource.
+    /// Whether the case changes the `OpenStackDeployment` that the file contains.
     pub is_changed: bool,
 }
 
@@ -44,7 +44,8 @@ impl Resource {
         Self { object, document: None, is_changed: false }
     }
 
-    /// Returns the other objects in the resource's file, such as Secrets; empty if the case contains the spec.
+    /// Returns the other objects in the file of the `OpenStackDeployment`, such as Secrets; empty if the case contains
+    /// the spec.
     fn others(&self) -> &[Value] {
         self.document.as_ref().map_or(&[], |document| document.others.as_slice())
     }
@@ -81,7 +82,8 @@ impl Cloud {
     }
 
     /// Returns the errors in the resource, for which osdpl refuses the cloud. Each error begins with the file and line
-    /// of the field, unless the case changes the resource.
+    /// of the field. If the case changes the resource, the errors have no line, because the file does not contain the
+    /// changes.
     pub(crate) fn refusals(&self) -> impl Iterator<Item = String> {
         let document = self.resource.document.as_ref().filter(|_| !self.resource.is_changed);
         let errors = self.findings.iter().filter(|finding| finding.level == Level::Error);

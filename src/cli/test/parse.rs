@@ -57,8 +57,8 @@ const EXPECTED: [(&str, FieldType); 11] = [
 /// First parses the lines of this case alone: from line `begin` up to the line before `end`. The parser knows the types
 /// of a [`Case`]'s fields. So it reads the word `y` as a string where the case needs a string.
 ///
-/// If these lines can't be parsed, converts `parsed`, which is this case as part of the whole file, parsed without
-/// types. There, `y` is a boolean.
+/// If these lines can't be parsed, converts `parsed`: this case from an earlier parse of the whole file into values
+/// without fixed types. In `parsed`, `y` is a boolean.
 ///
 /// # Errors
 /// Returns an error if the case is invalid. The error describes the first problem.

@@ -10,8 +10,8 @@ use osdpl_values::yaml::{self, LocatedNode};
 
 /// The parsed cases of a file.
 pub(crate) struct Suite {
-    /// The path of the resource's file for those cases that have neither `file` nor `spec`. It is relative to the
-    /// folder of the file of cases.
+    /// The path of the file with the `OpenStackDeployment` for those cases that have neither `file` nor `spec`. The
+    /// path is relative to the folder of the file of cases.
     pub file: Option<String>,
     /// The cases of the file. Valid cases run even if another case is invalid.
     pub cases: Vec<Result<Case, InvalidCase>>,
@@ -78,7 +78,7 @@ impl Suite {
         Ok(Self { file, cases, name: name.to_owned(), root })
     }
 
-    /// Checks that osdpl can run the case, and that the case fails if the cloud is wrong.
+    /// Checks that osdpl can run the case, and that the case has expectations, each of which can fail.
     ///
     /// # Errors
     /// Returns an error if the case is invalid. The error describes the problem with its location.

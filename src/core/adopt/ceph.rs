@@ -354,7 +354,7 @@ mod tests {
             found("nova", json!({"conf": {"ceph": {"enabled": true}, "nova": {"libvirt": {"images_type": "qcow2"}}}})),
         ];
         assert_eq!(used(&elsewhere), None);
-        // Even if Ceph does not contain the disks of instances, Nova attaches volumes from Ceph. So it needs a Ceph
+        // Even if Ceph does not contain the disks of instances, Nova attaches volumes from Ceph. So Nova needs a Ceph
         // user.
         let mut mixed = cloud();
         mixed[2] =

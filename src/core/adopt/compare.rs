@@ -22,9 +22,9 @@ pub struct Comparison {
 
 /// Compares the chart and the values of an installed revision, `source`, with the desired release.
 ///
-/// Both sides use the defaults of the installed chart: the function merges the recorded values into them, and the
-/// desired values, too. So the result does not list a default that differs between the installed and the desired
-/// version of the chart. It then only says that the chart changes.
+/// The function merges the recorded values into the installed chart's defaults, merges the desired values into the same
+/// defaults, and compares the two results. So it does not list a default that differs between the installed and the
+/// desired version of the chart. The result then only says that the chart changes.
 pub fn compare_release(release: &DesiredRelease, source: &RevisionSource) -> Comparison {
     let mut before = coalesce(&source.defaults, &source.config);
     let mut after = coalesce(&source.defaults, &release.values);

@@ -143,7 +143,7 @@ impl<'a> CloudInventory<'a> {
             desired.releases.keys().filter(|name| !self.known.releases.contains_key(*name)).cloned().collect();
         // A release that running releases need, but that does not run in this cluster, may be a service in another
         // cluster. Pause the release in the spec, so that the operator does not install it before a person has checked
-        // this.
+        // where the service runs.
         for name in &installs {
             let service = desired.releases[name].service.clone();
             spec.services.entry(service).or_default().releases.entry(name.clone()).or_default().paused = true;

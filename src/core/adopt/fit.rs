@@ -23,8 +23,8 @@ const REFUSED: usize = 10_000;
 /// What happened when the search tried a change of the spec.
 #[derive(PartialEq, Eq)]
 enum Outcome {
-    /// The changed spec has a better score, or [`Fit::spec`] had the tried values already. [`Fit::spec`] now contains
-    /// them.
+    /// The tried values improve the score, or [`Fit::spec`] had these values already. [`Fit::spec`] now contains the
+    /// tried values.
     Kept,
     /// The changed spec has no better score, or can't be built. [`Fit::spec`] stays as it is.
     Worse,
@@ -139,8 +139,8 @@ impl<'a> Fit<'a> {
         }
     }
 
-    /// Sets the field in `choice` together with a second field of the same feature. Tries one second field after the
-    /// other. The caller has found that the operator would refuse a spec with `choice` alone.
+    /// Sets the field in `choice` together with a second field of the same feature. Tries each possible second field in
+    /// turn, until the score improves. The caller has found that the operator would refuse a spec with `choice` alone.
     ///
     /// For example, the operator refuses a spec that enables certificates but names no issuer for them.
     fn attempt_with_another_field(&mut self, choice: (&Path, &Value), feature: &Path, candidates: &[FieldCandidates]) {

@@ -46,8 +46,9 @@ pub fn identify_releases<'a>(found: &'a [InstalledRelease], catalog: &Catalog) -
     let mut known = IdentifiedReleases::default();
     let home = main_namespace(found, catalog);
     let mut ordered: Vec<&InstalledRelease> = found.iter().collect();
-    // Each release of the catalogue can correspond to only one running release: the first one in this order. So begin
-    // with running releases whose name is in the catalogue, then take those in the main namespace.
+    // Each release of the catalogue can correspond to only one running release: the first match in the order of
+    // `ordered`. So sort the running releases: first those whose names are in the catalogue, then the others, and in
+    // each of these two groups, first those in the main namespace.
     let is_named = |one: &InstalledRelease| of_chart(catalog, &one.source.chart.name).contains(&one.key.name);
     ordered.sort_by_key(|one| (!is_named(one), Some(&one.key.namespace) != home.as_ref(), one.key.clone()));
     for one in ordered {

@@ -49,8 +49,8 @@ fn tags_of(known: &IdentifiedReleases<'_>) -> Vec<String> {
     let images = images.flatten().filter_map(|(_, image)| image.as_str());
     let tag = |image: &str| {
         let (_, tag) = image.split('@').next()?.rsplit_once(':')?;
-        // In an image reference without a tag, the last colon may separate a registry's host and port. A slash follows
-        // then.
+        // In an image reference without a tag, the last colon may be the one between a registry's host and port. Then a
+        // slash follows the port.
         (!tag.is_empty() && !tag.contains('/')).then(|| tag.to_owned())
     };
     images.filter_map(tag).collect()

@@ -6,7 +6,8 @@ use crate::api::Overrides;
 use crate::scrub::{find_secret_paths, is_secret_value};
 use osdpl_values::{Path, Values, coalesce, merge, normalize_numbers, set};
 
-/// The maximum number of times that [`compute_overrides`] compares the resulting values and adds overrides.
+/// The maximum number of rounds in which [`compute_overrides`] compares the resulting values with the running values,
+/// and adds overrides where they differ.
 ///
 /// One round may not be enough: if an override replaces a scalar in the desired values by a map, helm also merges the
 /// chart's default map into this map. The next round must then override these defaults, too.
@@ -29,8 +30,8 @@ pub(super) struct RemainingOverrides {
 
 /// Returns the overrides with which a desired release gets `given`, the values of the running release.
 ///
-/// `wanted` are the values of the desired release without these overrides. Helm merges them into the chart's
-/// `defaults`. So where `given` removes or replaces a default, an override is needed, too.
+/// `wanted` are the values of the desired release without these overrides. Helm merges the values of a release into the
+/// chart's `defaults`. So where `given` removes or replaces a default, an override is needed, too.
 pub(super) fn compute_overrides(defaults: &Values, wanted: &Values, given: &Values) -> RemainingOverrides {
     let effective = |values: &Values| {
         let mut values = coalesce(defaults, values);

@@ -150,8 +150,8 @@ fn approval_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
 }
 
 fn int_or_percent(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    // Without `maxLength`, the API server would estimate a higher cost for the CEL rule on this field. It applies only
-    // to strings.
+    // Without `maxLength`, the API server would estimate a higher cost for the CEL rule on this field. `maxLength`
+    // limits only strings, not numbers.
     schemars::json_schema!({ "x-kubernetes-int-or-string": true, "anyOf": [{"type": "integer"}, {"type": "string"}], "maxLength": 4 })
 }
 

@@ -17,8 +17,8 @@
 //!
 //! Conditions (`when`) and expressions in values (`${…}`) are CEL. Both can read the variables `spec`, `features`,
 //! `openstack`, `services` and `releases`. Expressions in values can also read `credentials`, `ceph` (see
-//! [`crate::ceph::variables`]), `facts` (recorded by Jobs of releases, see [`Release::facts`]) and `release`. Both can
-//! call CEL's functions and the functions of `osdpl_values::expr`.
+//! [`crate::ceph::variables`]), `facts` (recorded by Jobs of releases, see [`Release::facts`]) and `release`.
+//! Conditions and expressions can call CEL's functions and the functions of `osdpl_values::expr`.
 //!
 //! In values, the function `secret(ref)` reads a key of a Secret. `ref` is a field in the settings of a feature, with
 //! the required strings `name` and `key`. The schema of the feature must mark this field with `x-osdpl-secret: true`.

@@ -49,7 +49,7 @@ pub struct ReleaseIndex {
     pub keys: Keys,
 }
 
-/// The properties of a release that fragments and lookups use, such as its service, chart and group.
+/// What a `ReleaseIndex` stores about one release of the catalogue, such as its service, chart and group.
 #[derive(Debug)]
 struct IndexedRelease {
     position: usize,
@@ -145,7 +145,7 @@ impl ValuesForEvery {
 /// The values that a fragment or a service sets in one release, and the paths at which it removes the chart's defaults.
 #[derive(Debug)]
 pub struct Body {
-    /// The paths at which osdpl removes the chart's default, by setting them to null.
+    /// The paths in the values at which osdpl removes the chart's default value, by setting them to null.
     pub unset: Vec<Path>,
     /// The values as canonical JSON, followed by the paths in `unset`. Digests of the catalogue are computed over this
     /// text, because bodies with the same content have the same text.

@@ -125,7 +125,7 @@ impl KeyTree {
         }
     }
 
-    /// Returns the chart's default for this node and all keys below it; `None` if the tree does not store the whole
+    /// Returns the chart's default for this key and all keys below it; `None` if the tree does not store the whole
     /// default.
     pub fn default(&self) -> Option<Value> {
         self.is_complete().then(|| self.outline())
@@ -140,7 +140,7 @@ impl KeyTree {
         }
     }
 
-    /// Returns the chart's default for this node and all keys below it, as far as the tree stores it.
+    /// Returns the chart's default for this key and all keys below it, as far as the tree stores it.
     ///
     /// Instead of the entries of a list, the outline contains the entries' names ([`entry_name`]). Instead of a long or
     /// secret string, it contains `<string>`.
@@ -166,7 +166,7 @@ impl KeyTree {
         keys.iter().try_fold(self, |tree, key| tree.child(key)).filter(|tree| tree.has_default())
     }
 
-    /// Returns the part of `values` at whose paths the chart's `values.yaml` has defaults.
+    /// Returns a copy of `values` that contains only the paths for which the chart's `values.yaml` has a default.
     pub(crate) fn filter_known(&self, values: &Values) -> Values {
         let known = values.iter().filter_map(|(key, value)| {
             let below = self.child(key)?;
@@ -188,7 +188,7 @@ impl KeyTree {
         position.ok().map(|index| &map[index].1)
     }
 
-    /// Whether the chart's `values.yaml` has a default for this node, or for a key below it.
+    /// Whether the chart's `values.yaml` has a default for this key, or for a key below it.
     pub fn has_default(&self) -> bool {
         match self {
             Self::Leaf(_) | Self::Text(_) | Self::Number(_) | Self::Boolean(_) | Self::List(_) => true,

@@ -71,8 +71,9 @@ impl Loader<'_> {
         let mut rule_errors = Vec::new();
         let cross_checks = checks::read(self.files, &services, &mut rule_errors);
         let unread_by_hooks = checks::read_unread_by_hooks(self.files, &services, &mut rule_errors);
-        // If a service could not be loaded, its releases are unknown, and every entry of the tables that names one of
-        // these releases causes an error. Drop these errors, because the error about the service explains them.
+        // If a service could not be loaded, its releases are unknown, and every entry of `values/rules.yaml`,
+        // `values/couplings.yaml` and `values/hooks.yaml` that names one of these releases causes an error. Drop these
+        // errors, because the error about the service explains them.
         if services.len() == self.names("values/services/", &[".yaml"]).len() {
             self.errors.append(&mut rule_errors);
         }

@@ -117,7 +117,8 @@ mod tests {
 
     #[test]
     fn accepts_only_content_with_the_digest() {
-        // This command prints the digest: printf '%s' '{"presets.edge.yaml":"preset: edge\n"}' | sha256sum
+        // This command prints the digest of the ConfigMap's data:
+        // printf '%s' '{"presets.edge.yaml":"preset: edge\n"}' | sha256sum
         let digest = "sha256:dff637324d3e12a05dd225a7ba084246f5c391802244dcd1dc7036291635811b";
         let found = named(&format!("[{{name: edge, digest: '{digest}'}}]"));
         assert_eq!((found.additions.len(), found.errors), (1, Vec::new()));

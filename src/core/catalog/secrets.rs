@@ -1,7 +1,7 @@
 //! Fields in the settings of features that reference a key of a Secret.
 //!
 //! A feature's schema marks each such field with the keyword [`MARK`]. The field is an object with the strings `name`
-//! and `key`. Of all Secrets that the settings of features could name, the operator reads only those in marked fields.
+//! and `key`. For the settings of features, the operator reads only the Secrets that marked fields name.
 
 use serde_json::Value;
 

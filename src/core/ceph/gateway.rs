@@ -168,7 +168,8 @@ impl Gateway {
         vec![Object { data, ..Self::keyring_object(namespace) }]
     }
 
-    /// Returns the Secret of `objects` without data, for callers that need only the kind, the namespace and the name.
+    /// Returns the same Secret as `objects`, but without data, for callers that need only the kind, the namespace and
+    /// the name.
     pub fn keyring_object(namespace: &str) -> Object {
         let (namespace, name) = (namespace.to_owned(), KEYRING.to_owned());
         Object { kind: Kind::Opaque, namespace, name, data: BTreeMap::new() }
@@ -177,7 +178,7 @@ impl Gateway {
 
 /// The key under which the Secret that describes the Ceph cluster contains the cephx key of `client.bootstrap-rgw`.
 const BOOTSTRAP: &str = "bootstrap-rgw.key";
-/// The name of the Secret from which the chart ceph-rgw mounts the key of `client.bootstrap-rgw`. The name is
+/// The name of the Secret from which the chart ceph-rgw mounts the cephx key of `client.bootstrap-rgw`. The name is
 /// upstream's default of `secrets.keyrings.rgw`.
 const KEYRING: &str = "os-ceph-bootstrap-rgw-keyring";
 

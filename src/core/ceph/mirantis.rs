@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::{Ceph, CephxKey, Consumer, Layout, Monitors, Pool, SecretData, SecretError, User, ValueError, is_name};
 
-/// The consumers (services that use Ceph) of whose Ceph users a Secret in Mirantis' layout contains the keys. Cinder's
+/// The consumers (services that use Ceph) that have their own Ceph user in a Secret in Mirantis' layout. Cinder's
 /// backup service has no user of its own: it uses Cinder's user, and its pool is the pool with the role `backup`.
 const KNOWN: [Consumer; 4] = [Consumer::Nova, Consumer::Cinder, Consumer::Glance, Consumer::Manila];
 

@@ -92,7 +92,7 @@ impl std::fmt::Debug for Object {
     }
 }
 
-/// Returns the catalogue names of the releases whose pods mount the key of a consumer's Ceph user.
+/// Returns the catalogue names of the releases whose pods mount the cephx key of a consumer's Ceph user.
 fn mounted_by(consumer: Consumer, ceph: &Ceph) -> &'static [&'static str] {
     match consumer {
         Consumer::Glance => &["glance"],
@@ -130,11 +130,11 @@ pub fn desired_objects(ceph: &Ceph, namespace: &str, releases: &BTreeMap<&str, &
     objects.into_values().collect()
 }
 
-/// Returns the Secrets that the charts' own Jobs write. The names of these Secrets are names that osdpl otherwise uses
-/// for its own Secrets. The returned Secrets have no data.
+/// Returns the Secrets that the charts' own Jobs write under names that osdpl otherwise uses for its own Secrets. The
+/// returned Secrets have no data.
 ///
-/// The Jobs write these Secrets only if osdpl gives the charts the key of `client.admin`. Then the operator must not
-/// change or delete the Secrets. `releases` maps the releases' names in the catalogue to their namespaces.
+/// The Jobs write these Secrets only if osdpl gives the charts the cephx key of `client.admin`. Then the operator must
+/// not change or delete the Secrets. `releases` maps the releases' names in the catalogue to their namespaces.
 pub fn chart_owned_secrets(ceph: &Ceph, releases: &BTreeMap<&str, &str>) -> Vec<Object> {
     let names = ceph.admin.iter().flat_map(|_| Consumer::ALL).map(Consumer::keyring);
     let in_each_namespace = |name: &'static str| {
@@ -148,14 +148,14 @@ pub fn chart_owned_secrets(ceph: &Ceph, releases: &BTreeMap<&str, &str>) -> Vec<
     names.flat_map(in_each_namespace).collect()
 }
 
-/// Returns every object with Ceph's settings or keys that the pods of `releases` mount with some settings of Ceph,
-/// including the objects that the present settings do not require. The returned objects have no data.
+/// Returns every object with Ceph's settings or cephx keys that the pods of `releases` can mount, whatever Ceph cluster
+/// the spec declares. The pods need not mount all of these objects now. The returned objects have no data.
 ///
 /// `releases` maps the releases' names in the catalogue to their namespaces.
 pub fn mountable_objects(releases: &BTreeMap<&str, &str>) -> Vec<Object> {
     let consumers = Consumer::ALL.into_iter().map(|consumer| {
         let releases: &[&str] = match consumer {
-            // Glance mounts Cinder's key if Glance stores images in volumes.
+            // Glance mounts Cinder's cephx key if Glance stores images in volumes.
             Consumer::Cinder => &["cinder", "glance", "libvirt"],
             Consumer::Nova => &["libvirt", "nova"],
             Consumer::Glance => &["glance"],
@@ -178,7 +178,7 @@ pub fn mountable_objects(releases: &BTreeMap<&str, &str>) -> Vec<Object> {
     objects.into_values().collect()
 }
 
-/// The catalogue names of the releases that mount the key of `client.admin` if the charts create pools and users
+/// The catalogue names of the releases that mount the cephx key of `client.admin` if the charts create pools and users
 /// themselves.
 const ALL: [&str; 4] = ["glance", "cinder", "nova", "libvirt"];
 

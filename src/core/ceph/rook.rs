@@ -2,7 +2,7 @@
 //! Ceph cluster that Rook runs in the same Kubernetes cluster.
 //!
 //! Each service that stores data in Ceph has its own Ceph user with minimal rights. The only exception is Nova, which
-//! shares Cinder's user. osdpl reads the key of `client.admin` only if the spec allows it.
+//! shares Cinder's user. osdpl reads the cephx key of `client.admin` only if the spec allows it.
 //!
 //! osdpl uses Rook's API `ceph.rook.io/v1`, its ConfigMap `rook-ceph-mon-endpoints`, its Secret `rook-ceph-mon`, and
 //! the Secrets `rook-ceph-client-<name>` that Rook creates for `CephClient`s.
@@ -22,7 +22,8 @@ use super::Consumer;
 /// The name of the ConfigMap in which Rook stores the addresses of Ceph's monitors.
 pub const ENDPOINTS: &str = "rook-ceph-mon-endpoints";
 
-/// The name of the Secret in which Rook stores the name and key of `client.admin` (`ceph-username`, `ceph-secret`).
+/// The name of the Secret in which Rook stores the name and the cephx key of `client.admin` (`ceph-username`,
+/// `ceph-secret`).
 const MONITORS: &str = "rook-ceph-mon";
 
 /// The settings in `features.storage.ceph` for a Ceph cluster that Rook runs.
@@ -30,7 +31,8 @@ const MONITORS: &str = "rook-ceph-mon";
 pub struct RookSettings {
     /// The namespace of the `CephCluster`.
     pub namespace: String,
-    /// Whether osdpl gives the charts the key of `client.admin`, so that the charts create pools and users themselves.
+    /// Whether osdpl gives the charts the cephx key of `client.admin`, so that the charts create pools and users
+    /// themselves.
     pub admin: bool,
     /// The settings of pools in the spec, by the pool's name. A pool without settings gets the defaults.
     pools: Map<String, Value>,
@@ -72,8 +74,8 @@ impl RookSettings {
         (feature["mode"] == "rook").then_some(Self { namespace, admin, pools })
     }
 
-    /// Returns the names of Rook's Secrets that osdpl may read: the Secrets with the keys of all consumers' Ceph users.
-    /// If osdpl gives the charts the key of `client.admin`, it may read only the Secret with this key.
+    /// Returns the names of Rook's Secrets that osdpl may read: the Secrets with the cephx keys of all consumers' Ceph
+    /// users. If osdpl gives the charts the cephx key of `client.admin`, it may read only the Secret with this key.
     pub fn secrets(&self) -> BTreeSet<String> {
         if self.admin {
             return [MONITORS.to_owned()].into();
@@ -81,7 +83,7 @@ impl RookSettings {
         Consumer::ALL.into_iter().map(|consumer| Self::secret(user(consumer))).collect_set()
     }
 
-    /// Returns the name of the Secret in which Rook stores the key of a Ceph user.
+    /// Returns the name of the Secret in which Rook stores the cephx key of a Ceph user.
     fn secret(user: &str) -> String {
         format!("rook-ceph-client-{user}")
     }

@@ -26,8 +26,8 @@ pub struct Keystone {
 ///
 /// The name is upstream's default in the chart ceph-rgw (`endpoints.identity.auth.swift`), which creates the user.
 pub const KEYSTONE_USER: &str = "swift";
-/// The name of the project of [`KEYSTONE_USER`], and of the domain of both user and project. The name is from
-/// upstream's chart. Rook requires that the user and the project are in the same domain.
+/// The name of the project of [`KEYSTONE_USER`]. The domain that contains the user and the project has the same name.
+/// The name is from upstream's chart. Rook requires that the user and the project are in the same domain.
 const PROJECT: &str = "service";
 
 impl ObjectStore {

@@ -11,8 +11,8 @@ use osdpl_values::{Values, digest};
 /// * `ceph.<consumer>`, such as `ceph.glance`, has `user`, `pool` and `digest` if the consumer has a Ceph user. The
 ///   value of `digest` changes if `ceph.conf` or the cephx key that the consumer's pods mount changes.
 /// * `ceph.libvirt` has `user`, `secret` and `digest`. `user` is the Ceph user with which libvirt attaches volumes:
-///   Cinder's user or, if Cinder has none, Nova's user. `secret` is the name of the Secret with the key of this user.
-///   The value of `digest` changes if one of the cephx keys that libvirt uses changes.
+///   Cinder's user or, if Cinder has none, Nova's user. `secret` is the name of the Secret with the cephx key of this
+///   user. The value of `digest` changes if one of the cephx keys that libvirt uses changes.
 /// * `ceph.nova.own` is true if Nova's Ceph user is another user than `ceph.libvirt.user`.
 /// * If the charts create pools and users themselves, `ceph.admin.digest` exists instead of `ceph.libvirt`. Each
 ///   consumer then has `user`, `pool`, `replicas` and `digest`.

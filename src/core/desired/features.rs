@@ -60,7 +60,7 @@ fn validate_feature<'a>(
     let has_pattern_fault = |field: &str| {
         faults.iter().any(|fault| fault.field == field && matches!(fault.problem, ViolationKind::Pattern(_)))
     };
-    // If a string does not match its pattern, report only this error. Leave out an error about the string's length.
+    // If a string violates both its pattern and its length limit, report only the violation of the pattern.
     let is_length =
         |fault: &&SchemaViolation<'_>| matches!(fault.problem, ViolationKind::Longer(_) | ViolationKind::Shorter(_));
     let relevant = faults.iter().filter(|fault| !(is_length(fault) && has_pattern_fault(&fault.field)));

@@ -1,5 +1,5 @@
-//! `spec.images`: applies registry mirrors, digests and the pull policy to the images in the values of charts and of
-//! the catalogue.
+//! `spec.images`: applies registry mirrors, digests and the pull policy to the container images in the values of charts
+//! and of the catalogue.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,8 +10,8 @@ use crate::api::{Images, reason};
 use crate::catalog::{Level, did_you_mean};
 use osdpl_values::{self as values, CollectSorted, Layer, Origin, Path, Values, canonical, get, merge_layers};
 
-/// Returns the layer of values that sets the images as `spec.images` requests; `None` if `spec.images` changes no
-/// image. The images come from the chart's defaults and from `below`, the layers that this layer overrides.
+/// Returns the layer of values that sets the container images as `spec.images` requests; `None` if `spec.images`
+/// changes no image. The images come from the chart's defaults and from `below`, the layers that this layer overrides.
 pub(super) fn layer(images: &Images, below: &[Layer], chart: Option<&ChartInfo>) -> Option<Layer> {
     let mut values = Values::new();
     if let Some(policy) = &images.pull_policy {
@@ -94,8 +94,8 @@ fn is_image(text: &str) -> bool {
 /// Returns a warning for each entry of `spec.images.digests` that names an image which no release uses. Returns no
 /// warnings until osdpl knows the images of all releases.
 pub(super) fn unused_digests(images: &Images, desired: &Desired, facts: &Facts) -> Vec<Finding> {
-    // If a chart or the inputs of a release are not available yet, osdpl does not know the release's images. An entry
-    // may name one of these images, so do not warn yet.
+    // If the chart of a release or the data for its values is not available yet, osdpl does not know the release's
+    // images. An entry may name one of these images, so do not warn yet.
     let known = |name: &String| facts.charts.get(name).and_then(|chart| chart.as_ref().ok()).is_some_and(has_images);
     let lacks_values =
         |release: &DesiredRelease| release.blocked.as_ref().is_some_and(|why| why.reason == reason::INPUTS);

@@ -8,7 +8,7 @@ use osdpl_values::expr::Scope;
 use osdpl_values::{Layer, Origin, Path, Values, leaves, merge_layers};
 
 /// The folder of the catalogue that contains the features. Fragments of features copy settings from the spec into
-/// values. So osdpl searches the layers that come from this folder for passwords that a user wrote there.
+/// values. So osdpl searches the layers that come from this folder for passwords that a user wrote into the spec.
 const FEATURES: &str = "values/features/";
 
 /// The inputs from which osdpl builds the layers of one release.

@@ -1,8 +1,8 @@
-//! Finds nulls that a user wrote into `values` of a manifest, but that are missing in the stored resource.
+//! Finds nulls that a user wrote into `values` of a manifest, but that the OpenStackDeployment in the API server lacks.
 //!
 //! Client-side `kubectl apply` silently removes nulls from custom resources, although a null in `values` removes a
-//! chart's default. The annotation `last-applied-configuration` still has the nulls, so osdpl compares it with the
-//! spec.
+//! default value of a chart. The annotation `last-applied-configuration` still has the nulls, so osdpl compares it with
+//! the spec.
 
 use serde_json::Value;
 

@@ -8,8 +8,8 @@ use serde_json::Value;
 use crate::scrub::{MIN_SECRET_LENGTH, is_secret_key, is_secret_value};
 use osdpl_values::{Layer, Path, Values, leaves};
 
-/// Returns the strings in features that osdpl considers passwords, because of the key in front of them or because of
-/// their form, such as a URL with a password.
+/// Returns the strings in features that osdpl considers passwords, because of the key whose value they are, or because
+/// of their form, such as a URL with a password.
 pub(super) fn find_passwords(features: &Values) -> Vec<String> {
     let mut found = Vec::new();
     in_map(features, &mut found);

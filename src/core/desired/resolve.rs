@@ -31,10 +31,11 @@ const EPOCH: &str = "1";
 pub struct ResolvedLayers {
     /// The desired state of the cloud.
     pub desired: Desired,
-    /// The layers of each release with all layers available, by catalogue name. Later layers override earlier ones.
-    pub layers: BTreeMap<String, Vec<Layer>>,
-    /// The available layers of each release with at least one layer not available, by catalogue name. Later layers
+    /// For each release whose layers are all available: the layers, by the release's catalogue name. Later layers
     /// override earlier ones.
+    pub layers: BTreeMap<String, Vec<Layer>>,
+    /// For each release of which a layer is not available: the other layers, by the release's catalogue name. Later
+    /// layers override earlier ones.
     pub partial: BTreeMap<String, Vec<Layer>>,
     /// The reasons why osdpl can't run helm for some releases, such as a missing Secret. If several releases have the
     /// same problem, the set contains one finding for all of them.
@@ -205,7 +206,7 @@ impl Source<'_> {
         }
     }
 
-    /// Returns the reason why osdpl can't run helm for the release: a refused name or namespace, a missing input of the
+    /// Returns the reason why osdpl can't run helm for the release: a refused name or namespace, missing data for the
     /// values, or a missing chart; `None` if osdpl can run helm.
     fn blocked(&self, problems: &[Finding]) -> Option<Blocked> {
         let refused = self.facts.refused.get(self.name).cloned();
@@ -265,12 +266,12 @@ fn instance_digest(release: &Release, scope: &Scope<'_>) -> Option<String> {
     digest.as_str().map(str::to_owned)
 }
 
-/// Returns the reason why osdpl can't run helm for a release with missing inputs: one text that lists all missing
-/// inputs.
+/// Returns the reason why osdpl can't run helm for a release whose values need missing data, such as a Secret: one text
+/// that lists all missing data.
 fn missing_inputs(problems: &[Finding]) -> Blocked {
     let mut messages: Vec<String> = Vec::new();
     for problem in problems.iter().map(ToString::to_string) {
-        // Several values may need the same missing input, such as one Secret. Name the problem once.
+        // Several values may need the same missing data, such as one Secret. Name the problem once.
         if !messages.contains(&problem) {
             messages.push(problem);
         }

@@ -78,7 +78,7 @@ fn read(name: &str, namespace: &str, spec: &OpenStackDeploymentSpec, catalog: &C
     selection
 }
 
-/// Checks the node roles, the image names and the features of a spec, and returns the merged features.
+/// Checks the node roles, the names of container images and the features of a spec, and returns the merged features.
 fn fields(spec: &OpenStackDeploymentSpec, catalog: &Catalog, findings: &mut Vec<Finding>) -> Values {
     roles::check(spec, catalog, findings);
     findings.extend(images::check_names(&spec.images));
@@ -188,7 +188,7 @@ pub(super) fn holds(
     })
 }
 
-/// Adds an error if two releases of the catalogue would have the same name and namespace as helm releases.
+/// Adds an error if the spec gives two releases of the catalogue the same namespace and the same helm release name.
 fn duplicates(selection: &mut Selection) {
     let mut releases_by_key: BTreeMap<&ReleaseKey, &str> = BTreeMap::new();
     let mut found = Vec::new();

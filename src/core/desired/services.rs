@@ -121,7 +121,7 @@ fn round(
 }
 
 /// Returns the services and releases that the releases of a cloud need. In the result, `services` and `optional` leave
-/// out the services in `named`.
+/// out the services in `named`, because these are part of the cloud anyway.
 ///
 /// A release can't start without the components in its `needs` and `waits_for`. It can start without the components in
 /// its `alongside`, because the user may run a replacement for them.

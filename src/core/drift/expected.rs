@@ -28,12 +28,13 @@ impl ExpectedFields {
     }
 }
 
-/// The drift of a release: the objects that someone changed since helm installed the revision `revision`.
+/// The drift of a release: the objects that someone changed outside of helm since helm installed the revision
+/// `revision`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ObservedDrift {
-    /// The number of the revision with whose manifest osdpl compared the objects.
+    /// The number of the revision with whose manifest osdpl compared the objects in the cluster.
     pub revision: i64,
-    /// The objects that someone changed since helm installed this revision, sorted.
+    /// The objects that someone changed outside of helm since helm installed this revision, sorted.
     pub objects: Vec<DriftedObject>,
 }
 

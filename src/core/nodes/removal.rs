@@ -60,8 +60,8 @@ pub fn losses(changes: &BTreeMap<String, LabelChange>) -> LabelLosses {
 /// `None`.
 ///
 /// A removal is finished under two conditions: its labels are gone from all nodes, and the annotation that approves the
-/// removal is gone from the resource. The annotation may outlive the labels, because it also approves other changes.
-/// `approval` is the hash in the annotation.
+/// removal is gone from the OpenStackDeployment. The annotation may outlive the labels, because it also approves other
+/// changes. `approval` is the hash in the annotation.
 ///
 /// The result leaves out nodes that got the labels back after their removal. So a later removal of these labels needs
 /// another approval.

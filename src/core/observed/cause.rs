@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::ReleaseKey;
 use crate::api::CauseObject;
 
-/// The kind of objects that start runs on a schedule. No component waits for such an object.
+/// The kind of objects that start Jobs on a schedule. No component waits for such an object.
 const PERIODIC: &str = "CronJob";
 
 /// A root cause of components that are not ready: the last object in a chain of objects, each of which waits for the

@@ -25,7 +25,7 @@ pub struct ObservedCronJob {
     pub scheduled: Option<Timestamp>,
     /// When a run last succeeded.
     pub succeeded: Option<Timestamp>,
-    /// Whether a run is active. The schedule or a person may have started it.
+    /// Whether a run is active, no matter whether the schedule or a person started the run.
     pub running: bool,
     /// The last finished run; `None` if no Job of a finished run exists.
     pub last: Option<FinishedRun>,
@@ -67,6 +67,6 @@ pub enum RunState {
     },
     /// The run succeeded.
     Complete,
-    /// The run failed for good. Contains the reason.
+    /// The run failed, and Kubernetes does not try it again. Contains the reason.
     Failed(String),
 }

@@ -1,4 +1,4 @@
-//! The failed operations of osdpl on helm releases.
+//! The helm operations of osdpl that failed: upgrades and uninstalls.
 
 use k8s_openapi::jiff::Timestamp;
 
@@ -9,8 +9,8 @@ use crate::release::Verb;
 pub struct Failed {
     /// The operation that failed: an upgrade or an uninstall.
     pub verb: Verb,
-    /// The digest of the inputs with which the operation failed. If the release has other inputs now, osdpl retries
-    /// without a delay.
+    /// The digest of the release's inputs (chart, values and flags) with which the operation failed. If the inputs are
+    /// different now, osdpl retries without a delay.
     pub inputs: String,
     /// When the operation failed.
     pub at: Timestamp,
@@ -28,8 +28,8 @@ pub struct Failed {
 /// on this change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RetryCondition {
-    /// Possibly no change is needed: for example, a hook failed or the API server did not respond. The same operation
-    /// may succeed later, so osdpl retries soon.
+    /// Perhaps no change is needed: for example, a hook failed or the API server did not respond. The same operation
+    /// may succeed later, so osdpl retries after a short delay.
     Time,
     /// The cluster must change: a person must, for example, delete an immutable object. No watch reports this change,
     /// so osdpl retries with long delays.

@@ -16,9 +16,10 @@ pub struct Node {
     /// [`crate::api::NODE_LABELS`].
     ///
     /// Each key is the owner label of a cloud ([`crate::api::owner_label`]). If an older version of osdpl wrote the
-    /// annotation, the annotation contains no owner labels, and its labels have the empty string as key.
+    /// annotation, the annotation names no clouds, and the map contains all its labels under an empty key.
     pub listed: BTreeMap<String, Labels>,
-    /// The networks of the node's pods: `10.244.3.0/24`. Empty if Kubernetes does not assign pod networks to nodes.
+    /// The address ranges of the node's pods: `10.244.3.0/24`. Empty if Kubernetes does not assign address ranges to
+    /// nodes.
     pub pod_networks: Vec<String>,
     /// Whether the node is lost: its kubelet reports that the node is not ready, or the kubelet does not report at all.
     pub missing: bool,
@@ -68,7 +69,7 @@ impl Node {
         self.ours(owner).any(|(own, set)| own == key && set == value)
     }
 
-    /// Whether the operator set the label `key` to `value` for another cloud than the one with the owner label `owner`.
+    /// Whether the operator set the label `key` to `value` for a cloud with another owner label than `owner`.
     pub fn is_of_another(&self, owner: &str, key: &str, value: &str) -> bool {
         let mut others = self.listed.iter().filter(|(other, _)| !other.is_empty() && *other != owner);
         others.any(|(_, labels)| labels.get(key).is_some_and(|other| other == value))

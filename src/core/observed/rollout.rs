@@ -12,7 +12,7 @@ use crate::catalog::Component;
 pub struct OnDelete {
     /// The uid of the `DaemonSet`. osdpl finds the pods and `ControllerRevisions` of the `DaemonSet` by this uid.
     pub uid: String,
-    /// The number of nodes without a pod that has the `DaemonSet`'s newest pod template.
+    /// The number of the `DaemonSet`'s nodes whose pod is missing or does not have the newest pod template.
     pub stale: i32,
 }
 

@@ -68,8 +68,8 @@ pub fn access(catalog: &Catalog, desired: &Desired) -> Option<Access> {
 }
 
 /// Returns the URLs of an installed cloud's APIs, and the administrator's login, from the values in helm's records.
-/// `recorded` maps each release's name in the catalogue to the release's key and to the values in helm's newest record
-/// of the release.
+/// `recorded` maps each release's name in the catalogue to the release's namespace and name in helm, and to the values
+/// in helm's newest record of the release.
 ///
 /// Returns `None` if Keystone's or Nova's values are missing, or if Keystone's values do not contain the
 /// administrator's password.

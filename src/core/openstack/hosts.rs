@@ -13,7 +13,7 @@ use super::nova::{Hypervisor, Service, find_service};
 pub struct HostQuery {
     /// The URLs of the cloud's APIs, and the administrator's login.
     pub access: Access,
-    /// The generation and the number of ready pods of each workload that runs nova-compute.
+    /// For each workload that runs nova-compute: its generation, and the number of its ready pods.
     pub state: Vec<(i64, i32)>,
     /// When the `CronJob` of Nova's host discovery, which maps new hosts to a cell, last succeeded.
     pub last_success: Option<Timestamp>,
@@ -77,8 +77,8 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// Compares Nova's services and hypervisors with the names of the nodes. If `nodes` is `None`, assumes that every
-    /// host has a node.
+    /// Compares Nova's compute services and hypervisors with `nodes`, the names of the Kubernetes nodes. If `nodes` is
+    /// `None`, assumes that every host has a node.
     pub fn from_services(services: Vec<Service>, hypervisors: &[Hypervisor], nodes: Option<&BTreeSet<String>>) -> Self {
         let with_node: Option<BTreeSet<String>> = nodes.map(|nodes| {
             let of = |node: &String| find_service(&services, node).map(|service| service.id.clone());
@@ -118,7 +118,7 @@ impl Hosts {
         find_service(&self.without_node, node)
     }
 
-    /// Removes a host from the list of hosts without a node, because Nova no longer has the host.
+    /// Removes a host from the list of hosts without a node. The caller knows that Nova no longer has the host.
     pub fn drop_host(&mut self, host: &str) {
         self.without_node.retain(|service| service.host != host);
     }
@@ -148,9 +148,9 @@ pub enum Next {
     None,
     /// Wait: a run of the host discovery is not finished.
     Wait,
-    /// Start a run of the host discovery and remember it.
+    /// Start a run of the host discovery, and keep this description of the run for the next decision.
     Run(Mapping),
-    /// Stop trying and report the hosts: the runs of the host discovery did not map the hosts to a cell.
+    /// Start no further run and report the hosts: the earlier runs of the host discovery did not map them to a cell.
     GaveUp,
 }
 

@@ -47,7 +47,7 @@ struct Described {
 }
 
 impl Versions {
-    /// Checks that Nova supports the microversion of all requests.
+    /// Checks that Nova supports the microversion `VERSION`, which all requests of osdpl use.
     ///
     /// # Errors
     /// Returns an error if Nova does not support this microversion.
@@ -279,7 +279,7 @@ pub struct ServerResponse {
     pub server: Server,
 }
 
-/// Queries an instance by its UUID, whatever its project.
+/// Queries one instance by its UUID, in whichever project it is.
 pub fn server(id: &str) -> Call<ServerResponse> {
     Call::get(Api::Compute, format!("/v2.1/servers/{}", encode(id)))
 }

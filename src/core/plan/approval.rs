@@ -49,7 +49,7 @@ impl Context<'_> {
         let is_chart_of_catalog = release.version_source == VersionSource::Catalog;
         let is_catalog_change =
             record.catalog.as_deref() != Some(release.catalog.as_str()) || (is_chart_of_catalog && !is_same_chart);
-        // With the digest `NO_INSTANCES` in the record, running instances depend on no setting of the newest revision.
+        // If the record has the digest `NO_INSTANCES`, running instances depend on no setting of the newest revision.
         // So new settings cannot break these instances.
         let affects_instances = record.instances.as_deref().is_some_and(|digest| digest != NO_INSTANCES)
             && record.instances != release.instances;

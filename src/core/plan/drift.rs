@@ -34,7 +34,7 @@ pub enum DriftAction {
 }
 
 impl Decision {
-    /// Returns the time at which the operator must look at the release again: the end of the step's wait or of the
+    /// Returns the time at which the operator must decide about the release again: the end of the step's wait or of the
     /// backoff before the next drift repair, whichever is earlier.
     pub fn requeue_at(&self) -> Option<Timestamp> {
         let until = match self.drift_action {

@@ -56,8 +56,8 @@ impl Context<'_> {
     ///
     /// The hooks can be skipped if all of the following is true. If osdpl is not sure, the hooks run.
     ///
-    /// * Inputs that changed in the spec or in the catalogue are the reason for the upgrade. A repair, or an upgrade
-    ///   after a failure, runs the hooks.
+    /// * The reason for the upgrade is that inputs changed in the spec or in the catalogue. A repair, or an upgrade
+    ///   after a failure, always runs the hooks.
     /// * osdpl made the newest revision, and helm deployed it. So its hooks succeeded, or osdpl skipped them because
     ///   they had the same inputs as the last hooks that succeeded.
     /// * The upgrade changes neither images nor an input that the hooks may read.
@@ -168,9 +168,9 @@ fn has_images(release: &DesiredRelease, record: &ObservedRelease) -> bool {
 fn retry_delay_range(fix: RetryCondition) -> Option<(i64, i64)> {
     match fix {
         RetryCondition::Time => Some((10, 600)),
-        // A repeated operation that fails writes all objects of the release again and adds a revision, so osdpl retries
-        // rarely. osdpl never gives up, because no watch reports when a person fixes the cause, such as an immutable
-        // object or a quota.
+        // Each retry that fails writes all objects of the release again and adds a revision, so osdpl retries rarely.
+        // osdpl never gives up, because no watch reports when a person fixes the cause, such as an immutable object or
+        // a quota.
         RetryCondition::Manual => Some((120, 3600)),
         RetryCondition::Inputs => None,
     }

@@ -8,8 +8,8 @@ use crate::desired::DesiredRelease;
 use crate::health;
 use crate::observed::{DaemonSetGroup, Observed, ObservedRelease, ReleaseKey, Workload};
 
-/// Whether a component of the release with the key `key` is available, so that helm can install or upgrade releases
-/// that need the component.
+/// Whether a component of the release `key` is available, so that helm can install or upgrade other releases that need
+/// the component.
 pub fn component_available(component: &Component, key: &ReleaseKey, observed: &Observed) -> bool {
     // A component has several DaemonSets if the spec sets values for single nodes. A DaemonSet that selects no node
     // runs no pods, so ignore it.
@@ -49,8 +49,9 @@ pub fn settle_step(release: &DesiredRelease, record: &ObservedRelease, observed:
     }
     for (namespace, name) in &body.jobs {
         let job = observed.jobs.iter().find(|job| job.namespace == *namespace && job.name == *name);
-        // Do not wait for a missing Job. If the Job is a hook, it has completed: helm recorded the revision as deployed
-        // only afterwards. If not, the missing Job is drift, which the plan treats separately (`drift_action`).
+        // Do not wait for a missing Job. If the Job is a hook, it has completed: helm records a revision as deployed
+        // only after its hooks have completed. If it is a plain Job, its absence is drift, which the plan treats
+        // separately (`drift_action`).
         if let Some(job) = job.filter(|job| !job.complete) {
             let why = job.trouble.as_ref().map_or_else(String::new, |trouble| format!(": {}", trouble.message));
             lines.push(format!("Job {name} is not complete{why}"));
@@ -71,8 +72,8 @@ fn is_idle(workload: &Workload) -> bool {
 
 /// Whether the workload is ready enough for its release to count as ready.
 ///
-/// A degraded workload is ready enough: it lacks only pods on nodes that are down. In a large cluster, some nodes
-/// usually are down, and the release must not wait for them.
+/// A degraded workload is ready enough: only its pods on `NotReady` nodes are missing. In a large cluster, some nodes
+/// usually are `NotReady`, and the release must not wait for them.
 fn is_ready(workload: &Workload) -> bool {
     matches!(health::assess(workload).status, ComponentHealth::Ready | ComponentHealth::Degraded)
 }

@@ -139,7 +139,8 @@ pub enum Wait {
     Helm {
         /// What helm does: an upgrade or an uninstall.
         verb: Verb,
-        /// Whether helm has not started yet, because too many other helm processes run or render charts.
+        /// Whether helm has not started for this release yet, because too many other helm processes of the operator are
+        /// running.
         queued: bool,
         /// The hook that helm waits for, with the hook's problem; `None` if helm waits for no hook.
         hook: Option<String>,
@@ -199,7 +200,8 @@ pub enum Wait {
 }
 
 impl Step {
-    /// Returns when the operator must look at the release again; `None` if the step waits for no certain time.
+    /// Returns the time at which the operator must decide about the release again; `None` if the step waits for no
+    /// certain time.
     pub fn requeue_at(&self) -> Option<Timestamp> {
         match self {
             Self::Wait(Wait::Backoff { until, .. }) => Some(*until),

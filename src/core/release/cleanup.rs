@@ -3,13 +3,13 @@
 //! In an upgrade, helm compares the new revision with the last *deployed* revision, and removes the objects that only
 //! the deployed revision has. helm never removes objects that only a *failed* revision has. These objects are
 //! leftovers. osdpl finds them by the records: objects of a failed revision that the newest revision does not have. If
-//! the newest revision failed, too, the objects of the last deployed revision are no leftovers either. Revisions that
-//! failed before the last deployed revision need no cleanup, because osdpl cleaned up after them when helm deployed
-//! that revision.
+//! the newest revision failed, too, osdpl also keeps the objects of the last deployed revision, because helm's next
+//! upgrade itself removes those that are obsolete. Revisions that failed before the last deployed revision need no
+//! cleanup, because osdpl cleaned up after them when helm deployed that revision.
 //!
 //! The cleanup runs after a successful operation. It also runs before every upgrade, because the upgrade may make helm
-//! drop a record that the cleanup needs: osdpl lets helm keep only three records of a release, so the third attempt in
-//! a row drops the record of the first failure. After the cleanup, osdpl labels the record of the failed revision
+//! drop a record that the cleanup needs: osdpl lets helm keep only three records of a release, so an upgrade after two
+//! failures drops the record of the first failure. After the cleanup, osdpl labels the record of the failed revision
 //! (`osdpl.dev/cleaned-up`). So a restarted operator neither repeats the cleanup nor reads the record again.
 
 use std::collections::BTreeSet;

@@ -105,8 +105,8 @@ pub fn decode_hooks(payload: &[u8]) -> Result<(Status, Vec<Hook>), DecodeError> 
     Ok((status, wire.hooks.unwrap_or_default()))
 }
 
-/// Decodes the identities of a revision's objects and the paths of their fields, without the fields' values: the
-/// objects of its manifest and the objects of its hooks.
+/// Decodes the objects of a revision's manifest and of its hooks: their identities and the paths of their fields,
+/// without the fields' values.
 ///
 /// # Errors
 /// Returns an error if the payload is not a release record.

@@ -46,7 +46,7 @@ const REPLICAS: &str = "spec.replicas";
 ///
 /// The result leaves out fields with a null, empty, false or zero value, because the API server may drop them. Two
 /// kinds of fields are always in the result: `spec.replicas`, even if it is zero, and the keys of `data`, even if their
-/// values are empty. If the budget is used up, the result lacks fields.
+/// values are empty. When the memory budget is used up, the function leaves out further fields.
 pub(super) fn fields(object: &Map<String, Value>, paths: &mut Paths, budget: &mut Budget) -> Vec<Field> {
     let mut found = BTreeMap::new();
     for (name, value) in object {

@@ -1,5 +1,5 @@
 //! Defines the value of the label that says with which inputs the hooks of a revision ran. If an upgrade does not
-//! change these inputs, it can skip the hooks, because they would only repeat their work.
+//! change these inputs, it can skip the hooks, because they would only repeat what they did for the earlier revision.
 
 use std::fmt;
 

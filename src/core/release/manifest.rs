@@ -17,11 +17,12 @@ pub struct Object {
     pub namespace: Option<String>,
     /// The name of the object.
     pub name: String,
-    /// Whether the annotation `helm.sh/resource-policy: keep` forbids helm to remove the object.
+    /// Whether the object has the annotation `helm.sh/resource-policy: keep`, so that helm never removes the object.
     pub keep: bool,
     /// The number of pods that the manifest sets in `spec.replicas`.
     pub replicas: Option<i64>,
-    /// Whether Kubernetes deletes the object after a time: a Job with `spec.ttlSecondsAfterFinished`.
+    /// Whether Kubernetes itself deletes the object some time after it has finished: a Job with
+    /// `spec.ttlSecondsAfterFinished`.
     pub expires: bool,
     /// The paths of the fields that the manifest sets in the object, except for metadata.
     pub fields: Vec<Field>,

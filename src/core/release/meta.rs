@@ -74,7 +74,7 @@ pub enum RevisionOrigin {
 pub struct RecordMeta {
     /// The release to which the record belongs.
     pub release: ReleaseKey,
-    /// The revision, from 1.
+    /// The number of the revision. The first revision of a release is 1.
     pub revision: u32,
     /// helm's status of the revision.
     pub status: Status,

@@ -162,7 +162,7 @@ pub struct LastRun {
 /// still have the phase `Running`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
 pub enum Phase {
-    /// helm waits for the hook's object.
+    /// helm has started the hook, and has not recorded its end yet.
     Running,
     /// The hook's object completed.
     Succeeded,

@@ -26,8 +26,8 @@ pub enum Recovery {
 /// `status` and `hooks` come from the newest record. `exists` tells whether the object of a pre-install hook exists in
 /// the cluster.
 ///
-/// The caller must be sure that the helm process of the newest record is dead. Otherwise the action would interfere
-/// with that process.
+/// The caller must be sure that the helm process that wrote the newest record is dead. Otherwise the action would
+/// interfere with that process.
 pub fn next_recovery_step(status: Status, hooks: &[Hook], exists: impl Fn(&Hook) -> bool) -> Recovery {
     match status {
         Status::Unknown | Status::Deployed | Status::Uninstalled | Status::Superseded | Status::Failed => {

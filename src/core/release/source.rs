@@ -75,8 +75,8 @@ pub fn decode_source(payload: &[u8]) -> Result<RevisionSource, DecodeError> {
     })
 }
 
-/// Returns a digest of a chart's templates and default values, without its dependencies. For the same chart, the
-/// function returns the same digest from the chart's files and from a record.
+/// Returns a digest of a chart's templates and default values, without its dependencies. The function returns the same
+/// digest whether the caller reads the templates and values from the chart's files or from a release record.
 ///
 /// The digest leaves out dependencies, because a record does not contain them. `dependencies` are the keys of
 /// `defaults` under which helm adds the default values of the dependencies. `files` must be sorted by path.

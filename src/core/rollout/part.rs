@@ -90,14 +90,14 @@ impl Part<'_> {
     }
 
     /// Returns the previous status, without its approved inputs, if it shows a complete rollout; else `None`. So the
-    /// status of the OpenStackDeployment continues to show a complete rollout.
+    /// status of the OpenStackDeployment still shows the rollout after it is complete.
     pub(super) fn completed(&self) -> Option<RolloutStatus> {
         let status = self.before.filter(|status| status.phase == RolloutPhase::Complete)?;
         Some(RolloutStatus { approved_inputs: String::new(), ..status.clone() })
     }
 
     /// Returns the next status of the rollout. While the operator does not know all pods yet, the function returns the
-    /// previous status, so that the status does not change.
+    /// previous status, to which it only adds the approved inputs.
     pub(super) fn next_status(
         &self,
         input: &Input<'_>,
@@ -142,7 +142,7 @@ pub(super) fn is_changing(step: &Step) -> bool {
     matches!(step, Step::Do(..) | Step::Wait(Wait::Helm { .. } | Wait::Needs(_)))
 }
 
-/// Whether the values of a release select the update strategy `OnDelete` for its `DaemonSets`.
+/// Whether the desired values of a release set the update strategy of its `DaemonSets` to `OnDelete`.
 ///
 /// With `OnDelete`, Kubernetes does not replace outdated pods, so osdpl evicts them.
 pub(super) fn uses_on_delete(release: &DesiredRelease) -> bool {

@@ -15,7 +15,8 @@ const START_TIMEOUT: SignedDuration = SignedDuration::from_mins(15);
 /// The message about a node that became `NotReady` after osdpl evicted its pod.
 const NODE_LOST: &str = "the node became NotReady when its pod was replaced";
 
-/// The numbers of a component's pods by state, and the pods and nodes on which the next step of the rollout depends.
+/// How many pods of a component are in which state, and the pods and nodes on which the next step of the rollout
+/// depends.
 #[derive(Debug, Default)]
 pub(super) struct PodCounts {
     /// Whether the status of all `DaemonSets` is current: Kubernetes has observed the newest generation of each

@@ -91,9 +91,9 @@ impl State {
 /// Returns the only component whose pods osdpl may evict now; `None` if osdpl may evict no pods.
 ///
 /// A component with a batch in flight comes first. If no batch is in flight, the function returns the first component,
-/// in the order of `values/nodes.yaml`, whose rollout may start or continue. After a restart, the operator
-/// does not know whether a batch is in flight until the watches have listed the pods of every component in `active`.
-/// Until then, no new batch may start.
+/// in the order of `values/nodes.yaml`, whose rollout may start or continue. After a restart, the operator does not
+/// know whether a batch is in flight until the watches have listed the pods of every component in `active` (the
+/// components with outdated pods or an unfinished rollout). Until then, no new batch may start.
 pub(super) fn current_component(input: &Input<'_>, active: &[&Part<'_>]) -> Option<String> {
     let is_busy = |part: &&&Part<'_>| part.approved && part.counts.is_in_flight();
     let may_start = |part: &&&Part<'_>| part.approved && blocking_state(input, part).is_none();

@@ -169,7 +169,7 @@ fn waits_for_missing_pods_despite_misplaced_ones() {
     cloud.settings.approval = Some(Approval::Automatic);
     cloud.template(COMPUTE, "r2");
     cloud.pass();
-    // The `DaemonSet` selects two nodes and has two pods. But one of the pods runs on n3, which the `DaemonSet` does
+    // The `DaemonSet` selects the nodes n1 and n2, and has two pods. But one pod runs on n3, which the `DaemonSet` does
     // not select any more, and n1 has no pod.
     cloud.pods(COMPUTE.1).retain(|pod| pod.node != "n1");
     let set = cloud.fixture.observed.workloads.iter_mut().find(|set| set.release == "nova").unwrap();

@@ -39,7 +39,8 @@ const WORDS: [&str; 21] = [
 /// contain settings that are not secret.
 const PASSWORDS: [&str; 4] = ["password", "passphrase", "passwd", "pwd"];
 
-/// A secret key may also be this word, or end with this word after `_`, `-` or `.`. Then even a number is a secret.
+/// A further word that marks a secret: a key is also secret if it is this word, or ends with this word after `_`, `-`
+/// or `.`. Then even a number is a secret.
 ///
 /// Unlike for `WORDS`, the word must be separate, because some keys end with the letters `pin` by chance (`cpu_spin`).
 const PIN: &str = "pin";

@@ -1,4 +1,5 @@
-//! Reports drift in the status: what someone changed, who it was, and what osdpl does about it.
+//! Reports drift in the status: which object of a release changed, who changed it, and what osdpl does about the
+//! change.
 
 use std::collections::BTreeMap;
 

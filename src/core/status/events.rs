@@ -21,7 +21,7 @@ use crate::release::Status;
 pub struct Event {
     /// Whether the type of the event is `Warning`; if false, it is `Normal`.
     pub warning: bool,
-    /// The reason of the event, one of a fixed set.
+    /// The field `reason` of the event. osdpl uses only a fixed set of reasons.
     pub reason: &'static str,
     /// The text of the event: one line of at most 1,000 bytes.
     pub note: String,
@@ -86,8 +86,8 @@ pub fn host_not_deleted_event(node: &str, why: &str) -> Event {
     }
 }
 
-/// Returns the event about the labels and objects in `kept`. osdpl kept them when it deleted a cloud, because the pods
-/// of the unmanaged `releases` may need them.
+/// Returns the event about the node labels and objects in `kept`. osdpl kept them when it deleted a cloud, because pods
+/// of `releases`, which osdpl does not manage, may need them.
 pub fn retained_event(releases: &[String], kept: &[String]) -> Event {
     let (releases, kept) = (releases.join(", "), kept.join(", "));
     let note = format!(

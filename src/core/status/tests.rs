@@ -67,8 +67,8 @@ fn reported_of(
     reported_while(None, previous, plan, spec, observed, findings, now)
 }
 
-/// Returns the status and events of a pass. `deleting` describes the work that is left before the resource can be
-/// deleted; `None` if the resource is not being deleted.
+/// Returns the status and events that a pass reports. `deleting` describes the work that is left before the
+/// `OpenStackDeployment` can be deleted; `None` if it is not being deleted.
 fn reported_while(
     deleting: Option<&str>,
     previous: Option<&OpenStackDeploymentStatus>,
@@ -200,8 +200,8 @@ fn reports_failures_but_not_requested_stops() {
     assert_eq!(event_reasons(&events), ["Failed", "ReleaseFailed"]);
     assert_eq!(events[0].failure(), Some("front"));
     observed.failures.values_mut().for_each(|failure| failure.is_reported = true);
-    // A repair that the user requests shortens the backoff, and the message contains the new end of the backoff. It is
-    // still the same failure, so osdpl creates no second event.
+    // If the user requests a repair, the backoff ends earlier, and the message contains the new time. But it still
+    // reports the same failure, so osdpl creates no second event.
     for until in [NOW, LATER] {
         assert_eq!(event_reasons(&reported_of(Some(&failed), &wait(until), &spec(), &observed, &[], NOW).1), [""; 0]);
     }

@@ -22,7 +22,7 @@ fn respond(snapshot: &mut Snapshot, read: Read, response: Response) {
 /// contain CRDs.
 fn snapshot_of_upgrade() -> Snapshot {
     let mut snapshot = snapshot(json!({"spec": {"approval": "Manual"}}));
-    // Store the credentials first: osdpl generates none for a release that already exists.
+    // Store the credentials before the release exists: osdpl generates none for an existing release.
     let plan = complete(&mut snapshot);
     snapshot.charts.crd_templates.insert("store".into());
     let mut record = observed_release(Status::Deployed);
@@ -40,6 +40,7 @@ fn requested(plan: &Plan) -> Option<Read> {
 }
 
 /// Returns the plan of an upgrade for which helm renders the CRD `rendered`. The cluster has the CRD `stored`.
+/// `annotations` are the annotations of the `OpenStackDeployment`.
 fn plan_with(rendered: &CustomResourceDefinition, stored: &CustomResourceDefinition, annotations: Value) -> Plan {
     let mut snapshot = snapshot_of_upgrade();
     snapshot.deployment.metadata.annotations = serde_json::from_value(annotations).unwrap();
@@ -57,7 +58,7 @@ fn step(plan: &Plan) -> String {
     }
 }
 
-/// Returns the CRD with a schema that has these fields.
+/// Returns `crd` with a schema that has the fields `fields`.
 fn with_fields(mut crd: CustomResourceDefinition, fields: &[&str]) -> CustomResourceDefinition {
     let fields: serde_json::Map<_, _> =
         fields.iter().map(|field| ((*field).to_owned(), json!({"type": "string"}))).collect();

@@ -129,9 +129,11 @@ fn expand(pattern: &Path, values: &Values) -> Vec<Path> {
     keys.map(path).filter(|path| get(values, path).is_some()).collect()
 }
 
-/// Returns a finding for each override in `values_set` that contradicts `expected` or another value.
+/// Returns a finding for each override in `values_set` that differs from `expected` or from another value of the
+/// coupling.
 ///
-/// If `expected` is given, each override must equal `expected`. Otherwise all values in `values_set` must be equal.
+/// `expected` is the value of the coupling's expression for this cloud. If `expected` is given, each override must
+/// equal it. Otherwise all values in `values_set` must be equal.
 fn contradictions(coupling: &EqualSetting, values_set: &[CoupledValue], expected: Option<&Value>) -> Vec<Finding> {
     let mut found: BTreeMap<(&Location, &str), Finding> = BTreeMap::new();
     for own in values_set {

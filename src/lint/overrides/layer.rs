@@ -190,7 +190,8 @@ impl LayerCheck<'_> {
         parents(path).all(is_kept).then(|| Warning { kind: "no-effect", message: message.into() })
     }
 
-    /// Reports a value that replaces a credential at only one of the paths that contain it.
+    /// Reports a value that replaces a credential in one place, although another value of the cloud still contains the
+    /// credential.
     fn credential(&self, path: &Path, value: &Value) -> Option<Warning> {
         // Ignore a URL: with a URL, the user replaces the whole connection to a server, including its credential.
         let text = value.as_str().filter(|text| !text.is_empty() && !text.contains("://"))?;
@@ -240,7 +241,7 @@ impl LayerCheck<'_> {
         (!(has_chart_type && has_wrong_type() && is_checked())).then_some(current)
     }
 
-    /// Reports a null that removes nothing, or that removes a whole map of the chart.
+    /// Reports a null that removes nothing, or that removes a whole map of the chart's defaults.
     fn null(&self, path: &Path, value: &Value) -> Option<Warning> {
         let chart_keys = self.release.chart_keys?;
         if value.is_null()
@@ -257,7 +258,8 @@ impl LayerCheck<'_> {
         removes_nothing.then(|| Warning { kind: "null-nothing", message: message.into() })
     }
 
-    /// Reports a value that changes a type, hides the keys of a map, or drops entries of a list.
+    /// Reports a value that has another type than the value that it replaces, or a list that drops entries of the
+    /// replaced list.
     fn changed(&self, path: &Path, value: &Value) -> Option<Warning> {
         if value.is_null() {
             return None;

@@ -26,7 +26,7 @@ impl Warning {
     }
 }
 
-/// The warnings about values, by the location that sets the value.
+/// The warnings about values, by the location of the value.
 #[derive(Default)]
 pub(super) struct Warnings(BTreeMap<Location, Entry>);
 

@@ -125,8 +125,8 @@ fn cluster_networks(cluster_info: &ClusterInfo) -> Vec<(IpNet, &Range)> {
 
 /// Describes one of the networks of the cluster for a message.
 ///
-/// If each node has its own pod network, the description names no network. Otherwise the message would change whenever
-/// a node is added or removed.
+/// If the cluster has several pod networks, one for each node, the description contains no address range. Otherwise the
+/// message would change whenever a node is added or removed.
 fn describe(range: &Range, cluster_info: &ClusterInfo) -> String {
     if range.is_of_pods && cluster_info.networks.iter().filter(|other| other.is_of_pods).count() > 1 {
         return "a network of the cluster's pods".into();
@@ -168,8 +168,8 @@ fn problem(text: &str) -> Option<String> {
 /// Reports overlapping networks.
 ///
 /// An overlap is an error only if the user wrote both networks in this spec. An overlap with a network of a preset or
-/// of the cluster is only a warning, because an existing cloud may work in spite of it: its pods may need no address in
-/// the preset's or the cluster's network.
+/// of the cluster is only a warning, because an existing cloud may work in spite of it: its pods may never send packets
+/// to an address in the preset's or the cluster's network.
 fn overlaps(features: &Values, written: &Values, cluster_info: &ClusterInfo) -> Vec<Finding> {
     let (mut networks, written) = (networks(features), networks(written));
     // `features` does not contain features whose settings violate their schema, but `written` contains every feature as

@@ -14,7 +14,7 @@ use osdpl_core::desired::Certificate;
 use osdpl_core::finding::Finding;
 use osdpl_values::{CollectSorted, Path};
 
-/// The keys in the values of upstream's charts under which they expect a certificate, its private key and its CA
+/// The keys under which the values of upstream's charts contain a certificate, its private key and its CA
 /// (helm-toolkit's `manifests.secret_ingress_tls`).
 const IN_VALUES: [&str; 3] = ["crt", "key", "ca"];
 
@@ -68,7 +68,7 @@ impl CertificateCheck {
     }
 }
 
-/// Checks the certificates whose Secrets are among the manifests that are applied together with a cloud.
+/// Checks the certificates in Secrets that are among the manifests that the user applies together with a cloud.
 ///
 /// `namespace` is the namespace of the cloud. A manifest without a namespace is in this namespace, too. The function
 /// checks the expiry of certificates only if `now` is given.

@@ -38,7 +38,7 @@ struct Request {
     is_secret: bool,
 }
 
-/// Returns the requested StorageClasses, by the field of the resource that names the class.
+/// Returns the requested StorageClasses, by the field of the `OpenStackDeployment` that names the class.
 ///
 /// The result contains each field among the user's values that names a class. It contains `spec.storageClass` only if a
 /// release uses the class in this field.
@@ -75,7 +75,7 @@ fn is_used(cloud: &Cloud<'_>, class: &str) -> bool {
     })
 }
 
-/// Returns the message that a requested class does not exist; `None` if the class exists.
+/// Returns a message if the cluster does not have a requested class; `None` if the class exists.
 fn missing(Request { name: class, is_secret }: &Request, classes: &[Class]) -> Option<String> {
     if classes.iter().any(|known| known.name == *class)
         || classes.iter().any(|known| known.is_default) && class == LEFT_TO_CLUSTER
@@ -99,15 +99,16 @@ fn missing(Request { name: class, is_secret }: &Request, classes: &[Class]) -> O
     ))
 }
 
-/// Whether pods on several nodes mount the volume of the claim `shared`. `values` are the final values of its release.
+/// Whether pods on several nodes mount the volume of the claim `shared`. `values` are the final values of the claim's
+/// release.
 fn is_shared(shared: &SharedClaim, cloud: &Cloud<'_>, values: &Values) -> bool {
     if shared.unless_false.as_ref().and_then(|path| get(values, path)) == Some(&Value::Bool(false)) {
         return false;
     }
     let Some(when) = &shared.when else { return true };
     let scope = super::values::scope(cloud, std::iter::once(shared.release.as_str()));
-    // The condition `when` can't be evaluated if it reads a value that no layer sets. The chart's default then applies,
-    // with which pods on several nodes do not share the claim.
+    // The condition `when` can't be evaluated if it reads a value that no layer sets. Then the chart's default applies.
+    // With this default, pods on several nodes do not share the claim.
     when.evaluate_condition(&scope).unwrap_or_default()
 }
 

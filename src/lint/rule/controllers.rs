@@ -17,7 +17,7 @@ use osdpl_values::{CollectSorted, Path, Values, get};
 
 /// The label of the nodes on which upstream's charts run APIs and similar pods (`labels.*` of the charts' values).
 const CONTROL_PLANE: &str = "openstack-control-plane";
-/// The value of the node labels by which upstream's charts select nodes.
+/// The value that a node label must have so that upstream's charts select the node.
 const ENABLED: &str = "enabled";
 /// The type of anti-affinity with which a pod stays pending rather than share a node (`pod.affinity.anti.type` of the
 /// charts' values).
@@ -34,7 +34,7 @@ enum Effect {
     NoneStarts,
     /// Each server needs a node of its own, so that some servers never start.
     SomeWait,
-    /// Some servers share a node. If this node fails, the majority of the servers is lost.
+    /// Some servers share a node. If this node fails, the majority of the servers may be lost.
     MajorityAtRisk,
     /// Some servers share a node and fail together, so that the additional servers do not improve availability.
     NoGain,
@@ -143,7 +143,7 @@ fn servers_without_nodes(cloud: &Cloud<'_>, release: &str, values: &Values) -> V
 
 /// Returns the servers of a release if they have too few nodes; otherwise `None`. The value at `path` is their number.
 ///
-/// `known` is the entry of these servers in the catalogue; `None` if the catalogue has no such entry.
+/// `known` is the entry about these servers in `values/rules.yaml`; `None` if the file has no such entry.
 fn servers(
     cloud: &Cloud<'_>,
     (release, values): (&str, &Values),

@@ -18,12 +18,12 @@ const FIELDS: [(&str, u32, u32, &[&str]); 5] = [
     ("month", 1, 12, &["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]),
     ("day of the week", 0, 6, &["sun", "mon", "tue", "wed", "thu", "fri", "sat"]),
 ];
-/// Names that users may write instead of a schedule.
+/// Keywords that users may write instead of a schedule with five fields.
 const NAMED: [&str; 7] = ["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"];
 /// The keys whose values are schedules, such as `jobs.*.cron` of the charts and `schedule` of features.
 const KEYS: [&str; 3] = ["cron", "schedule", "crontab"];
 
-/// Checks the schedules of releases and of the spec's features.
+/// Checks the schedules of `CronJobs` in the values of releases and in the spec's features.
 pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
     let features = leaves_with_key(&cloud.spec.features, |key| KEYS.contains(&key)).into_iter();
     let of_features: Vec<(String, &Value, String)> = features

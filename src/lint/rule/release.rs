@@ -80,7 +80,8 @@ fn pinned_warning(field: String, which: &str, (deployed, target): (&str, &str)) 
     Finding::warning("image-pinned", field, message)
 }
 
-/// Returns, for a message, the keys in `images.tags` whose images do not contain the target release in their names.
+/// Returns, for a message, the keys in `images.tags` whose images do not have `target`, an OpenStack release, in their
+/// names.
 fn outdated_tags(values: &Values, target: &str) -> Option<String> {
     let tags = get(values, &["images", "tags"].into_iter().collect())?.as_object()?;
     let is_outdated = |image: &Value| image.as_str().is_some_and(|image| !image.contains(target));
@@ -94,8 +95,8 @@ fn outdated_tags(values: &Values, target: &str) -> Option<String> {
     }
 }
 
-/// Returns each field of the spec that pins images of a release other than `spec.openstackRelease`, with a text that
-/// names these images.
+/// Returns each field of the spec that pins images of another OpenStack release than `spec.openstackRelease`, with a
+/// text that names these images.
 fn pinned(spec: &OpenStackDeploymentSpec) -> impl Iterator<Item = (String, String)> {
     let common = [
         ("spec.common", &spec.common.all.values),

@@ -8,8 +8,8 @@ use osdpl_core::catalog::schema::field_path;
 use osdpl_core::finding::{CATALOGUE, Finding, SourceLine};
 
 impl Report {
-    /// Adds a finding for each problem in the messages about refused additions. Each finding names the file and line of
-    /// the problem.
+    /// Adds findings about the additions in `refused`: one for each problem in the message about an addition. Each
+    /// finding names the file and line of the problem.
     pub fn add_refused(&mut self, documents: &[Document], refused: &[RejectedAddition]) {
         for RejectedAddition { source, message } in refused {
             let location = documents.iter().find_map(|document| Some((document, find_field(document, source)?)));

@@ -179,7 +179,8 @@ fn describe_missing(argument: &Argument<'_>, values: &[&Value]) -> String {
         (true, true) => "there is no .yaml, .yml or .json file with content".to_owned(),
         _ => describe_kinds(values),
     };
-    // osdpl validates Secrets and ConfigMaps only together with a resource that references them.
+    // osdpl validates Secrets and ConfigMaps only together with a resource that references them. So if the argument
+    // contains only such objects, the message tells the user to name this resource, too.
     let are_sources = !values.is_empty() && values.iter().all(|value| kinds::is_source(value));
     let resource = if are_sources { "the resource that references these objects, too" } else { "your resource" };
     format!(

@@ -51,8 +51,8 @@ fn is_evicted(pod: &Pod) -> bool {
 impl MaintenanceController {
     /// Adds to `observed` the data that the decision about a maintenance needs.
     ///
-    /// The caller has already stored the node and the refused migrations in `observed`. From `snapshot`, the function
-    /// uses only the other inputs of the decision, such as the spec. Its field `observed` is still empty.
+    /// The caller has already stored the node and the refused migrations in `observed`. The field `observed` of
+    /// `snapshot` is still empty, so the function uses only the other fields of `snapshot`, such as the spec.
     pub(super) async fn observe(
         &self,
         maintenance: &NodeMaintenance,
@@ -216,7 +216,7 @@ impl MaintenanceController {
         all.iter().filter(|other| other.name_any() != own.name_any()).map(describe).collect()
     }
 
-    /// Returns the reasons why the pods of the node must not be evicted, one line each.
+    /// Returns the quorums and disruption budgets that forbid the eviction of the node's pods, one line each.
     async fn eviction_obstacles(
         &self,
         node: &str,

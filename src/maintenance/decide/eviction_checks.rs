@@ -42,7 +42,7 @@ impl Budget {
     }
 }
 
-/// Returns the reasons why the pods of a node must not be evicted, one line each.
+/// Returns the quorums and disruption budgets that forbid the eviction of a node's pods, one line each.
 ///
 /// `away` contains the nodes of the other maintenances that have started. The function regards the pods on these nodes
 /// as unavailable.

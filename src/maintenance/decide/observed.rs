@@ -14,7 +14,7 @@ pub(crate) struct ObservedState {
     pub node: Option<ObservedNode>,
     /// The node's compute host, as Nova (service, instances, migrations) and Neutron (agents) report it.
     pub compute: Compute,
-    /// The reasons why the pods on the node must not be evicted, one line each.
+    /// The quorums and disruption budgets that forbid the eviction of the node's pods, one line each.
     pub eviction_obstacles: Vec<String>,
     /// The unready DaemonSet pods on the node that belong to OpenStack-Helm's charts, each as `namespace/name`.
     pub unready_pods: Vec<String>,

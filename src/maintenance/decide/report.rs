@@ -17,7 +17,8 @@ pub(super) const DRAIN_STEPS: [MaintenanceStep; 5] = [
     MaintenanceStep::Cordon,
 ];
 
-/// The results of a pass's steps so far, from which [`report`] builds the decision.
+/// The results of the steps that the current pass has decided so far. [`report`] builds the decision from these
+/// results.
 pub(super) struct Progress<'a> {
     snapshot: &'a Snapshot<'a>,
     steps: Vec<StepStatus>,
@@ -57,7 +58,8 @@ impl<'a> Progress<'a> {
 
     /// Creates the progress of a maintenance that is about to return its node to service.
     ///
-    /// The progress begins with the steps that prepared the node for draining. Unfinished steps become skipped steps.
+    /// The progress begins with the steps that prepared the node for draining. Unfinished steps become skipped steps,
+    /// except for steps that the maintenance may have to undo: the disabling of the compute service, and the cordon.
     pub(super) fn from_previous_steps(snapshot: &'a Snapshot<'a>) -> Self {
         let mut progress = Self::new(snapshot);
         for known in snapshot.status.steps.iter().filter(|known| DRAIN_STEPS.contains(&known.name)) {

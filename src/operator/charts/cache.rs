@@ -113,8 +113,8 @@ impl Cache {
         let record = FirstPullRecord { repository, chart, version, digest: digest.clone() };
         write(&self.record_path(request), |file| {
             file.write_all(&serde_json::to_vec_pretty(&record)?)?;
-            // Without `sync_all`, a power failure may leave an empty record. osdpl would refuse every later pull
-            // because of it.
+            // Without `sync_all`, a power failure may leave an empty record. Because of an empty record, osdpl would
+            // refuse every later pull of the chart version.
             file.sync_all()
         })
     }

@@ -165,8 +165,8 @@ impl Chart {
         }))
     }
 
-    /// Reads the archive, and returns the fingerprint of the chart. osdpl can compute the same fingerprint from the
-    /// chart in a release record, see [`osdpl_core::release::chart_fingerprint`].
+    /// Reads the archive, and returns the fingerprint of the chart. osdpl compares it with the fingerprint of the chart
+    /// in a release record, see [`osdpl_core::release::chart_fingerprint`].
     ///
     /// # Errors
     /// Returns an error if the archive is missing or damaged, or its `Chart.yaml` or `values.yaml` is not a YAML map.

@@ -26,8 +26,8 @@ pub(crate) struct ChartFiles {
     pub(super) lock: Lock,
 }
 
-/// A chart, and the states that the chart's files had when the store read them. The store compares them to notice a
-/// change.
+/// A chart, and the states that the chart's files had when the store read them. The store later compares them with the
+/// present states of the files, to notice that a file has changed.
 pub(crate) type StoredChart = (Chart, FileStates);
 
 /// What the cache contains about a chart of a repository.
@@ -190,9 +190,9 @@ impl Expected {
 
 /// Returns the digest that the request or the lock sets for a version of a chart.
 ///
-/// The digest in the request takes precedence, unless it comes from the status of the resource. The status contains the
-/// digest of the first pull, which may have returned wrong content. A newer osdpl may have locked the digest of the
-/// right content, so the lock takes precedence over the status.
+/// The digest in the request takes precedence, unless it comes from the status of the `OpenStackDeployment`. The status
+/// contains the digest of the first pull, which may have returned wrong content. A newer osdpl may have locked the
+/// digest of the right content, so the lock takes precedence over the status.
 fn expected_digest(requested: Option<&ExpectedDigest>, pinned: Option<&LockEntry>, version: &str) -> Option<Expected> {
     let requested = requested.and_then(|one| Some(Expected::Requested(one.digest.parse().ok()?, one.source)));
     let locked = pinned.filter(|pinned| pinned.version == version).and_then(|pinned| pinned.digest.clone());

@@ -25,7 +25,7 @@ pub struct Folder<'a> {
     root: PathBuf,
 }
 
-/// One of the archives and directories of the requested chart in the folder.
+/// An archive or a directory in the folder that, by its name, contains the requested chart.
 #[derive(Clone, Debug)]
 struct Candidate {
     path: PathBuf,

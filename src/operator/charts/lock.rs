@@ -63,7 +63,7 @@ impl Lock {
         Self::parse("values/lock.yaml", include_str!("../../../values/lock.yaml"))
     }
 
-    /// Parses the text of a lock. `file` is the name of the file in errors. An empty text is a lock without charts.
+    /// Parses the text of a lock. `file` is the file name for error messages. An empty text is a lock without charts.
     ///
     /// # Errors
     /// Returns an error if the text is not YAML, a field is unknown, or an entry is invalid. The error names the line

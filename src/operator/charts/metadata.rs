@@ -79,7 +79,7 @@ impl Metadata {
     }
 }
 
-/// Parses a YAML file of a chart. `path` is the path of the file in errors.
+/// Parses a YAML file of a chart. `path` is the path of the file for error messages.
 pub(super) fn yaml<T: DeserializeOwned>(path: &str, content: &[u8]) -> Result<T, ChartProblem> {
     let text = std::str::from_utf8(content).map_err(|_| ChartProblem::Yaml(format!("{path}: it is not UTF-8")))?;
     osdpl_values::yaml::parse(path, text).map_err(|error| ChartProblem::Yaml(error.to_string()))

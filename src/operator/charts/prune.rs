@@ -32,8 +32,8 @@ impl Cache {
             let old = metadata
                 .modified()
                 .is_ok_and(|time| SystemTime::now().duration_since(time).is_ok_and(|elapsed| elapsed >= age));
-            // Ignore an error, for example because another process has removed the file at the same time. It does no
-            // harm.
+            // Ignore an error, for example because another process has removed the file at the same time. A file that
+            // stays in the cache does no harm.
             if old
                 && !referenced.contains(&name)
                 && is_cache_file(&name)

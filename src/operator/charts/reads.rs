@@ -40,9 +40,10 @@ type Actions = Vec<Vec<Token>>;
 
 #[derive(Default)]
 struct Chart {
-    /// The chart's own template files, which helm always renders.
+    /// The actions of each of the chart's own template files, which helm always renders.
     files: Vec<Actions>,
-    /// The named templates (`define`), which helm renders only where another template includes them.
+    /// The actions of each named template (`define`), by its name. helm renders a named template only where another
+    /// template includes it.
     defined: BTreeMap<String, Actions>,
     reads: Reads,
 }

@@ -79,7 +79,7 @@ fn tgz(files: &[(&str, &str)]) -> Vec<u8> {
     archive.finish()
 }
 
-/// Returns the archive of a chart in the given version. Its `values.yaml` sets `key` to `value`.
+/// Returns the archive of the chart `demo` in the given version. Its `values.yaml` sets `key` to `value`.
 fn chart(version: &str, value: &str) -> Vec<u8> {
     let chart_yaml = CHART_YAML.replace("1.0.0", version);
     tgz(&[("demo/Chart.yaml", &chart_yaml), ("demo/values.yaml", &format!("key: {value}\n"))])
@@ -133,13 +133,13 @@ fn with(files: &[(&str, &str)]) -> Vec<u8> {
     archive.finish()
 }
 
-/// A function that writes the files of a fixture.
+/// A function that writes files into the folder of charts of a fixture.
 type Setup = fn(&Fixture);
 
 /// Discards the fixture that a chain of method calls returns, because a [`Setup`] must return nothing.
 fn done(_: &Fixture) {}
 
-/// Returns the `Chart.yaml` of a chart that depends on a library in `repository`.
+/// Returns a `Chart.yaml` with a dependency on the chart `library` in `repository`.
 fn depends(repository: &str) -> String {
     format!("{CHART_YAML}dependencies:\n- name: library\n  version: '>= 0.1.0'\n  repository: {repository}\n")
 }

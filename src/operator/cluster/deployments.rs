@@ -101,8 +101,8 @@ impl Cluster {
         Ok(Some(written))
     }
 
-    /// Records events of the resource. If this fails, the function only logs the error: the actions that the events
-    /// describe are already done.
+    /// Records events about the `OpenStackDeployment`. If this fails, the function only logs the error: the actions
+    /// that the events describe are already done.
     pub(crate) async fn record_events(&self, deployment: &OpenStackDeployment, events: Vec<status::Event>) {
         for event in events {
             let event = Event {
@@ -158,7 +158,8 @@ mod tests {
     use super::*;
     use osdpl_core::api::{OpenStackDeploymentSpec, REPAIR};
 
-    /// Returns a cluster whose API server refuses each write with a conflict, and the bodies of these writes.
+    /// Returns a client of an API server that refuses each write with a conflict, and the list of the bodies of these
+    /// writes.
     fn cluster_with_conflicts() -> (Cluster, Arc<Mutex<Vec<serde_json::Value>>>) {
         let requests = Arc::<Mutex<Vec<serde_json::Value>>>::default();
         let bodies = Arc::clone(&requests);
@@ -189,7 +190,8 @@ mod tests {
         let mut own = deployment;
         own.metadata.finalizers = Some(vec![FINALIZER.to_owned()]);
         assert!(cluster.set_finalizer(&own, false).await.is_err_and(|error| error.is_conflict()));
-        // A resourceVersion belongs to one version of one object. So a patch with a resourceVersion needs no uid.
+        // Only the write of the status names the uid. A write of finalizers needs no uid, because it names the
+        // resourceVersion, which belongs to one version of one object.
         let expected = [
             json!({"uid": "u", "resourceVersion": "7"}),
             json!({"finalizers": [FINALIZER], "resourceVersion": "7"}),

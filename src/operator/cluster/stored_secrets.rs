@@ -23,7 +23,8 @@ use osdpl_core::scrub::collect_secret_scalars;
 use osdpl_values::yaml;
 use osdpl_values::{CollectSorted, Values};
 
-/// The maximum number of Secrets in one response, when the operator lists Secrets page by page.
+/// The maximum number of Secrets in one response, when the operator lists Secrets page by page. The number is low,
+/// because one Secret can be 1 MiB large.
 const PAGE: u32 = 8;
 
 /// The maximum number of bytes that the operator keeps from the Secrets with osdpl's label. The limit is necessary
@@ -123,10 +124,8 @@ fn own_contents(secret: &Secret) -> Vec<String> {
     entries(secret).filter(|(key, _)| !is_public(key)).map(|(_, text)| text).collect()
 }
 
-/// Returns the contents of a Secret that a spec names.
-///
-/// Returns the contents of the keys that the spec names, and of `values.yaml`, the default key for values. If the
-/// Secret has none of these keys, returns the contents of all its keys.
+/// Returns the contents of a Secret that a spec names: those of the keys that the spec names, and of `values.yaml`, the
+/// default key of `valuesFrom`. If the Secret has none of these keys, returns the contents of all its keys.
 fn named_contents(secret: &Secret, spec_texts: &BTreeSet<String>) -> Vec<String> {
     let all: Vec<_> = entries(secret).collect();
     let is_named = |key: &str| key == "values.yaml" || spec_texts.contains(key);

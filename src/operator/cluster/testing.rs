@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 
 use super::Cluster;
 
-/// A fake API server that refuses every deletion and eviction, as if a newer object had the name of the object to
-/// delete.
+/// A fake API server that refuses every deletion and eviction, as if a newer object with the same name had replaced the
+/// object to delete.
 pub(super) struct RefusingServer {
     cluster: Cluster,
-    /// The preconditions of each refused request.
+    /// The `preconditions`, such as the expected uid, in each request that the server has refused.
     preconditions: Arc<Mutex<Vec<Value>>>,
 }
 
@@ -37,12 +37,12 @@ impl RefusingServer {
         Self { cluster: Cluster::new(kube::Client::new(router, "openstack")), preconditions }
     }
 
-    /// Returns a client of the server.
+    /// Returns a `Cluster` that sends its requests to this server.
     pub(super) fn cluster(&self) -> Cluster {
         self.cluster.clone()
     }
 
-    /// Returns the preconditions of all requests that the server has refused.
+    /// Returns the `preconditions` in each request that the server has refused.
     pub(super) fn preconditions(&self) -> Vec<Value> {
         self.preconditions.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -37,7 +37,7 @@ pub(super) struct Outcome {
     /// API server refused an action.
     pub(super) requeue: bool,
     /// Whether this pass must not write the status, because the plan is outdated: the API server refused an eviction,
-    /// or someone has changed the resource.
+    /// or someone has changed the `OpenStackDeployment` since this pass read it.
     pub(super) skip_report: bool,
     /// The error of each namespace that this pass could not create. An action in one of these namespaces fails with the
     /// namespace's error.
@@ -104,8 +104,8 @@ impl Context {
             if matches!(planned.action, Action::Release { .. }) && !are_recorded {
                 match self.record_trusted(deployment, plan, memory).await {
                     Ok(()) => are_recorded = true,
-                    // Someone changed the `OpenStackDeployment` after this pass had read it. Take no further action: the
-                    // next pass decides with the new content.
+                    // Someone changed the `OpenStackDeployment` after this pass had read it. Take no further action:
+                    // the next pass decides with the new content.
                     Err(error) if error.is_conflict() => {
                         outcome.skip_report = true;
                         break;
@@ -166,8 +166,8 @@ impl Context {
             return Ok(());
         }
         if let Some(resource) = self.cluster.publish_status(deployment, status, Vec::new()).await? {
-            // Keep the time at which osdpl last reported. osdpl limits the rate of reports, and this write is not a
-            // report.
+            // Keep the time of the last report, which writes the whole status. osdpl limits the rate of reports, and
+            // this write is not a report.
             let at = memory.written.as_ref().map_or(Timestamp::UNIX_EPOCH, |written| written.at);
             memory.written = Some(WrittenStatus::new(resource, at));
         }
@@ -244,8 +244,8 @@ impl Context {
     ) -> ActionResult {
         match self.cluster.annotate(deployment, annotations).await {
             Ok(true) => ActionResult::Done,
-            // Someone changed the resource concurrently, so osdpl has not written the annotations. The change triggers
-            // a pass.
+            // Someone changed the `OpenStackDeployment` concurrently, so osdpl has not written the annotations. The
+            // change triggers a pass.
             Ok(false) => ActionResult::Skipped,
             Err(error) => ActionResult::Refused(self.scrubber.borrow().scrub(&error.to_string())),
         }
@@ -362,7 +362,7 @@ impl Memory {
         self.kept.refused.insert(id, refusal);
     }
 
-    /// Forgets the responses to one-off reads of data that the plan's actions may have changed. Also removes from
+    /// Forgets the responses to reads (`Read`) of data that the plan's actions may have changed. Also removes from
     /// [`Memory::uninstalled`] the releases whose Jobs this pass has deleted.
     fn forget_reads(&mut self, plan: &Plan) {
         let with_jobs = plan.requests.reads.iter().filter_map(|read| match read {
@@ -403,8 +403,9 @@ fn done(result: Result<(), Error>) -> Result<ActionResult, Error> {
 
 /// Converts the result of an action: a failed action counts as skipped, and its error goes to the map `failed`.
 ///
-/// The map's key `needed_by` is the namespace or the release that needs the missing object. Later actions of this pass
-/// look up the namespace and release that they need in `failed`, and do not run if they find an error.
+/// The key of the error is `needed_by`: the namespace that could not be created, or the release whose CRD could not be
+/// written. Later actions of this pass look up their namespace and release in `failed`, and do not run if they find an
+/// error.
 fn skipped_if_error<K: Ord + Clone>(
     result: Result<(), Error>,
     needed_by: &K,
@@ -445,7 +446,7 @@ fn changes_decision(action: &Action) -> bool {
     )
 }
 
-/// Whether an action may change the response to a one-off read, so that the next pass must repeat the read.
+/// Whether an action may change the response to a `Read` of the plan, so that the next pass must repeat the read.
 fn is_read_back(action: &Action) -> bool {
     matches!(
         action,

@@ -1,7 +1,8 @@
 //! Provides the catalogue that passes use: the operator's own catalogue, with the additions that the resource names.
 //!
-//! The pass refuses the spec if an addition is missing or invalid, or if its content does not have the digest in the
-//! spec. Without this check, an upgrade could remove the values that a release got from the addition's earlier content.
+//! The pass refuses the spec if an addition is missing or invalid, or if its content does not match the digest that the
+//! spec gives for it. Otherwise, an upgrade could remove the values that a release got from the addition's earlier
+//! content.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -71,7 +72,7 @@ impl CatalogHandle {
         Arc::clone(&self.current().0.catalog)
     }
 
-    /// Returns the findings about the additions that the catalogue of the passes contains or has rejected.
+    /// Returns the findings about the additions to the catalogue that passes use, including the rejected additions.
     pub(super) fn findings(&self) -> Vec<Finding> {
         self.current().1.clone()
     }
@@ -108,8 +109,8 @@ impl CatalogHandle {
 
     /// If the additions have changed, rebuilds the catalogue that passes use, and returns `true`.
     ///
-    /// While the resource is being deleted, a missing addition is no error: users may delete the resource and the
-    /// `ConfigMap` together.
+    /// While the resource is being deleted, a missing addition is no error: users may delete the resource together with
+    /// the `ConfigMap` of the addition.
     async fn update(&self, named: &NamedAdditions, is_deleting: bool) -> bool {
         let current = Arc::clone(&self.current().0);
         let is_changed = current.additions != named.additions;

@@ -65,7 +65,8 @@ impl State {
     }
 }
 
-/// The requested chart of each release and its state, by the name of the release.
+/// The chart that plans have requested for each release, and the state of fetching it, by the release's name in the
+/// catalogue.
 type Known = BTreeMap<String, (ChartRequest, State)>;
 
 /// Fetches charts and caches their contents.
@@ -101,8 +102,7 @@ impl ChartSource {
         Self { shared, check, _checks: AbortOnDropHandle::new(tokio::spawn(checks)) }
     }
 
-    /// Returns the trigger of the check whether the charts in the folder have changed. Callers notify it to start a
-    /// check.
+    /// Returns the trigger that callers notify to start a check whether the charts in the folder have changed.
     pub fn check_trigger(&self) -> Arc<Notify> {
         Arc::clone(&self.check)
     }

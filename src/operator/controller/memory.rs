@@ -25,8 +25,8 @@ pub(super) struct Memory {
     /// The repairs of drift in each release, which osdpl counts to limit their rate. After a restart, osdpl may repair
     /// a release once more than allowed.
     pub(super) repairs: BTreeMap<ReleaseKey, Repaired>,
-    /// The ended helm processes whose new records the watch has not reported yet. Without this map, a plan would see
-    /// only the older records and run helm again. After a restart, the watch lists all records.
+    /// The ended helm processes whose new records the watch on records has not reported yet. Without this map, a plan
+    /// would see only the older records and run helm again. After a restart, the watch lists all records.
     pub(super) unobserved: BTreeMap<ReleaseKey, UnobservedResult>,
     /// The outcomes of ended helm processes whose records osdpl could not read. The next pass reads the records again.
     /// After a restart, the watch lists all records.
@@ -71,7 +71,7 @@ pub(super) struct UnobservedResult {
 }
 
 impl UnobservedResult {
-    /// Whether the watch has caught up: it has reported the record that the process left, or a later record.
+    /// Whether the watch on records has caught up: it has reported the record that the process left, or a later record.
     pub(super) fn is_done(&self, observed: Option<&ObservedRelease>) -> bool {
         match (&self.record, observed) {
             (None, observed) => observed.is_none(),
@@ -88,7 +88,8 @@ impl UnobservedResult {
 /// osdpl keeps this status because the watch may still have an older one. A pass that starts from the older status
 /// would write the new status and record its events again.
 pub(super) struct WrittenStatus {
-    /// The time when osdpl wrote the status.
+    /// The time of the last report of a pass, for the limit on the rate of reports. Other writes of the status keep
+    /// this time.
     pub(super) at: Timestamp,
     /// The resource with the written status; `None` once the watch has reported this version of the resource.
     resource: Option<OpenStackDeployment>,

@@ -169,8 +169,8 @@ impl Memory {
         unread.into_iter().chain(reread).min()
     }
 
-    /// Counts a failure of a release. The count starts at one again if the operation or its inputs differ from those of
-    /// the last failure.
+    /// Counts a failed operation on a release. The count starts at one again if the operation or its inputs differ from
+    /// those of the last failure.
     fn count_failure(&mut self, key: &ReleaseKey, verb: Verb, inputs: String, message: String, fix: RetryCondition) {
         let inputs = if verb == Verb::Uninstall { String::new() } else { inputs };
         let known = self.failures.get(key).filter(|failed| failed.inputs == inputs && failed.verb == verb);
@@ -179,7 +179,7 @@ impl Memory {
         self.failures.insert(key.clone(), failed);
     }
 
-    /// Counts a failure of a release that happened before osdpl started helm.
+    /// Counts a failed step of a release for which osdpl has not started helm.
     pub(super) fn count_step_failure(
         &mut self,
         key: &ReleaseKey,
@@ -262,7 +262,7 @@ fn advice(outcome: &Outcome, fix: RetryCondition, claims: &[Claim]) -> Option<St
     }
 }
 
-/// Returns the command with which the user deletes an object.
+/// Returns the command with which a user deletes an object whose immutable fields the chart changes.
 fn deletion_command(namespace: &str, object: &Subject, claims: &[Claim]) -> String {
     let kind = object.kind.to_lowercase();
     if kind.starts_with("statefulset") {

@@ -61,8 +61,8 @@ pub struct Preview {
     /// For each release whose newest revision another tool made: the comparison of this revision's manifest with the
     /// manifest that osdpl would install.
     pub compared: BTreeMap<String, Comparison>,
-    /// For each release, the paths of those of its values that describe Ceph, and the kind and name of the object from
-    /// which osdpl takes Ceph's settings.
+    /// For each release, the paths of its values that describe Ceph, and the kind and name of the object from which
+    /// osdpl takes Ceph's settings.
     pub ceph: BTreeMap<String, (BTreeSet<Path>, String)>,
     /// The findings about the spec.
     pub findings: Vec<Finding>,
@@ -89,7 +89,8 @@ pub struct Preview {
 
 /// Returns the plan for `deployment`, which may be a changed version of the stored resource `live`.
 ///
-/// Without `charts`, the plan uses the chart digests in the status. `limit` is the time limit of the client's requests.
+/// Without `charts`, the plan uses the chart digests in the status. `limit` is the longest time for which this function
+/// waits until the watches have listed the objects that a plan requires.
 ///
 /// # Errors
 /// Returns an error if the API server cannot be reached, does not send all lists within `limit`, or refuses reads that
@@ -386,8 +387,8 @@ fn node_changes(actions: &[Planned], approval: Approval) -> BTreeMap<String, Lab
     labels.collect_map()
 }
 
-/// Returns for each release the paths of those of its values that describe Ceph, and the kind and name of the object
-/// from which osdpl takes Ceph's settings.
+/// Returns for each release the paths of its values that describe Ceph, and the kind and name of the object from which
+/// osdpl takes Ceph's settings.
 fn ceph_values(catalog: &Catalog, selection: &Selection, facts: &Facts) -> BTreeMap<String, (BTreeSet<Path>, String)> {
     let known = facts.ceph.as_ref().and_then(|declared| declared.settings.as_ref().ok());
     let releases = known.into_iter().flat_map(|known| selection.releases.keys().map(move |name| (name, known)));

@@ -33,7 +33,7 @@ impl Context {
     ///
     /// In two cases, writes nothing and returns the time at which the next pass must run to write the status: only
     /// details of the status have changed and the last write is less than a second old, or someone has changed the
-    /// resource during the pass.
+    /// `OpenStackDeployment` during the pass.
     pub(super) async fn publish(
         &self,
         deployment: &OpenStackDeployment,
@@ -74,8 +74,8 @@ impl Context {
             }
         }
         self.forget_secrets(plan, memory);
-        // Set the metrics of the cloud only after a successful write of the status. If the write fails, the pass fails,
-        // and `pass_failures` sets them.
+        // Set the metrics of the cloud only now: if the write of the status fails, the pass fails, and `pass_failures`
+        // sets the metrics.
         self.metrics.set_cloud(&deployment.name_any(), state);
         Ok(None)
     }
@@ -113,8 +113,8 @@ fn report_inputs<'a>(
     }
 }
 
-/// Returns `now` as the time of the next pass if the write failed with a conflict (HTTP 409). The next pass reads the
-/// resource that someone changed in the meantime. Returns any other error.
+/// If the write of the status failed with a conflict (HTTP 409), returns `now` as the time of the next pass, which
+/// reads the changed `OpenStackDeployment`. Returns any other error.
 fn retry_conflict(error: Error, now: Timestamp) -> Result<Option<Timestamp>, Error> {
     if error.is_conflict() { Ok(Some(now)) } else { Err(error) }
 }

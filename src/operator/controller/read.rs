@@ -36,8 +36,8 @@ pub(super) struct SnapshotInputs {
 
 /// Returns a snapshot with the objects that tasks and watches have cached.
 ///
-/// The snapshot is incomplete: the caller adds the running helm processes, the charts, the responses to one-off reads,
-/// and the data that the operator keeps between passes.
+/// The snapshot is incomplete: the caller adds the running helm processes, the charts, the responses to the reads
+/// (`Read`) of the last plan, and the data that the operator keeps between passes.
 pub(super) fn snapshot(
     inputs: SnapshotInputs,
     observation: &Observation,

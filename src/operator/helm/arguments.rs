@@ -67,7 +67,7 @@ pub struct Upgrade {
     pub inputs: String,
     /// The digest of the catalogue from which the inputs were made, for [`CATALOG_LABEL`].
     pub catalog: String,
-    /// The digest of the release's images, for [`IMAGES_LABEL`].
+    /// The digest of the container images of the release's pods and Jobs, for [`IMAGES_LABEL`].
     pub images: String,
     /// The digest of the values on which running OpenStack instances depend, for [`INSTANCES_LABEL`]; `None` for a
     /// release without such values.
@@ -76,7 +76,7 @@ pub struct Upgrade {
     /// A chart splits a `DaemonSet` if values differ between nodes. The digest is `None` if the chart can't split
     /// `DaemonSets`.
     pub split: Option<String>,
-    /// The chart of the release, for [`CHART_LABEL`]; `None` if unknown.
+    /// The digests that identify the release's chart, for [`CHART_LABEL`]; `None` if unknown.
     pub chart_identity: Option<ChartIdentity>,
     /// The digest of the inputs that the release's hooks may read, for [`HOOKS_LABEL`]; `None` if the hooks may read
     /// all inputs.
@@ -156,7 +156,7 @@ impl Upgrade {
     /// Returns the arguments with which a user can run the same upgrade.
     ///
     /// With these arguments, helm reads the values from a file, and may fetch the chart from a repository. The
-    /// arguments set no labels, because the labels would mark the revision as made by this operator.
+    /// arguments set no labels, because with the labels osdpl would treat the user's revision as its own.
     pub fn manual_arguments(
         &self,
         release: &ReleaseKey,
@@ -222,8 +222,8 @@ fn target(release: &ReleaseKey) -> [OsString; 4] {
     ["--namespace".into(), release.namespace.clone().into(), "--".into(), release.name.clone().into()]
 }
 
-/// Formats a timeout for helm, such as `60s`. A shorter timeout becomes one second, because `0s` would leave helm no
-/// time at all.
+/// Formats a timeout for helm, such as `60s`. A timeout below one second becomes one second, because `0s` would leave
+/// helm no time at all.
 fn seconds(duration: Duration) -> OsString {
     format!("{}s", duration.as_secs().max(1)).into()
 }

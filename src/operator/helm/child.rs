@@ -18,7 +18,7 @@ use super::tail::Tail;
 use super::{Failure, ReleaseKey};
 use osdpl_core::release::{Attempt, Verb};
 
-/// How long the operator still reads helm's stderr, at most, after the helm process has ended.
+/// The maximum time for which the operator still reads helm's stderr after the helm process has ended.
 ///
 /// A child of the helm process may have inherited stderr and keep it open. Such a child must not block the operator.
 const STDERR_GRACE: Duration = Duration::from_secs(1);

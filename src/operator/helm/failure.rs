@@ -85,8 +85,8 @@ type Rule = (&'static [&'static str], fn(&str) -> Failure);
 /// The rules for classifying a message. The first rule that matches applies: a rule matches if the message contains one
 /// of its phrases.
 ///
-/// The order matters: a message may quote an object whose text contains a phrase of a second rule. So this second rule
-/// must come after the rule for the message itself.
+/// The order matters: a message may quote an object whose text contains a phrase of an unrelated rule. So the unrelated
+/// rule must come after the rule that describes the message.
 const RULES: [Rule; 19] = [
     (&["another operation (install/upgrade/rollback) is in progress"], |_| Failure::Pending),
     (&["has no deployed releases"], |_| Failure::NoDeployedReleases),
@@ -113,8 +113,8 @@ const RULES: [Rule; 19] = [
     (&["context canceled"], |_| Failure::Cancelled),
 ];
 
-/// The API server's phrases for a changed immutable field. The first phrase is for Jobs and selectors, the second one
-/// for a StatefulSet, and the third one for a PersistentVolumeClaim.
+/// The API server's phrases for a changed immutable field. The first phrase is for Jobs and for the pod selectors of
+/// workloads, the second one for a StatefulSet, and the third one for a PersistentVolumeClaim.
 const IMMUTABLE: &[&str] = &["field is immutable", "Forbidden: updates to ", "is immutable after creation"];
 
 /// The phrases for an object that is too large. In this order, they come from the API server (about a Secret), from

@@ -65,12 +65,12 @@ impl FakeHelm {
         self.messages.next_line().await.unwrap().unwrap()
     }
 
-    /// Lets one fake helm process continue whose script waits in `wait_for_go`.
+    /// Lets one of the fake helm processes continue whose scripts wait in `wait_for_go`.
     pub(super) async fn go(&mut self) {
         self.go.write_all(b"\n").await.unwrap();
     }
 
-    /// Returns the content of a file that a fake helm process wrote.
+    /// Returns the content of the file `name` that a fake helm process wrote to its home folder.
     pub(super) fn read_file(&self, name: &str) -> String {
         fs::read_to_string(self.home.path().join(name)).unwrap()
     }

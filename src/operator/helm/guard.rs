@@ -56,14 +56,14 @@ impl Guard {
         Ok(Self { child, deadlines })
     }
 
-    /// Sends the guard the new deadline: the time at which it kills helm, unless the operator sends a later time
-    /// before.
+    /// Sends the guard the new deadline: the time at which it kills helm, unless the operator sends a later deadline
+    /// before then.
     ///
     /// # Errors
     /// Returns an error if the guard process has ended.
     pub(crate) async fn extend(&mut self, until: Instant) -> Result<(), Error> {
-        // Read the uptime first and the clock second. If this process freezes between the two reads, the computed
-        // deadline is then too early and not too late.
+        // Read the uptime first and the monotonic clock second. If this process freezes between the two reads, the
+        // computed deadline is then too early and not too late.
         let uptime = uptime(Path::new(PROC))?;
         let deadline = uptime + until.saturating_duration_since(Instant::now());
         let line = format!("{}\n", deadline.as_millis());

@@ -69,8 +69,8 @@ impl Instance {
         &self.0
     }
 
-    /// Describes a run of helm in which this process creates the revision `revision` of a release. `number` is the
-    /// number of the run since the start of this process.
+    /// Returns the `Attempt` for a run of helm in which this process creates the revision `revision` of a release.
+    /// `number` counts the runs of helm since this process started.
     pub fn attempt(&self, number: u32, revision: u32) -> Attempt {
         Attempt::trusted(&self.0, number, revision)
     }
@@ -134,7 +134,7 @@ fn split(instance: &str) -> Option<(char, &str, &str)> {
     Some((kind, owner, rest))
 }
 
-/// Returns the identity of a process; `pod` is the token of its pod.
+/// Returns the identity of an operator process; `pod` is the token of its pod, or `None` outside of a pod.
 fn identity(host: &str, pid: u32, started: u64, pod: Option<&str>) -> String {
     match pod {
         Some(token) => format!("p{token}.{}", digest(&format!("{host} {pid} {started}"), 6)),

@@ -37,7 +37,7 @@ impl Spawner {
         Ok(Self(sender))
     }
 
-    /// Makes the thread start a process.
+    /// Starts a process on the dedicated thread.
     pub(super) async fn spawn(&self, command: Command) -> io::Result<Child> {
         let (reply, response) = oneshot::channel();
         let thread_ended = || io::Error::other("the thread that starts helm has ended");

@@ -25,7 +25,7 @@ pub(super) async fn held(client: &Client) -> Result<BTreeMap<String, LeaseSpec>,
 /// The Leases of operators in other namespaces, as this process first saw them.
 pub(super) struct Others {
     client: Client,
-    /// The namespace of this operator.
+    /// The namespace of this operator, whose own Lease does not count.
     own: String,
     first: BTreeMap<String, LeaseSpec>,
 }

@@ -1,4 +1,4 @@
-//! Finds out whether any operator is active, for the command that shows a person the status of a cloud.
+//! Finds out whether any operator is active, for the command `osdpl status`.
 
 use k8s_openapi::api::coordination::v1::LeaseSpec;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
@@ -15,8 +15,8 @@ const READS: u32 = 3;
 /// namespaces.
 ///
 /// An operator is active if it renews its Lease. If a Lease was renewed just now according to the local clock, the
-/// function believes this and returns at once. Otherwise, it waits for a renewal, because the local clock may differ
-/// from the operator's clock.
+/// function regards its holder as active and returns at once. Otherwise, it waits for a renewal, because the local
+/// clock may differ from the operator's clock.
 pub async fn describe_inactivity(client: &Client) -> Option<String> {
     let before = request(held(client)).await.ok()?;
     let (now, limit) = (Timestamp::now(), SignedDuration::try_from(DURATION).unwrap_or(SignedDuration::MAX));

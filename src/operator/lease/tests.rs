@@ -53,8 +53,8 @@ fn elector(stored: &Stored) -> Elector {
     elector_with(fake(stored))
 }
 
-/// Returns an elector with a rival: while the elector takes its Lease, another process takes the Lease in the namespace
-/// `b`. The operator's chart is installed in the namespace `installed`.
+/// Returns an elector with a rival: while the elector takes its Lease, the rival takes the Lease in the namespace `b`.
+/// The elector must give way only if the operator's chart is installed in `b`; it is installed in `installed`.
 fn elector_with_rival(stored: &Stored, installed: &str) -> Elector {
     let own = Arc::clone(stored);
     let leases = async move || {

@@ -58,7 +58,7 @@ pub(super) struct DriftTask {
     pub(super) options: Options,
     pub(super) problems: Problems,
     pub(super) releases: watch::Receiver<Option<Arc<BTreeMap<ReleaseKey, ObservedRelease>>>>,
-    /// The releases to watch for drift; `None` means all releases of this operator.
+    /// The releases to watch for drift; `None` means all releases whose newest revision osdpl made.
     pub(super) selected: watch::Receiver<Option<BTreeSet<ReleaseKey>>>,
 }
 
@@ -176,8 +176,7 @@ impl DriftTask {
     }
 }
 
-/// Whether the task watches a release for drift: the release is selected, and this operator made the newest revision of
-/// the release.
+/// Whether the task watches a release for drift: the release is selected, and osdpl made its newest revision.
 fn is_included(key: &ReleaseKey, release: &ObservedRelease, selected: Option<&BTreeSet<ReleaseKey>>) -> bool {
     let made_by_operator = release.attempt.as_ref().is_some_and(|attempt| attempt.revision == release.revision);
     made_by_operator && selected.is_none_or(|selected| selected.contains(key))

@@ -52,7 +52,8 @@ pub struct Probing {
 /// requests of users.
 pub const PROBE_PERIOD: Duration = Duration::from_secs(45);
 
-/// The default timeout of a probe. The readiness probes in OpenStack-Helm's charts have timeouts of up to 15 s.
+/// The default timeout of a probe. It is shorter than the timeouts of some readiness probes in OpenStack-Helm's charts
+/// (up to 15 s), so osdpl also reports an API that responds slowly although its pods are ready.
 pub const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The APIs to probe, by release. Each pass sets them.

@@ -24,9 +24,9 @@ pub struct Observation {
     pub drift: Arc<BTreeMap<ReleaseKey, ObservedDrift>>,
     /// The latest result of probing each API, by release. Leaves out the APIs to which no connection is possible.
     pub endpoints: Arc<BTreeMap<ReleaseKey, EndpointProbe>>,
-    /// Nova's response about its compute hosts; `None` before the first query.
+    /// Nova's response about its compute hosts; `None` before the first response, and while the task has no query.
     pub hosts: Option<Arc<HostObservation>>,
-    /// Nova's response about instances; `None` before the first query.
+    /// Nova's response about instances; `None` before the first response, and while the task has no query.
     pub instances: Option<Arc<InstanceObservation>>,
     /// The pods of the components whose `DaemonSets` osdpl is rolling out.
     pub rolling: Arc<BTreeMap<DaemonSetGroup, RolloutPods>>,

@@ -37,8 +37,8 @@ struct Problem {
     message: String,
     first: Instant,
     last: Instant,
-    /// Whether the list contains the problem at once, because its failure may never recur. If the task retries and the
-    /// failure recurs, it gets into the list after [`GRACE`].
+    /// If `true`, the list contains the problem at once, because the failure may never recur. If `false`, the task
+    /// retries, and the list contains the problem once it has recurred for [`GRACE`].
     at_once: bool,
 }
 

@@ -1,9 +1,10 @@
 //! Derives the state of each release from helm's release records.
 //!
-//! The task watches the metadata of the records of all releases. It fetches the body of a record only if the record has
-//! osdpl's labels and is in a namespace of the cloud. osdpl's labels alone do not prove that osdpl made the record,
-//! because anyone who may write Secrets in some other namespace can set the labels there. During an install or upgrade,
-//! helm changes the record at each hook. The task fetches the body after each such change.
+//! The task watches the metadata of the records of all releases. It fetches the body of a record, which is the field
+//! `data` of the record's Secret, only if the record has osdpl's labels and is in a namespace of the cloud. osdpl's
+//! labels alone do not prove that osdpl made the record, because anyone who may write Secrets in some other namespace
+//! can set the labels there. During an install or upgrade, helm changes the record at each hook. The task fetches the
+//! body after each such change.
 
 mod bodies;
 mod body;

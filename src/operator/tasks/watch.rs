@@ -21,7 +21,7 @@ const PAGE: u32 = 100;
 const SHORTEST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// The text by which [`Problems`] groups failed watches.
+/// The activity with which a failed watch is reported to [`Problems`].
 const WATCHING: &str = "watching";
 
 /// The HTTP status code ("unprocessable") with which an API server rejects streaming lists that it does not support.

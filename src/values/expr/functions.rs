@@ -73,7 +73,8 @@ pub(super) fn call(evaluation: &mut Evaluation, name: &str, arguments: &[Cow<Val
     })
 }
 
-/// The names of all functions.
+/// The names of all functions. They distinguish a call with arguments of wrong types from a call of an unknown
+/// function.
 const NAMES: [&str; 24] = [
     "size",
     "contains",

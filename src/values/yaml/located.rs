@@ -49,7 +49,7 @@ impl LocatedNode {
         self.location.line()
     }
 
-    /// Returns the text of a string; `None` for everything else.
+    /// Returns the node's text if the node is a string, otherwise `None`.
     pub fn text(&self) -> Option<&str> {
         match &self.node {
             Node::Scalar(value) => value.as_str(),

@@ -18,7 +18,8 @@ use tokio::process::Command;
 
 use crate::readiness::ReadinessWatch;
 
-/// The namespace of the operator's chart, and the name of its release and service account.
+/// The namespace in which the benchmark installs the operator's chart, and the name of the helm release, which is also
+/// the name of the operator's service account.
 pub const SYSTEM: (&str, &str) = ("osdpl-system", "osdpl");
 
 /// The group, version and kind of each cluster-scoped object that charts install.
@@ -28,30 +29,31 @@ const CLUSTER_SCOPED: [(&str, &str, &str); 3] = [
     ("apiextensions.k8s.io", "v1", "CustomResourceDefinition"),
 ];
 
-/// The environment that all installations share.
+/// The cluster, the programs and the files that all installations share.
 pub struct World {
     /// An API client with all rights.
     pub client: Client,
     /// A kubeconfig with all rights.
     pub kubeconfig: PathBuf,
-    /// A kubeconfig with the rights of the operator's chart.
+    /// A kubeconfig of the operator's service account, with the rights that the operator's chart grants.
     pub operator_kubeconfig: PathBuf,
-    /// The program of helm 4.
+    /// The path of the program helm 4.
     pub helm: PathBuf,
-    /// The program `osdpl`.
+    /// The path of the program `osdpl`.
     pub osdpl: PathBuf,
     /// The folder of the chart archives, which the operator and plain helm both use.
     pub charts: PathBuf,
     /// The folder of the catalogue that the operator uses; `None` for the built-in catalogue.
     pub catalog: Option<PathBuf>,
-    /// The resource to install, as JSON.
+    /// The `OpenStackDeployment` from which the benchmark makes the resource of each cloud, as JSON.
     pub sample: Value,
-    /// Temporary files, and the operator's cache.
+    /// The folder for temporary files, helm's files and the operator's cache.
     pub scratch: tempfile::TempDir,
 }
 
 impl World {
-    /// Packages the charts, and installs the operator's chart, so that the operator gets its rights.
+    /// Packages the charts of the cloud. Then installs the operator's chart, which gives the operator's service account
+    /// its rights.
     pub async fn new(cluster: &Cluster, osdpl: &Path, charts: &Path, sample: &Path) -> anyhow::Result<Self> {
         let text = std::fs::read_to_string(sample).with_context(|| sample.display().to_string())?;
         let sample = osdpl_values::yaml::parse::<Value>(&sample.display().to_string(), &text)?;
@@ -129,7 +131,7 @@ impl World {
         command
     }
 
-    /// Returns the archive of a chart.
+    /// Returns the path of a chart's archive in `charts`.
     fn archive(&self, chart: &str) -> anyhow::Result<PathBuf> {
         let names = std::fs::read_dir(&self.charts)?.flatten().map(|entry| entry.path());
         let is_archive = |path: &PathBuf| {
@@ -154,15 +156,15 @@ pub struct Release {
 
 /// A cloud that the benchmark installs with plain helm or with the operator.
 pub struct Cloud<'a> {
-    /// The shared environment.
+    /// The cluster, the programs and the files that all installations share.
     pub world: &'a World,
     /// The namespace of all releases of the cloud.
     pub namespace: String,
-    /// The releases by name.
+    /// The releases that plain helm installs, by name; empty if only the operator installs the cloud.
     pub releases: BTreeMap<String, Release>,
     /// The resource from which the operator installs the cloud.
     pub deployment: OpenStackDeployment,
-    /// Watches whether all objects of the cloud are up.
+    /// The watch that shows whether all workloads and Jobs of the cloud are up.
     pub readiness: ReadinessWatch,
 }
 
@@ -218,8 +220,8 @@ impl<'a> Cloud<'a> {
         order
     }
 
-    /// Deletes the cloud's namespace, and the cluster-scoped objects of the cloud's charts. Does not use helm, so that
-    /// the next installation need not wait for hooks.
+    /// Deletes the cloud's namespace, and the cluster-scoped objects of the cloud's charts. Does not uninstall the
+    /// releases with helm, so that the next installation need not wait for helm's deletion hooks.
     pub async fn remove(self) -> anyhow::Result<()> {
         let client = &self.world.client;
         for resource in self.api().list(&ListParams::default()).await?.items {

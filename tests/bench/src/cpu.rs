@@ -35,7 +35,7 @@ impl Cpu {
         Ok(Self { own: time(ticks(11)? + ticks(12)?)?, children: time(ticks(13)? + ticks(14)?)? })
     }
 
-    /// Returns the CPU time that was used since `earlier`.
+    /// Returns the CPU time that the process used between the measurement `earlier` and this measurement.
     pub fn since(self, earlier: Self) -> Self {
         Self { own: self.own.saturating_sub(earlier.own), children: self.children.saturating_sub(earlier.children) }
     }
@@ -58,7 +58,7 @@ fn field(pid: u32, name: &str) -> anyhow::Result<u64> {
     Ok(line.trim().trim_end_matches(" kB").parse()?)
 }
 
-/// Returns the command lines of a process's children.
+/// Returns the process ID and the command line of each child of a process.
 pub fn children(pid: u32) -> Vec<(u32, Vec<String>)> {
     let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let lists = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());

@@ -6,8 +6,8 @@
 //!
 //! An installation ends when everything is up: each helm process has exited, each workload is available, and each Job
 //! is complete. If the operator installs the cloud, the resource must also be Ready. The simulated pods wait for each
-//! other as the pods of OpenStack-Helm's charts do. If they did not wait, the order of the releases would make no
-//! difference.
+//! other as the pods of OpenStack-Helm's charts do. If they did not wait, the order in which the releases are installed
+//! would make no difference.
 
 mod cloud;
 mod cpu;
@@ -36,10 +36,10 @@ struct Arguments {
     /// A folder of charts: archives, or chart directories.
     #[arg(long)]
     charts: PathBuf,
-    /// The operator's program.
+    /// The program `osdpl`, which contains the operator.
     #[arg(long)]
     osdpl: PathBuf,
-    /// The resource to install.
+    /// The file with the `OpenStackDeployment` to install.
     #[arg(long)]
     sample: PathBuf,
     /// The number of measurements of each method. The report contains the medians.
@@ -48,7 +48,7 @@ struct Arguments {
     /// Measure only these methods.
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = Method::ALL)]
     methods: Vec<Method>,
-    /// Skip the measurements on the installed cloud: memory, an idle minute, the change of one key.
+    /// Skip the measurements on the installed cloud: memory, an idle minute, the change of one key of the values.
     #[arg(long)]
     no_steady: bool,
     /// Measure the operator with a large cloud, instead of comparing it with plain helm.

@@ -1,4 +1,4 @@
-//! Runs the operator as a process with the rights of its chart.
+//! Runs the operator as a process on this machine, with the rights that the operator's chart grants.
 
 use std::net::SocketAddr;
 use std::process::Stdio;
@@ -40,7 +40,8 @@ impl Operator {
         if let Some(catalog) = &world.catalog {
             command.arg("--catalog").arg(catalog);
         }
-        // Set the same variables as the Deployment of the operator's chart, because they affect the operator's memory.
+        // Set the same variables as the Deployment of the operator's chart, because they affect how much memory the
+        // operator uses.
         command.env("MALLOC_ARENA_MAX", "2").env("MALLOC_TRIM_THRESHOLD_", "65536");
         command.env("GLIBC_TUNABLES", "glibc.malloc.tcache_count=0");
         command.env("KUBECONFIG", &world.operator_kubeconfig).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
@@ -80,16 +81,16 @@ pub async fn install(cloud: &Cloud<'_>) -> anyhow::Result<Cost> {
     Ok(Cost { wall, helm: cpu.children, operator: cpu.own })
 }
 
-/// Applies the resource, like `kubectl apply --server-side`.
+/// Applies the cloud's `OpenStackDeployment`, as `kubectl apply --server-side` does.
 pub async fn apply(cloud: &Cloud<'_>) -> anyhow::Result<()> {
     let name = cloud.deployment.name_any();
     cloud.api().patch(&name, &PatchParams::apply("bench").force(), &Patch::Apply(&cloud.deployment)).await?;
     Ok(())
 }
 
-/// Waits until the resource is Ready for its newest generation, and all objects are up.
+/// Waits until the cloud's resource is Ready for its newest generation, and all workloads and Jobs are up.
 ///
-/// An installation with plain helm ends only when all objects are up, too.
+/// The measurement of plain helm also ends only when all workloads and Jobs are up, so the two times are comparable.
 pub async fn until_ready(cloud: &Cloud<'_>) -> anyhow::Result<()> {
     let name = cloud.deployment.name_any();
     let ready = await_condition(cloud.api(), &name, |resource: Option<&OpenStackDeployment>| {
@@ -113,7 +114,8 @@ fn tail(world: &World) -> String {
     lines[lines.len().saturating_sub(15)..].join("\n")
 }
 
-/// Returns the body of a plain HTTP response; an error unless the status is 200.
+/// Requests `path` from the operator's HTTP server, and returns the body of the response. Returns an error if the
+/// status is not 200.
 async fn get(address: SocketAddr, path: &str) -> anyhow::Result<String> {
     let mut stream = tokio::net::TcpStream::connect(address).await?;
     stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").as_bytes()).await?;

@@ -12,7 +12,7 @@ use crate::cloud::Cloud;
 use crate::cpu::Cpu;
 use crate::report::Cost;
 
-/// Installs one release after another, in the order of their dependencies.
+/// Installs one release after another, each after the releases that it depends on.
 pub async fn sequential(cloud: &Cloud<'_>) -> anyhow::Result<Cost> {
     measured(cloud, async {
         for name in cloud.in_order() {
@@ -32,8 +32,8 @@ pub async fn at_once(cloud: &Cloud<'_>) -> anyhow::Result<Cost> {
     .await
 }
 
-/// Installs each release as soon as the helm processes of its dependencies have exited and their pods are ready, with
-/// maximum concurrency.
+/// Installs each release as soon as, for all releases that it depends on, helm has exited and the workloads are
+/// available. Does not limit the number of concurrent helm processes.
 pub async fn ordered(cloud: &Cloud<'_>) -> anyhow::Result<Cost> {
     measured(cloud, async {
         let (mut started, mut done) = (BTreeSet::new(), BTreeSet::new());

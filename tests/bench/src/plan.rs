@@ -23,7 +23,7 @@ const MANY: usize = 1000;
 const ROUNDS: usize = 9;
 const GOAL: Duration = Duration::from_millis(5);
 
-/// How long each step of one pass took.
+/// How long each step of one reconcile pass took.
 #[derive(Clone, Copy, Default)]
 struct Times {
     load: Duration,
@@ -32,8 +32,8 @@ struct Times {
     plan: Duration,
 }
 
-/// Measures how long osdpl takes to compute a pass for three clouds: one with few releases, one with many, and the
-/// sample. Prints the medians.
+/// Measures how long osdpl takes to compute a reconcile pass for three clouds: one with few releases, one with many,
+/// and the sample. Prints the medians.
 ///
 /// Each round measures all three clouds, so that a change of the machine's speed affects all of them.
 pub fn measure(sample: &Path) -> anyhow::Result<()> {
@@ -94,7 +94,7 @@ pub fn median(mut durations: Vec<Duration>) -> Duration {
     durations.get(durations.len() / 2).copied().unwrap_or_default()
 }
 
-/// Computes one pass and measures its steps. Resolves the spec once before the measurement, because the first
+/// Computes one reconcile pass and measures its steps. Resolves the spec once before the measurement, because the first
 /// resolution of a spec also initializes data that later resolutions reuse.
 fn pass(files: &Files, spec: &OpenStackDeploymentSpec) -> anyhow::Result<Times> {
     let (catalog, load) = timed(|| Catalog::load(files));
@@ -117,15 +117,15 @@ fn pass(files: &Files, spec: &OpenStackDeploymentSpec) -> anyhow::Result<Times> 
     Ok(Times { load, select, resolve, plan })
 }
 
-/// Returns the result and the duration of a function.
+/// Calls a function, and returns its result and how long the call took.
 pub fn timed<T>(run: impl FnOnce() -> T) -> (T, Duration) {
     let start = Instant::now();
     let result = run();
     (result, start.elapsed())
 }
 
-/// Returns a catalogue of `count` services, each with one release. A release needs two other releases and has about
-/// as many values as a release of an OpenStack service.
+/// Returns the files of a catalogue with `count` services, each with one release. A release needs two other releases
+/// and has about as many values as a release of an OpenStack service.
 fn synthetic(count: usize) -> Files {
     let mut files: BTreeMap<String, String> = BTreeMap::new();
     for index in 0..count {

@@ -1,4 +1,5 @@
-//! Checks whether the objects of charts are up. All measurements use the same check, so that they are comparable.
+//! Checks whether the workloads and Jobs of a cloud are up: whether the workloads are available and the Jobs complete.
+//! All measurements use the same check, so that they are comparable.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -20,7 +21,8 @@ use tokio::task::JoinSet;
 /// A watched workload or Job.
 #[derive(Clone, Debug)]
 struct ObservedObject {
-    /// The helm release that the object belongs to, even if the object is a hook.
+    /// The name of the object's helm release, from the annotation `meta.helm.sh/release-name`. Empty for hooks, because
+    /// helm does not annotate hooks.
     release: String,
     /// Whether the workload is available, or the Job complete.
     is_up: bool,
@@ -53,7 +55,7 @@ impl ReadinessWatch {
         self.until(|object| !object.is_job && object.release == release).await
     }
 
-    /// Waits until every workload is available and every Job is complete.
+    /// Waits until every workload in the namespace is available and every Job is complete.
     pub async fn all_up(&mut self) -> anyhow::Result<()> {
         self.until(|_| true).await
     }

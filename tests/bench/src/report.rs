@@ -15,7 +15,8 @@ use crate::steady::Steady;
 pub enum Method {
     /// Plain helm, one release after another.
     Sequential,
-    /// Plain helm, each release as soon as the helm processes of its dependencies have exited and their pods are ready.
+    /// Plain helm, each release as soon as, for all releases that it depends on, helm has exited and the workloads are
+    /// available.
     Ordered,
     /// Plain helm, all releases at once.
     AtOnce,
@@ -203,7 +204,7 @@ fn mib(kib: u64) -> f64 {
     kib as f64 / 1024.0
 }
 
-/// Returns the median and the maximum, in milliseconds.
+/// Returns the median and the maximum of the delays, in milliseconds.
 fn median_and_maximum(delays: &[Duration]) -> (f64, f64) {
     let ms = |delay: Option<Duration>| delay.unwrap_or_default().as_secs_f64() * 1000.0;
     (ms(median(delays.to_vec())), ms(delays.iter().max().copied()))

@@ -1,7 +1,7 @@
 //! `make bench-scale`: measures the operator's memory, latency and idle load with a large cloud.
 //!
-//! The cloud has the releases of the sample, and small releases up to a total of [`RELEASES`]. The cluster has so many
-//! nodes that about half of all pods are the sample's agents, which run on every node.
+//! The cloud has the releases of the sample, and additional small releases up to a total of [`RELEASES`]. The cluster
+//! has so many nodes that about half of all pods belong to the sample's `DaemonSets`, which run a pod on every node.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -45,7 +45,7 @@ const EVENTS: usize = 5;
 pub struct Scale {
     /// The number of the cloud's releases.
     pub releases: usize,
-    /// The number of pods in the API server.
+    /// The number of all pods in the cluster, including the pods of Jobs.
     pub pods: usize,
     /// The operator's resident memory a minute after the installation, in KiB.
     pub resident: u64,

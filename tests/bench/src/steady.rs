@@ -30,7 +30,7 @@ pub struct Steady {
     pub idle_writes: u64,
     /// For each change of one key, the time from just before the benchmark sent the change until a helm process ran.
     pub delays: Vec<Duration>,
-    /// The number of helm processes for each change.
+    /// For each change of one key, the number of helm processes that the operator started.
     pub change_helm: Vec<u64>,
 }
 

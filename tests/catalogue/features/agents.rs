@@ -1,12 +1,12 @@
-//! Checks when Neutron deploys RPC servers for its agents, and which firewall trunk ports use.
+//! Checks in which clouds Neutron's chart deploys RPC servers for Neutron's agents, and which firewall trunk ports use.
 
 use serde_json::json;
 
 use super::{reports, sets};
 use crate::clouds::{at, base_spec, catalogue, resolved};
 
-/// With OVN, Neutron deploys RPC servers only for additional agents, such as for VPN or BGP. OVN's own components use
-/// OVN's databases instead of RPC.
+/// With OVN, Neutron's chart must deploy RPC servers only if the cloud has other agents of Neutron, such as the agents
+/// for VPN or BGP. OVN's own components use OVN's databases instead of RPC.
 #[test]
 fn agents_with_ovn_use_rpc_servers() {
     let sriov = json!({"devices": [{"interface": "ens1", "physicalNetwork": "external"}]});

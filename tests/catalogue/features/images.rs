@@ -135,8 +135,8 @@ fn claim_next_to_cinder_is_mounted_at_its_path() {
     );
 }
 
-/// If images and volumes share a Ceph user, Glance's volume must contain the user's keyring only once: Kubernetes
-/// refuses a volume with two files of the same name.
+/// If Glance and Cinder use the same Ceph user, the volume with the Ceph files of Glance's pods must contain the user's
+/// keyring only once: Kubernetes refuses a volume with two files of the same name.
 #[test]
 fn one_ceph_user_for_images_and_volumes_has_one_file() {
     let mut one = ceph::example();

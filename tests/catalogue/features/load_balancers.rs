@@ -1,5 +1,5 @@
-//! Checks the values for Octavia's amphorae. The spec names the OpenStack resources that amphorae need, or a Job
-//! creates the resources and writes their names as facts.
+//! Checks the values for Octavia's amphorae. Amphorae need OpenStack resources. The spec names existing resources, or a
+//! Job creates the resources and stores their names as facts, which osdpl reads.
 
 use osdpl_core::desired::Desired;
 use serde_json::{Value, json};

@@ -15,8 +15,8 @@ fn manila(features: &Value, nodes: &Value) -> impl Fn(&str) -> Value + use<> {
     move |path| at(&desired.releases["manila"].values, path).cloned().unwrap_or_default()
 }
 
-/// The pods of Manila's chart mount the folder of the virtual switch from the node. In a cloud with only shares, no
-/// other pod creates this folder, so the catalogue makes the kubelet create the folder.
+/// The pods of Manila's chart mount the folder of the virtual switch from the node. In a cloud without the service
+/// openvswitch, no other pod creates this folder, so the catalogue makes the kubelet create the folder.
 #[test]
 fn share_service_creates_the_switch_folder() {
     let ceph = json!({"backend": "ceph", "ceph": {"mode": "external", "secret": {"name": "ceph"}}});

@@ -6,7 +6,7 @@ use super::{Set, reports};
 use crate::clouds::{at, base_spec, catalogue, refusals, resolved};
 
 /// Checks each case: osdpl must accept a cloud with the case's features, and set the expected values. `service`
-/// contains the names of the cloud's services, separated by spaces.
+/// contains the names of the optional services to enable, separated by spaces.
 fn sets_with(service: &str, cases: &[(Value, &[Set])]) {
     let catalog = catalogue();
     for (features, expected) in cases {

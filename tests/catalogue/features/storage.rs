@@ -1,4 +1,5 @@
-//! Checks the values, errors and warnings of the feature `volumes`, and the gateways of the feature `storage`.
+//! Checks the values, errors and warnings of the feature `volumes`, and the object store's gateways in the feature
+//! `storage`.
 
 use osdpl_core::ceph::{self, DeclaredCeph, Gateway};
 use osdpl_values::{Path, get};
@@ -139,8 +140,8 @@ fn refuses_invalid_volume_settings() {
     ]);
 }
 
-/// If the chart ceph-rgw installs the gateways of the object store, users get a URL with the host name from the spec.
-/// The endpoint in Keystone and the route must have this host name.
+/// If the chart ceph-rgw installs the object store's gateways (RADOS gateways), users get a URL with the host name from
+/// the spec. The endpoint in Keystone and the HTTP route to the gateways must have this host name.
 #[test]
 fn gateways_of_the_chart_are_public() {
     let key = b"AQABAgMEBQYHCBAApqampqampqampqampqamgQ==".to_vec();

@@ -16,8 +16,8 @@ use crate::{AuditEntry, Error, Program, Programs, Rule, audit, client, faults, k
 
 /// A running control plane.
 ///
-/// A control plane of [`Cluster::start`] is stopped when this value is dropped or the process exits, even if the
-/// process is killed. A control plane of [`Cluster::up`] runs until [`Cluster::down`].
+/// A control plane that [`Cluster::start`] started is stopped when this value is dropped or the process exits, even if
+/// the process is killed. A control plane that [`Cluster::up`] started runs until a call of [`Cluster::down`].
 pub struct Cluster {
     folder: Folder,
     kubeconfig: PathBuf,
@@ -43,11 +43,11 @@ impl Cluster {
     }
 
     /// Starts a control plane that keeps running after this process exits. If a control plane is already running in the
-    /// folder, returns this control plane. The options must set [`Options::folder`].
+    /// folder, returns this control plane. The options should set [`Options::folder`]. Otherwise, later processes can't
+    /// find the control plane, because its files are in a temporary folder.
     ///
     /// # Errors
-    /// Returns an error if the options have no folder, if a program is missing and cannot be built, or if a component
-    /// does not start.
+    /// Returns an error if a program is missing and cannot be built, or a component does not start.
     pub async fn up(options: Options) -> Result<Self, Error> {
         if let Some(path) = &options.folder
             && let Ok(mut cluster) = Self::attach(path).await
@@ -59,7 +59,8 @@ impl Cluster {
         Self::bring_up(options, false).await
     }
 
-    /// Returns the control plane that runs in this folder, or the existing cluster to which the folder refers.
+    /// Returns the control plane that runs in this folder, or the existing cluster that the folder's `cluster.json`
+    /// names ([`Options::existing`]).
     ///
     /// # Errors
     /// Returns an error if no control plane is running in the folder.
@@ -74,7 +75,7 @@ impl Cluster {
     }
 
     /// Stops the control plane of a folder and removes the folder's files. Does not change an existing cluster that the
-    /// folder refers to ([`Options::existing`]). Returns whether a control plane was running.
+    /// folder's `cluster.json` names ([`Options::existing`]). Returns whether a control plane was running.
     ///
     /// # Errors
     /// Returns an error if a file of the folder cannot be read or removed.
@@ -176,7 +177,7 @@ impl Cluster {
         Ok(file("kubeconfig"))
     }
 
-    /// Returns the folder of this cluster.
+    /// Returns the folder that contains the files of this cluster.
     pub fn folder(&self) -> &Folder {
         &self.folder
     }
@@ -214,8 +215,8 @@ impl Cluster {
         audit::read(&self.folder.audit_log(), since)
     }
 
-    /// Stores a fault rule, which makes pods misbehave. Waits until the supervisor applies the rule to new pods. `name`
-    /// is the name of the rule.
+    /// Stores a fault rule with the name `name`. The rule makes the pods that it matches misbehave. Waits until the
+    /// supervisor applies the rule to new pods.
     ///
     /// # Errors
     /// Returns an error if the API server refuses to store the rule.
@@ -233,26 +234,27 @@ impl Cluster {
         faults::set(&self.client, name, None).await
     }
 
-    /// Kills a component with SIGKILL and waits until it has exited.
+    /// Kills a component with SIGKILL and waits until it has exited. Does nothing if the component is not running.
     ///
     /// # Errors
-    /// Returns an error if the supervisor does not respond, or does not run the component.
+    /// Returns an error if the supervisor does not respond, or if this crate did not start the cluster.
     pub async fn kill(&self, component: Component) -> Result<(), Error> {
         self.send(Request::Kill(component)).await
     }
 
-    /// Freezes a component with SIGSTOP: its connections stay open, but it does not respond.
+    /// Freezes a component with SIGSTOP: its connections stay open, but it does not respond. Does nothing if the
+    /// component is not running.
     ///
     /// # Errors
-    /// Returns an error if the supervisor does not respond, or does not run the component.
+    /// Returns an error if the supervisor does not respond, or if this crate did not start the cluster.
     pub async fn freeze(&self, component: Component) -> Result<(), Error> {
         self.send(Request::Freeze(component)).await
     }
 
-    /// Continues a frozen component with SIGCONT.
+    /// Continues a frozen component with SIGCONT. Does nothing if the component is not running.
     ///
     /// # Errors
-    /// Returns an error if the supervisor does not respond, or does not run the component.
+    /// Returns an error if the supervisor does not respond, or if this crate did not start the cluster.
     pub async fn thaw(&self, component: Component) -> Result<(), Error> {
         self.send(Request::Thaw(component)).await
     }
@@ -266,8 +268,8 @@ impl Cluster {
         self.send(Request::Start(component)).await
     }
 
-    /// Stops the control plane if [`Cluster::start`] started it. A control plane of [`Cluster::up`] and an existing
-    /// cluster keep running.
+    /// Stops the control plane if [`Cluster::start`] started it. A control plane that [`Cluster::up`] started keeps
+    /// running, and so does an existing cluster ([`Options::existing`]).
     pub fn stop(self) {
         drop(self);
     }

@@ -34,8 +34,8 @@ impl Folder {
     }
 
     /// Returns the path of the supervisor's socket. Clients do not connect to this path, because it may be longer than
-    /// 107 bytes, the maximum for a socket. They find the socket in `/proc/PID/cwd`, where PID is the supervisor's
-    /// process ID.
+    /// 107 bytes, the maximum for the path of a socket. They find the socket in `/proc/PID/cwd`, where PID is the
+    /// supervisor's process ID.
     pub fn socket(&self) -> PathBuf {
         self.0.join(SOCKET)
     }
@@ -50,7 +50,7 @@ impl Folder {
         self.0.join("pki").join(format!("{component}.kubeconfig"))
     }
 
-    /// Returns the path of a certificate or key, such as `ca.crt`.
+    /// Returns the path of a file with a certificate or a cryptographic key, such as `ca.crt`.
     pub fn pki(&self, file: &str) -> PathBuf {
         self.0.join("pki").join(file)
     }

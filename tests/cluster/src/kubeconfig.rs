@@ -50,8 +50,8 @@ pub(crate) async fn token(client: &Client, namespace: &str, account: &str) -> Re
     status.and_then(|status| status.token).ok_or_else(missing)
 }
 
-/// Writes a kubeconfig for a user with a token to `path`. The new kubeconfig names the same cluster as the kubeconfig
-/// `base`. It does not contain the token, but the path `token_file` of the file with the token.
+/// Writes a kubeconfig to `path`, with which a user logs in with a token. The new kubeconfig names the same cluster as
+/// the kubeconfig `base`. It does not contain the token, but the path `token_file` of the file with the token.
 pub(crate) fn write_for_token(base: &Path, path: &Path, token_file: &Path) -> Result<(), Error> {
     let malformed = |reason: String| Error::Malformed { path: base.into(), reason };
     let mut config = Kubeconfig::read_from(base).map_err(|error| malformed(error.to_string()))?;

@@ -100,9 +100,10 @@ fn program() -> Result<PathBuf, Error> {
     })
 }
 
-/// Builds `cluster` into the folder of the running program `me`, such as `target/debug`. The features with which cargo
-/// builds a dependency depend on the selected packages. So the function selects the operator's package in addition to
-/// `cluster`. Then the dependencies have the same features as in `make test`, and cargo need not build them again.
+/// Builds `cluster` into the folder of the running program `me`, such as `target/debug`. The cargo features with which
+/// a dependency is built depend on the packages that the command line selects. So the function selects the operator's
+/// package in addition to `cluster`. Then the dependencies have the same features as in `make test`, and cargo need not
+/// build them again.
 fn build(me: &std::path::Path) -> Result<PathBuf, String> {
     let profile = me
         .ancestors()

@@ -1,4 +1,4 @@
-//! The command line program `cluster`: starts, stops and breaks local control planes, and starts real nodes.
+//! The command line program `cluster`: starts, stops and breaks local control planes, and starts and stops real nodes.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -119,8 +119,8 @@ enum Action {
     Start,
 }
 
-// The kernel kills a program of the supervisor when the thread that started the program exits. So the runtime uses only
-// the main thread, which lives as long as the supervisor.
+// The kernel kills a program of the supervisor when the thread that started the program exits. So tokio runs everything
+// on the main thread, which lives as long as the supervisor.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     match run(Arguments::parse().command).await {

@@ -89,8 +89,8 @@ impl Options {
     }
 
     /// If the environment variable `KUBECONFIG` is set, selects the existing cluster of this kubeconfig instead of a
-    /// new cluster. Without a call of this method, the variable has no effect, because it may name an important
-    /// cluster.
+    /// new cluster. Without a call of this method, the variable has no effect: it may name an important cluster, which
+    /// tests must not change.
     #[must_use]
     pub fn or_existing(mut self) -> Self {
         let path = std::env::var_os("KUBECONFIG").filter(|path| !path.is_empty());

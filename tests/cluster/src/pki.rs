@@ -22,7 +22,7 @@ pub(crate) const API_SERVER_NAMES: [&str; 7] = [
 /// The file name, user name and group of a client certificate.
 pub(crate) type Client = (&'static str, &'static str, Option<&'static str>);
 
-/// The file name and the names of a server certificate.
+/// The file name of a server certificate, and the host names and addresses in the certificate.
 pub(crate) type Server<'a> = (&'static str, &'a [&'static str]);
 
 /// The server certificates of a simulated cluster.

@@ -1,5 +1,5 @@
-//! Provides the programs of a control plane: from the cache, from PATH if the version is suitable, or by building them
-//! from their published Go modules.
+//! Provides the programs of a control plane and of a real node: from the cache, from PATH if the version is suitable,
+//! or by building them from their published Go modules.
 //!
 //! The cache is a folder outside of the repository: `$OSDPL_CACHE`, else `$XDG_CACHE_HOME/osdpl`, else
 //! `~/.cache/osdpl`. Its subfolder `programs` contains one folder for each built program. The name of a program's
@@ -24,7 +24,7 @@ pub use build::Progress;
 pub(crate) use build::{lock, remove_leftovers, root};
 pub(crate) use recipe::Recipe;
 
-/// A program of the control plane, or a client of its API server (kubectl, helm).
+/// A program of the control plane or of a real node, or a client of the API server (kubectl, helm).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Program {
@@ -163,8 +163,8 @@ impl Programs {
 }
 
 impl Programs {
-    /// Creates links to kubectl and helm in the subfolder `bin`. The link `helm` leads to helm 4 if the caller
-    /// requested both helm 3 and helm 4.
+    /// Creates links to kubectl and helm in the subfolder `bin` of a cluster's folder. The link `helm` leads to helm 4
+    /// if the caller requested both helm 3 and helm 4.
     pub(crate) fn link(&self, folder: &Folder) -> Result<(), Error> {
         let has_helm4 = self.0.contains_key(&Program::Helm4);
         for (program, path) in self.iter() {

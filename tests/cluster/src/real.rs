@@ -1,10 +1,10 @@
 //! A real node on this machine, with a kubelet, containerd and real images, for `make real`.
 //!
-//! The node consists of the programs of a control plane and of a kubelet ([`crate::programs`]), in namespaces of their
-//! own and on their own root file system. One process is the parent of all (module `node`). The images are built from
-//! packages of Debian and of Python's package index, in layers that the cache keeps (module `layer`).
-//! `images/images.yaml` describes them (module `recipe`). They have exactly the names and tags that the charts of the
-//! cloud request (module `cloud`).
+//! The node consists of the programs of a control plane and of a kubelet ([`crate::programs`]), which run in Linux
+//! namespaces of their own and on their own root file system. One process is the ancestor of all others (module
+//! `node`). The images are built from packages of Debian and of Python's package index, in layers that the cache keeps
+//! (module `layer`). `images/images.yaml` describes the layers and images (module `recipe`). The images have exactly
+//! the names and tags that the charts of the cloud request (module `cloud`).
 //!
 //! Everything is in the folder `real` of the cache (see [`crate::programs`]): `layers` with the layers, and `node` with
 //! the data of the node. A step that an earlier run has completed is skipped: the name of a layer's folder contains the
@@ -49,7 +49,7 @@ pub enum Command {
     Down,
     /// Print shell commands that set KUBECONFIG, and add kubectl, helm, osdpl and openstack to PATH.
     Env,
-    /// Run the script of a layer, as standard input describes it, in the mount namespace of this process.
+    /// Run the script of an image layer in the mount namespace of this process. Standard input describes the layer.
     #[command(hide = true)]
     Layer,
     /// Enter the node's control groups and start its first process.
@@ -69,7 +69,8 @@ pub enum Command {
 /// Runs a subcommand of `cluster real`.
 ///
 /// # Errors
-/// Returns an error if the machine lacks something, or a step fails. The error says what to do.
+/// Returns an error if the machine lacks a required program or kernel feature, or a step fails. The error says what to
+/// do.
 pub async fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Prepare => prepare().map(drop),
@@ -89,7 +90,8 @@ fn folder(part: &str) -> anyhow::Result<PathBuf> {
     Ok(programs::root()?.join("real").join(part))
 }
 
-/// Builds the missing programs and layers concurrently, because each build waits for the network or the disk at times.
+/// Builds the missing programs and, concurrently, the missing layers without programs, because each build waits for the
+/// network or the disk at times. Then builds the missing layers with programs.
 fn prepare() -> anyhow::Result<Programs> {
     machine::check()?;
     run::folder(&folder("layers")?)?;
@@ -112,8 +114,8 @@ fn prepare() -> anyhow::Result<Programs> {
     Ok(programs)
 }
 
-/// Fails if a layer of the node's root must be built while the node runs. The build would remove the old layer, which
-/// the running node uses.
+/// Fails if a layer of the node's root file system must be built while the node runs. The build would remove the
+/// earlier build of this layer, which the running node uses.
 fn refuse_to_change_a_running_node(recipes: &Recipes, layers: &Path) -> anyhow::Result<()> {
     let none = Programs::default();
     let root = Layers::new(recipes, &none, layers.into())?.chain("node")?;

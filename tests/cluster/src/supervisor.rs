@@ -37,7 +37,8 @@ pub(crate) enum Report {
     Failed(String),
 }
 
-/// Runs the cluster of a folder until a signal or the caller's exit stops it. Returns the exit code of the supervisor.
+/// Starts the cluster whose settings are in `folder`, and runs it until a signal or the caller's exit stops it. Returns
+/// the exit code of the supervisor.
 pub async fn run(folder: &Folder) -> u8 {
     // Leave the caller's session, so that Ctrl-C in the caller's terminal does not stop the supervisor. Ignore an
     // error: it means that this process already leads its own process group, which Ctrl-C does not reach.
@@ -88,7 +89,8 @@ fn report(report: &Report) {
     let _ = writeln!(std::io::stdout(), "{}", serde_json::json!(report));
 }
 
-/// Tells the supervisor when to stop: when it receives SIGTERM, SIGINT or SIGHUP, or when its caller closes the pipe.
+/// Tells the supervisor when to stop: when it receives SIGTERM, SIGINT or SIGHUP, or when its caller closes the pipe to
+/// its standard input.
 pub(crate) struct StopSignal {
     reasons: mpsc::Receiver<()>,
     is_due: bool,

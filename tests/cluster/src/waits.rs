@@ -1,4 +1,5 @@
-//! Makes simulated pods wait for the same objects as a real kubelet and OpenStack-Helm's `kubernetes-entrypoint`.
+//! Makes simulated pods wait for the objects for which a real kubelet and OpenStack-Helm's `kubernetes-entrypoint`
+//! wait.
 //!
 //! A real kubelet does not start a pod whose Secrets or ConfigMaps are missing. In OpenStack-Helm's pods, the init
 //! container `init` runs `kubernetes-entrypoint`, which waits until the pod's dependencies are available. kwok
@@ -37,8 +38,8 @@ pub(crate) const PREFIX: &str = "kwok.osdpl.dev/";
 /// The maximum number of patches that the supervisor sends concurrently. The limit protects the API server when the
 /// supervisor releases many pods at once.
 const PATCHES: usize = 32;
-/// The delay between a failed patch and the next evaluation. A patch usually fails because the API server is
-/// unavailable or busy. No event reports when the API server recovers, so the supervisor must retry.
+/// The delay between a failed patch of an object and the next evaluation of this object. A patch usually fails because
+/// the API server is unavailable or busy. No event reports when the API server recovers, so the supervisor must retry.
 const RETRY_DELAY: Duration = Duration::from_millis(200);
 
 /// Watches the cluster, and releases each pod when all objects for which it waits are available. Runs until the process
@@ -75,7 +76,8 @@ pub(crate) async fn run(client: Client) {
 struct ResultWriter {
     client: Client,
     permits: Arc<Semaphore>,
-    /// Tells [`run`] that a patch is complete: the uid of the patched object, and whether the patch succeeded.
+    /// Tells [`run`] that the API server has responded to a patch, or that the patch failed: the uid of the patched
+    /// object, and whether the patch succeeded.
     sender: mpsc::UnboundedSender<(String, bool)>,
     /// The last patch of each object, by the object's uid.
     sent: HashMap<String, SentPatch>,

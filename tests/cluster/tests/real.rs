@@ -1,4 +1,4 @@
-//! Tests of this crate's control plane with its real processes and the real API server.
+//! Tests of the control plane that this crate starts. The tests run its real processes: etcd, the API server and so on.
 
 #[path = "real/help.rs"]
 mod help;

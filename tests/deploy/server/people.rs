@@ -71,7 +71,8 @@ fn create_users() {
     until_enforced();
 }
 
-/// Waits until the API server enforces the new policy. The API server does so only after a delay, and sends no event.
+/// Waits until the API server enforces the new `ValidatingAdmissionPolicy`. The API server does so only after a delay,
+/// and sends no event.
 fn until_enforced() {
     let is_enforced = || {
         annotate("editor", "osdpl.dev/approve=probe", true)
@@ -187,7 +188,7 @@ fn only_approvers_may_let_changes_happen_without_approval() {
     kubectl_as("admin", &["delete", "osdpl", "strict"]).unwrap();
 }
 
-/// All verbs on the operator's resources.
+/// The verbs that the tests check. All except `approve`, which osdpl's roles define, are verbs of Kubernetes.
 const VERBS: [&str; 8] = ["get", "list", "watch", "create", "patch", "update", "delete", "approve"];
 
 /// Returns the verbs that a user may use for `resource`, in the namespace `approvals` or (`None`) in the whole cluster.

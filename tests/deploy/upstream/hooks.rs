@@ -1,4 +1,5 @@
-//! Checks `values/hooks.yaml` with upstream's charts: if the listed values change, the hooks stay the same.
+//! Checks `values/hooks.yaml` with upstream's charts: a change of a value that this file lists must not change the
+//! objects of the release's hooks.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +10,7 @@ use serde_json::{Value, json};
 use crate::clouds::{base_spec, resolved};
 use crate::{render, shipped};
 
-/// Returns a value that differs from `value` in each leaf except lists.
+/// Returns a value that differs from `value` in each leaf, except for lists and nulls.
 fn changed(value: &Value) -> Value {
     match value {
         Value::Object(map) => map.iter().map(|(key, value)| (key.clone(), changed(value))).collect(),
@@ -31,8 +32,8 @@ fn invented(path: &Path) -> Value {
     }
 }
 
-/// Returns the objects of hooks by kind and name, without the digests of configuration in their annotations. To each
-/// object, the function adds the files of `ConfigMap`s that the object mounts one by one, such as scripts.
+/// Returns the objects of hooks by kind and name, without the digests of `ConfigMap`s in the annotations of their pods.
+/// To each object, the function adds the content of each `ConfigMap`'s file that the object mounts with `subPath`.
 fn hooks(documents: &[Value]) -> BTreeMap<String, Value> {
     let is_hook = |document: &&Value| document["metadata"]["annotations"]["helm.sh/hook"].is_string();
     let name = |document: &Value| format!("{} {}", document["kind"], document["metadata"]["name"]);

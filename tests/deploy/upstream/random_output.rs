@@ -1,4 +1,5 @@
-//! Masks the random output of two charts, so that `rendered.rs` can compare two renders of the same values.
+//! Masks the random parts in the manifests of two charts, so that `rendered.rs` can compare two manifests that helm
+//! rendered with the same values.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -36,8 +37,8 @@ fn name(line: &str) -> String {
 }
 
 /// Returns the lines of nagios' manifest in a stable order. Nagios' templates list the files of conf.nagios.objects in
-/// nagios.cfg and in the pod's mounts, in the random order that `keys` returns. This function sorts only these two
-/// lists. It also masks the hash that depends on nagios.cfg.
+/// nagios.cfg and in the pod's mounts, in the random order that the template function `keys` returns. This function
+/// sorts only these two lists. It also masks the hash that depends on nagios.cfg.
 fn files(manifest: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut mounts: Vec<String> = Vec::new();

@@ -1,5 +1,5 @@
 //! Renders every release of the catalogue whose chart is available, with both versions of helm and for each OpenStack
-//! release. The output must be stable, and must not contain secrets that upstream ships.
+//! release. Two renders of the same values must be equal, and must not contain secrets that upstream publishes.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -195,8 +195,8 @@ fn charts_render_stably_without_public_secrets() {
     let pieces = pieces(&catalog);
     let rendered: BTreeSet<_> = pieces.iter().map(|piece| piece.name.as_str()).collect();
     match given() {
-        // The folder must contain all of upstream's charts, but may lack charts of other projects. The catalogue's lock
-        // has a repository only for the charts of other projects.
+        // The folder must contain all of upstream's charts, but may lack charts of other projects. A chart is one of
+        // upstream's if the chart lock names no repository for it.
         Some(folder) => {
             let is_upstreams = |chart: &String| catalog.lock.get(chart).is_some_and(|pin| pin.repository.is_none());
             let releases = catalog.services.values().flat_map(|service| &service.releases);

@@ -54,7 +54,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
     found.into_iter().map(String::into_bytes).collect()
 }
 
-/// Adds to `found` the `when` conditions of all fragments and checks in `value`.
+/// Adds to `found` the `when` conditions of all fragments and cross-checks in the catalogue file `value`.
 fn collect_conditions(value: &Value, found: &mut BTreeSet<String>) {
     match value {
         Value::Object(map) => {

@@ -1,5 +1,5 @@
-//! Fuzz target for Secrets that describe a Ceph cluster, in all layouts that osdpl reads. Each part of the input is a
-//! key of the Secret.
+//! Fuzz target for Secrets that describe a Ceph cluster, in all layouts that osdpl reads. Each part of the input is an
+//! entry of the Secret's data.
 
 use std::collections::BTreeMap;
 

@@ -1,9 +1,9 @@
 //! Fuzz target for chart archives, which come from a repository on the network.
 //!
 //! An input that begins with the first byte of gzip is an archive. The target packs any other input into an archive:
-//! each part of the input is an entry. The name of the part is the type and the path of the entry, such as
-//! `0 chart/Chart.yaml`. If the path ends with `.tgz`, the entry is a packed dependency. The entries of the dependency
-//! are the following parts, up to a part with the name `end`.
+//! each part of the input becomes an entry of the archive. The name of the part is the entry's tar type and path, such
+//! as `0 chart/Chart.yaml`. If the path ends with `.tgz`, the entry is a packed dependency. The entries of the
+//! dependency are the following parts, up to a part with the name `end`.
 
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
@@ -16,7 +16,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::{records, sections};
 
-/// The name and version of each chart.
+/// The name and the version of the chart that the target requests from the chart store.
 const NAME: &str = "chart";
 const VERSION: &str = "1.0.0";
 
@@ -68,7 +68,7 @@ fn pack<'a>(parts: &mut impl Iterator<Item = (&'a [u8], &'a [u8])>, depth: usize
     records::gzip(&tar)
 }
 
-/// Appends an entry. Does not check the path, which may be invalid or malicious.
+/// Appends an entry to the archive. Does not check the path, which may be invalid or malicious.
 fn append(tar: &mut Vec<u8>, kind: u8, path: &[u8], content: &[u8]) {
     let mut header = Header::new_ustar();
     let length = path.len().min(100);
@@ -103,7 +103,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
     seeds
 }
 
-/// Returns the entries of a chart with a packed dependency, a CRD, and a template that reads values in many ways.
+/// Returns archive entries: a chart with a packed dependency, a CRD, and a template that reads values in many ways.
 fn nested() -> [(&'static str, &'static str); 9] {
     let template = "{{- $x := .Values.a.b | default dict }}{{ if hasKey .Values.c \"d\" }}{{ index .Values.pod $component }}{{ dig \"e\" \"f\" 1 .Values.g }}{{ end }}{{/* x */}}{{ include \"lib.x\" (tuple \"a\" .) }}";
     [

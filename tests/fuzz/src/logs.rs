@@ -1,6 +1,6 @@
 //! Fuzz target for logs of pods and output of helm, from which the operator removes secrets.
 //!
-//! A part with the name `secret` is a value of a Secret. All other parts are the log.
+//! A part of the input with the name `secret` is a value of a Secret. All other parts together are the log.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -57,7 +57,8 @@ fn gzip_repeated(text: &str, part: &str, copies: usize) -> Vec<u8> {
     gzip.finish().expect("memory accepts all writes")
 }
 
-/// Returns the Secret of a record. If the input is JSON, its field `labels` sets the labels.
+/// Returns the Secret in which helm stores a release record. If the input is JSON, its fields `labels` and `secret` set
+/// the labels and the name of the Secret.
 fn secret(input: &[u8], payload: Vec<u8>) -> Secret {
     let mut secret = Secret::default();
     let tree: Value = serde_json::from_slice(input).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Splits an input into named parts, such as the files of a chart.
+//! Splits the input of a fuzz target into named parts, such as the files of a chart.
 //!
 //! A line `=== NAME` begins a part. So libFuzzer can change the names, the contents and the number of the parts by
 //! changes of a few bytes.

@@ -1,4 +1,4 @@
-//! Runs all fuzz targets with their seeds, which include inputs that once were too expensive.
+//! Runs all fuzz targets with their seeds. Some seeds are inputs for which osdpl once needed too much time or memory.
 
 use fuzz::{TARGETS, measure};
 

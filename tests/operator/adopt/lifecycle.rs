@@ -19,8 +19,8 @@ use crate::cloud::{NAME, StatusAccess};
 use crate::world::{World, run_test};
 
 impl World {
-    /// Runs `osdpl adopt` for the manually installed cloud. The command writes a resource into a file; this function
-    /// returns the file's path.
+    /// Runs `osdpl adopt` for the manually installed cloud. The command writes an `OpenStackDeployment` for this cloud
+    /// into a file. Returns the path of the file.
     fn describe(&self, options: &InstallOptions, cloud: &[ManualRelease]) -> PathBuf {
         let file = self.folder.path().join("adopted.yaml");
         let (path, charts) = (file.display().to_string(), options.charts.display().to_string());

@@ -95,7 +95,7 @@ impl World {
         }
     }
 
-    /// Installs the release `blog`, whose chart is not in the catalogue.
+    /// Installs the release `blog`. Its chart is not in the catalogue, so osdpl must ignore the release.
     pub fn install_stranger(&self, options: &InstallOptions) {
         let folder = self.folder.path().join("blog");
         std::fs::create_dir_all(folder.join("templates")).unwrap();

@@ -1,6 +1,6 @@
 //! Collects the secrets of a test while the test runs. So the check at the end of the test knows even the secrets that
-//! the test has rotated or deleted. Also collects every version of each status, because even an overwritten status must
-//! contain no secret.
+//! the test has rotated or deleted. Also collects every version of the statuses of osdpl's resources, because even an
+//! overwritten status must contain no secret.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -30,8 +30,8 @@ pub const TOKEN: &str = "gaaaa-token-of-the-fake-keystone";
 /// The default password in OpenStack-Helm's charts. The search ignores it, because many key names contain this word.
 const DEFAULT: &str = "password";
 
-/// The keys of public values in Secrets. A value is also public if its key ends with one of [`OPEN_ENDS`], or if its
-/// key begins with `OS_` and is not `OS_PASSWORD`.
+/// The data keys in Secrets whose values are public, such as certificates. A value is also public if its key ends with
+/// one of [`OPEN_ENDS`], or if its key begins with `OS_` and is not `OS_PASSWORD`.
 const OPEN: [&str; 13] = [
     "tls.crt",
     "ca.crt",
@@ -86,7 +86,7 @@ impl Collector {
             let mut seen =
                 pin!(watcher(api, watcher::Config::default().fields(fields)).default_backoff().applied_objects());
             loop {
-                // The watch continues after an error, such as that of a restarted API server.
+                // The watch continues after an error, such as a restart of the API server.
                 let Ok(Some(secret)) = seen.try_next().await else { continue };
                 let namespace = secret.namespace().unwrap_or_default();
                 if is_of(&own, &namespace) || namespace == MARKS && secret.name_any() == own {
@@ -157,7 +157,7 @@ fn ceph_keys(text: &str) -> impl Iterator<Item = String> {
     words.filter(|word| word.len() == 40 && word.starts_with("AQ") && word.ends_with("==")).map(str::to_owned)
 }
 
-/// Collects all strings and numbers in a JSON value. The search ignores short ones.
+/// Adds all strings and numbers in a JSON value to `texts`. The search later ignores those that are too short.
 fn collect_leaves(value: &Value, texts: &mut BTreeSet<String>) {
     match value {
         Value::String(text) => drop(texts.insert(text.clone())),

@@ -21,8 +21,8 @@ const INLINE: &str = "inline-secret-of-the-user";
 /// A password in the values of a release that a person has installed with helm.
 const MANUAL: &str = "secret-of-a-manual-release";
 
-/// The command that runs until it is stopped. The test does not run it again: its output is the operator's log, which
-/// the search reads anyway.
+/// The command `osdpl operator`. The operator of the test already runs, and the search reads its log, so the test does
+/// not run this command a second time.
 const OPERATOR: &str = "operator";
 
 /// A command, the arguments of each of its runs, and the exit code that every run must have.
@@ -110,11 +110,11 @@ fn join<'a>(first: &[&'a str], second: &[&'a str]) -> Vec<&'a str> {
     [first, second].concat()
 }
 
-/// Returns all commands. Those that change the cloud come last.
+/// Returns the calls of all commands of osdpl. The commands that change the cloud come last.
 fn calls(world: &World, files: &Files) -> Vec<Calls> {
     let charts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/charts").display().to_string();
-    // Let the commands run the operator's recorder of helm, so that the search reads the command line and the
-    // environment of the helm processes that the commands start.
+    // Let the commands run the same recording script as the operator instead of helm. Then the search also reads the
+    // command lines and environments of the helm processes that the commands start.
     let helm = Recorder::existing(world.folder.path()).program;
     let (cache, helm) = (world.cache().display().to_string(), helm.display().to_string());
     let charts: Vec<&str> = ["--charts", &charts, "--cache", &cache, "--helm", &helm].to_vec();
@@ -191,7 +191,7 @@ fn commands(world: &World) -> BTreeMap<String, Vec<String>> {
     commands
 }
 
-/// Runs a command in each of these formats.
+/// Runs a command once for each of these output formats.
 fn run_in_each_format(world: &World, (command, runs, code): &Calls, formats: &[String]) {
     let mut options: Vec<Vec<&str>> = formats.iter().map(|format| vec!["--output", format.as_str()]).collect();
     if options.is_empty() {

@@ -13,12 +13,14 @@ use super::search::{Found, Search};
 use crate::pool::SYSTEM;
 use crate::world::World;
 
-/// The kinds whose objects are always searched as a whole. If osdpl wrote a namespaced object of another kind, it is
-/// searched as a whole, too, unless it is a Secret. Of all remaining objects, only the metadata is searched.
+/// The kinds whose objects are always searched completely for all secrets. A namespaced object of another kind, except
+/// for a Secret, is searched completely for all secrets only if osdpl wrote it; otherwise, the complete object is
+/// searched only for Ceph's keys, and its metadata for all secrets. Of Secrets and of cluster-scoped objects of other
+/// kinds, only the metadata is searched.
 const COMPLETE: [&str; 3] = ["Event", "OpenStackDeployment", "NodeMaintenance"];
 
-/// The annotations with which tests set the log and the termination message of a pod. Tests put secrets into these
-/// annotations, to check that the operator removes the secrets from what it reports.
+/// The annotations with which tests set the log and the termination message of a pod. The search ignores them: tests
+/// put secrets into these annotations, to check that the operator removes the secrets from what it reports.
 const SET_BY_TESTS: [&str; 2] = ["kwok.osdpl.dev/log", "kwok.osdpl.dev/message"];
 
 /// The files and folders in a test's folder that must contain no secret, even if only their owner can read them. They
@@ -68,8 +70,8 @@ impl World {
             let place = format!("{} {}", resource.kind, object.name_any());
             let metadata = serde_json::to_vec(&object.metadata).unwrap();
             let text = if is_ours { serde_json::to_vec(&object).unwrap() } else { metadata };
-            // Upstream's charts put some credentials into objects other than Secrets. So search an object that osdpl
-            // did not write as a whole only for Ceph's keys, and for other secrets only its metadata.
+            // Upstream's charts put some credentials into objects other than Secrets. So if osdpl did not write an
+            // object, search the complete object only for Ceph's keys, and only its metadata for all other secrets.
             let found = searches.all.find(&text);
             let found = found.or_else(|| searches.ceph.find(&serde_json::to_vec(&object).unwrap()));
             found.map(|found| (place, found))

@@ -22,7 +22,7 @@ use crate::world::{World, run_test, with_timeout};
 /// A text that the test plants in many places. It is a valid name of an object, so the test can plant it in names, too.
 const TEXT: &str = "planted-canary-7f3a9";
 
-/// A key in the format of `ceph auth print-key`. It belongs to no real cluster.
+/// A key of a Ceph user, in the format of `ceph auth print-key`. It belongs to no real Ceph cluster.
 const KEY: &str = "AQABAgMEBQYHCBAApqampqampqampqamplanted==";
 
 #[test]
@@ -53,7 +53,7 @@ fn finds_tokens_of_the_fake_keystone() {
     });
 }
 
-/// Waits until the operator has started helm, and returns the id of its process.
+/// Waits until the operator has started helm, and returns helm's process ID.
 async fn until_helm_runs(world: &World) -> i32 {
     let started = async {
         loop {
@@ -66,7 +66,7 @@ async fn until_helm_runs(world: &World) -> i32 {
     with_timeout("helm runs", started).await
 }
 
-/// Creates objects that contain the planted texts, and returns where the search must find them.
+/// Creates objects that contain [`TEXT`] or [`KEY`]. Returns the objects in which the search must find them.
 async fn plant_in_objects(world: &World, nodes: &mut Nodes<'_>) -> Vec<String> {
     let ours = PatchParams::apply(osdpl_core::api::MANAGER);
     let map = |name: &str| {
@@ -85,7 +85,8 @@ async fn plant_in_objects(world: &World, nodes: &mut Nodes<'_>) -> Vec<String> {
     ["ConfigMap ours", "Pod keyed", "Pod annotated", &format!("Node {node}")].map(str::to_owned).to_vec()
 }
 
-/// Writes files that contain the planted text, and returns where the search must find it.
+/// Writes files that contain [`TEXT`]. Returns the files in which the search must find it: not `private`, which only
+/// its owner can read.
 fn plant_in_files(world: &World) -> Vec<&'static str> {
     let folder = world.folder.path();
     for (name, mode) in [

@@ -1,5 +1,5 @@
-//! Searches texts for secrets in every encoding in which a program could print them. It shares no code with osdpl's
-//! scrubber, so that it also finds what the scrubber overlooks.
+//! Searches texts for secrets in every encoding in which a program could print them. This module shares no code with
+//! osdpl's scrubber, so that the search also finds secrets that the scrubber overlooks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ const SHORTEST_LINE: usize = 24;
 /// characters, and `base64` into lines of 76 characters.
 const SHORTEST_BASE64_LINE: usize = 64;
 
-/// The line breaks, as they are and in JSON.
+/// The line breaks, as they are in plain text and in JSON strings.
 const BREAKS: [&[u8]; 4] = [b"\n", b"\r\n", b"\\n", b"\\r\\n"];
 
 /// The number of bytes at the beginning of an encoded secret that serve as its key in the index of [`Search`].

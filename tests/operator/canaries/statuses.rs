@@ -1,5 +1,5 @@
-//! Writes each version of each status into a file, so that the check at the end of a test can also search the messages
-//! that the operator has overwritten.
+//! Writes each version of the status of each OpenStackDeployment and NodeMaintenance into a file, so that the check at
+//! the end of a test can also search the messages that the operator has overwritten.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -21,7 +21,7 @@ use tokio::task::JoinHandle;
 use super::places::is_kind_gone;
 use crate::world::{is_of, with_timeout};
 
-/// The newest resource version of each object. The key is the object's namespace and name.
+/// The newest resource version of each object of one kind. The key is the object's namespace and name.
 type Versions = BTreeMap<(Option<String>, String), Option<String>>;
 
 /// Watches the OpenStackDeployments and NodeMaintenances of a test until this value is dropped.
@@ -83,7 +83,7 @@ fn is_searched(own: &str, namespace: Option<String>) -> bool {
     namespace.is_none_or(|namespace| is_of(own, &namespace))
 }
 
-/// Records the statuses of one kind.
+/// Records the statuses of all objects of one kind.
 struct Recorder {
     namespace: String,
     file: PathBuf,
@@ -91,7 +91,7 @@ struct Recorder {
 }
 
 impl Recorder {
-    /// Follows the objects of the kind. The watch continues after an error, such as that of a restarted API server.
+    /// Watches the objects of the kind. The watch continues after an error, such as a restart of the API server.
     async fn run(self, api: Api<DynamicObject>) {
         let mut events = pin!(watch(api, watcher::Config::default()).default_backoff());
         while let Some(event) = events.next().await {

@@ -1,5 +1,5 @@
-//! Someone else created Secrets and `ConfigMap`s for Ceph's clients, as in adopted clouds. osdpl uses each of these
-//! objects that has the desired content.
+//! Tests Secrets and `ConfigMap`s for Ceph's clients that osdpl did not create, as in adopted clouds. If such an object
+//! has the desired content, osdpl does not change it. If it is deleted, osdpl creates it again.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::ResourceExt;

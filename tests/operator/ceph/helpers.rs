@@ -33,7 +33,7 @@ impl World {
         };
     }
 
-    /// Returns the entries `key` and `keyring` of a Secret that osdpl writes for a chart.
+    /// Returns the data entries `key` and `keyring` of a Secret that osdpl writes for a chart.
     pub async fn keyring(&self, name: &str) -> (String, String) {
         let data = self.api::<Secret>().get(name).await.unwrap().data.unwrap_or_default();
         let text = |key: &str| String::from_utf8(data[key].0.clone()).unwrap();

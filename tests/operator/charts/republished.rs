@@ -1,5 +1,5 @@
 //! Tests a chart repository that publishes a changed chart under the same version. The operator must refuse the changed
-//! chart until the spec contains its digest.
+//! chart until the user writes the digest of this chart into the spec.
 
 use std::path::{Path, PathBuf};
 

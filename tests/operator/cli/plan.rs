@@ -54,7 +54,7 @@ fn from<T: serde::de::DeserializeOwned>(object: Value) -> T {
     serde_json::from_value(object).unwrap()
 }
 
-/// The resources that `osdpl plan` reads in the namespace of a cloud.
+/// The types of objects that `osdpl plan` reads in the namespace of a cloud, as RBAC rules name them.
 pub const ALL: [&str; 8] =
     ["secrets", "deployments", "statefulsets", "daemonsets", "jobs", "pods", "services", "persistentvolumeclaims"];
 

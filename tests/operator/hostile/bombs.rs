@@ -23,7 +23,7 @@ use crate::world::{World, run_test, with_timeout};
 /// The name of the ConfigMap that contains the addition, and of the preset in this addition.
 const BOMB: &str = "bomb";
 
-/// Returns an addition with a preset that has one value and one condition.
+/// Returns an addition with a preset that sets one value if the condition `when` is true.
 fn addition(value: &Value, when: &str) -> Value {
     let fragment = json!({
         "when": when, "releases": {"memcached": {"values": {"conf": {"memcached": {"memory": value}}}}},
@@ -84,8 +84,8 @@ async fn check_other_resource(world: &World) {
 const PASSES: u64 = 10;
 
 impl Webhook {
-    /// Asks the webhook to review the creation of this object, as the API server does. Returns the status and the body
-    /// of the response.
+    /// Asks the webhook to review the creation of this object, as the API server does. Returns the HTTP status and the
+    /// body of the response.
     async fn review(&self, object: &Value) -> (StatusCode, String) {
         let stream = TcpStream::connect(self.address).await.unwrap();
         let name = ServerName::IpAddress(self.address.ip().into());
@@ -143,7 +143,7 @@ async fn start(world: &World, webhook: &Webhook, harmless: &Value) -> (Operator,
     (operator, spec)
 }
 
-/// Checks that the operator and its webhook refuse an addition, and name its location and the remedy.
+/// Checks that the operator and its webhook refuse an addition, and name the remedy and the location of the expression.
 async fn check_refused(world: &World, operator: &Operator, webhook: &Webhook, spec: &Value, addition: &Value) {
     let remedy = "an expression may take at most 400000 steps and create at most 8 MiB of values; use shorter lists";
     let place = format!("{}/{BOMB}", world.namespace);

@@ -1,5 +1,5 @@
-//! A person uninstalls the operator's chart while a cloud exists. The cloud must survive, and an operator of a new
-//! install must continue to manage it.
+//! A person uninstalls the operator's chart while a cloud exists. The cloud must survive. After a new install of the
+//! chart, the operator must continue to manage the cloud.
 
 use kube::ResourceExt;
 use kube::api::{Patch, PatchParams};
@@ -18,8 +18,8 @@ fn uninstall_chart(world: &World) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Installs the operator's chart again. The new ServiceAccount needs a new token, so the function overwrites the file
-/// that contains the old token.
+/// Installs the operator's chart again, and writes a new kubeconfig for the operator: the token in the old one belongs
+/// to the deleted ServiceAccount.
 async fn reinstall_chart(world: &World) {
     install_chart(world.cluster(), &[]);
     let kubeconfig = world.cluster().kubeconfig_for(SYSTEM.0, SYSTEM.1).await.unwrap();
@@ -48,7 +48,8 @@ fn cloud_survives_the_operators_chart() {
         let cloud = world.deployments().get(NAME).await.unwrap();
         assert_eq!(cloud.finalizers(), [FINALIZER], "the uninstall of the chart must keep the CRD and the resource");
 
-        // The deletion of the cloud waits until an operator runs again.
+        // No operator runs that could uninstall the cloud. So the finalizer must keep the resource until the chart is
+        // installed again.
         world.delete().await;
         let waiting = world.deployments().get(NAME).await.unwrap();
         assert!(waiting.metadata.deletion_timestamp.is_some());
@@ -58,8 +59,8 @@ fn cloud_survives_the_operators_chart() {
         assert_eq!(world.helm_runs().len(), 2 * SMALL.len());
         assert_eq!(world.all_credentials().await, credentials);
 
-        // No operator runs, and a person removes the finalizer. The resource is deleted, but the releases must continue
-        // to run.
+        // No operator runs when a person deletes the cloud and removes its finalizer. The resource disappears, but the
+        // releases must stay installed.
         world.apply(&spec).await;
         world.until_ready().await;
         let hint = "No operator is active";

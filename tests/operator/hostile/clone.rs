@@ -19,8 +19,8 @@ use crate::world::{World, run_test, with_timeout};
 
 const SMALL: [&str; 3] = ["mariadb", "memcached", "rabbitmq"];
 
-/// Copies the objects of a kind to another namespace. Skips objects whose names already exist there. Returns the number
-/// of copies.
+/// Copies all objects of the kind `K` from the cloud's namespace to the namespace `to`, except for objects whose names
+/// already exist there. Returns the number of copies.
 async fn copy<K>(world: &World, to: &str) -> usize
 where
     K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
@@ -103,8 +103,8 @@ fn cloned_namespace_and_its_deletion_change_nothing() {
         assert!(world.helm_runs().iter().all(|run| run.verb() == "upgrade"), "{:?}", world.helm_runs());
         assert_eq!((world.all_credentials().await, cluster_objects(world).await), (credentials, shared));
 
-        // The clone's OpenStackDeployment is deleted, but other objects of the clone still exist. The deletion of the
-        // original cloud must not delete these objects.
+        // The cloned OpenStackDeployment is deleted, but the other cloned objects still exist. When the original cloud
+        // is deleted, the operator must not delete them.
         spec["deletionPolicy"] = json!("Purge");
         world.apply(&spec).await;
         world.until_ready().await;

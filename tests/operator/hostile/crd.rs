@@ -68,8 +68,8 @@ impl Definition {
         self.api.replace(OpenStackDeployment::crd_name(), &PostParams::default(), &object).await.unwrap();
     }
 
-    /// Replaces the CRD by the CRD of an older version, and waits until the API server uses the older schema. The API
-    /// server responds to the replacement before it uses the schema.
+    /// Replaces the CRD by the CRD of an older version of osdpl. Waits until the API server applies the older schema,
+    /// because it confirms the replacement earlier.
     async fn replace_by_older(&self, world: &World) {
         self.replace(older).await;
         let used = async {
@@ -91,7 +91,7 @@ async fn until_logged(world: &World, text: &str) {
     with_timeout(&format!("the operator logs {text:?}"), logged).await;
 }
 
-/// Starts an operator with a small cloud.
+/// Starts an operator, and waits until a small cloud is Ready. Returns the operator and the spec of the cloud.
 async fn start(world: &World) -> (Operator, Value) {
     let operator = world.operator().start().await;
     let spec = services(&SMALL);
@@ -137,8 +137,8 @@ fn removing_the_definition_deletes_the_cloud_in_order() {
         let definition = Definition::of(world).await;
         let (operator, spec) = start(world).await;
         let credentials = world.all_credentials().await;
-        // Kubernetes deletes a CRD only after its resources. The finalizer of the resource makes Kubernetes wait until
-        // the operator has uninstalled the cloud.
+        // Before Kubernetes deletes a CRD, it deletes all resources of the CRD's kind. The finalizer of the
+        // OpenStackDeployment makes Kubernetes wait until the operator has uninstalled the cloud.
         definition.delete().await;
         definition.until_removed().await;
         let verbs: Vec<_> = world.helm_runs().iter().map(|run| run.verb().to_owned()).collect();
@@ -162,9 +162,9 @@ fn older(spec: &mut Value) {
     }
 }
 
-/// The maximum number of writes with an older CRD: a constant, and an additional number for each renewal of the Lease.
-/// The operator renews the Lease every two seconds, so the number of renewals measures the time. A pass tries one write
-/// and fails, and the next pass follows after three seconds.
+/// The maximum number of writes of the operator while the CRD is older: the first number, and in addition the second
+/// number for each renewal of the Lease. The operator renews the Lease every two seconds, so the number of renewals
+/// measures the time. A pass tries one write and fails, and the next pass follows after three seconds.
 const WRITES: (usize, usize) = (8, 2);
 
 /// Checks that the operator does not repeat writes in a loop: waits until it has renewed the Lease three times, and
@@ -210,7 +210,8 @@ async fn installed(world: &World) -> Vec<String> {
     records.items.iter().map(|record| record.labels()["name"].clone()).collect()
 }
 
-/// Waits until the deletion of the cloud waits, and the message of the Ready condition contains this text.
+/// Waits until the cloud is being deleted, and the message of its Ready condition contains `text`: the reason why the
+/// operator does not complete the deletion.
 async fn until_deletion_waits(world: &World, text: &str) {
     let waits = |cloud: &OpenStackDeployment| {
         let message = cloud.condition("Ready")?.message;
@@ -232,8 +233,8 @@ fn deletion_with_an_older_definition_forgets_no_release() {
         world.delete().await;
         until_deletion_waits(world, "does not list it").await;
         check_no_loop(world, since).await;
-        // After the approval, the operator must first write to the status that the releases belong to the cloud. This
-        // needs the CRD of this version.
+        // After the approval, the operator must first write to the status that the releases belong to the cloud. It
+        // needs the CRD of this version, because the older CRD does not have this field of the status.
         world.osdpl(&["approve"]);
         until_deletion_waits(world, "osdpl crd").await;
 

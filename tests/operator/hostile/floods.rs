@@ -33,8 +33,8 @@ const FLOOD: &str = "test-flood";
 /// The maximum number of large objects that the test creates at the same time.
 const CONCURRENT: usize = 16;
 
-/// Creates [`OBJECTS`] large objects with osdpl's label. Half of their names sort before the names of osdpl's objects,
-/// and the other half after them.
+/// Creates [`OBJECTS`] large objects with osdpl's label. The API server lists objects by name: half of the large
+/// objects come before the objects that osdpl created, and half after them.
 async fn flood<K>(world: &World, namespace: &str, data: &Value)
 where
     K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
@@ -119,7 +119,8 @@ async fn attempt(world: &World) -> String {
     genuine.metadata.labels.unwrap()["osdpl.dev/attempt"].clone()
 }
 
-/// Changes memcached's memory in the spec, and waits until the operator has upgraded memcached.
+/// Changes memcached's memory in the spec, and waits until the operator has upgraded memcached. `memory` must be 300
+/// plus the revision that the upgrade creates.
 async fn check_still_works(world: &World, memory: u32) {
     let values = json!({"conf": {"memcached": {"memory": memory}}});
     world.apply(&with_values(services(&["mariadb", "memcached"]), "memcached", values)).await;

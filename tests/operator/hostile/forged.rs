@@ -18,7 +18,7 @@ use crate::world::{World, now, run_test};
 const SMALL: [&str; 2] = ["mariadb", "memcached"];
 
 /// The name of the forged release record. The forged release has the same name as the release horizon in osdpl's
-/// catalogue.
+/// catalogue, so osdpl could take the record for its own.
 const RECORD: &str = "sh.helm.release.v1.horizon.v1";
 
 /// The name of the Job that the pre-delete hook would create.
@@ -56,8 +56,8 @@ impl<'a> Chart<'a> {
         format!("{}-{namespace}", self.world.namespace)
     }
 
-    /// Installs the chart with plain helm, and adds osdpl's labels to the release record. Returns the API of the
-    /// namespace's Secrets.
+    /// Installs the chart with plain helm, and copies osdpl's labels from a genuine release record to the record of
+    /// this install. Returns a client for the Secrets of the namespace.
     async fn forge(&self, namespace: &str) -> Api<Secret> {
         let output = self.world.run_helm_in(namespace, &["install", "horizon", self.folder.to_str().unwrap()]);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -71,8 +71,8 @@ impl<'a> Chart<'a> {
         secrets
     }
 
-    /// Checks that the hook has never run, and that nobody has deleted the ClusterRoles of the forged releases in
-    /// `namespaces`.
+    /// Checks that the hook has never run, and that the ClusterRoles of the forged releases in `namespaces` still
+    /// exist.
     async fn check(&self, namespaces: &[&str]) {
         let created = self.world.cluster().audit(self.since).unwrap();
         let created = created.iter().filter(|entry| entry.resource == "jobs" && entry.name == INTRUDER);
@@ -162,7 +162,7 @@ fn hook_of_a_forged_record_never_runs() {
     });
 }
 
-/// Returns metadata with only the name and the labels of a Secret, for a copy of this Secret.
+/// Returns the metadata for a copy of a Secret: only the Secret's name and labels.
 fn bare(secret: &Secret) -> kube::core::ObjectMeta {
     let (name, labels) = (secret.metadata.name.clone(), secret.metadata.labels.clone());
     kube::core::ObjectMeta { name, labels, ..kube::core::ObjectMeta::default() }

@@ -4,8 +4,8 @@ use crate::operator::Operator;
 
 /// The maximum growth of an operator's resident memory during a test, in KiB.
 ///
-/// The objects of each test are at least four times as large as this maximum. Without such objects, the memory of an
-/// idle operator varies by 2 MiB, and by 6 MiB during a pass with a helm run.
+/// The data with which a test attacks the operator is at least four times as large as this maximum. Without an attack,
+/// the memory of an idle operator varies by 2 MiB, and by 6 MiB during a pass with a helm run.
 const ALLOWED: u64 = 32 << 10;
 
 /// The resident memory of an operator before a test attacks it with large objects or expressions.

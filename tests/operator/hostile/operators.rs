@@ -67,7 +67,7 @@ async fn start_three(world: &World, pods: &Pods) -> [Operator; 3] {
     [first, standby(1).await, standby(2).await]
 }
 
-/// The times of a failure of the active operator.
+/// The times at which a test began, and at which its active operator failed.
 struct Failure {
     /// A time before the start of the operators.
     began: Timestamp,
@@ -165,7 +165,8 @@ fn paused_node_changes_nothing_when_it_continues() {
     run_test("paused", async |world| {
         let (began, pods) = (now(), Pods::create(world).await);
         let [first, _second, _third] = start_three(world, &pods).await;
-        // Simulate a pause of the whole node: stop the operator, its guard process and helm.
+        // Simulate a pause of the whole node: stop the operator, its helm process, and the guard process, which would
+        // kill helm.
         first.freeze();
         let children = children(first.pid());
         let signal = |signal| {
@@ -182,10 +183,9 @@ fn paused_node_changes_nothing_when_it_continues() {
         let failure = Failure { began, failed: now() };
         let heir = until_heir(world, &pods).await;
         until_takeover(world, &pods, &failure).await;
-        // When the new operator starts helm, the test's recorder reports an overlap: the paused helm process still
-        // holds the recorder's lock, although it can do nothing. When the node continues, the guard kills the paused
-        // helm process. Before that, this process may send one last request (`src/operator/lease.rs`: "What the Lease
-        // can't prevent").
+        // When the new operator starts helm, the `Recorder` reports an overlap: the paused helm process still holds its
+        // lock, although it can do nothing. When the node continues, the guard kills the paused helm process. Before
+        // that, this process may send one last request (`src/operator/lease.rs`: "What the Lease can't prevent").
         assert!(is_running(helm), "the paused helm process must exist: nothing can kill a process on a paused node");
         let second = world.helm_runs()[1].pid;
         let overlaps = Recorder::existing(world.folder.path()).take_overlaps();

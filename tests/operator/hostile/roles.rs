@@ -9,8 +9,8 @@ use crate::cloud::StatusAccess;
 use crate::nodes::{COMPUTE, Nodes, SWITCH, until_labels_wait, with_rollout};
 use crate::world::{World, now, run_test};
 
-/// Returns a spec with the role `compute` for `nodes`. The spec has `approval: Automatic`, so the operator can wait for
-/// approval only before it removes labels. Whether it waits then depends on `rollout`.
+/// Returns a spec with the role `compute` for `nodes`. Because of `approval: Automatic` in the spec, only the removal
+/// of labels can need an approval. Whether it needs one depends on `rollout`.
 fn compute(nodes: &Value, rollout: &Value) -> Value {
     let mut spec = with_rollout(json!({"compute": nodes}), rollout.clone());
     spec["approval"] = json!("Automatic");

@@ -1,4 +1,5 @@
-//! Nova refuses a step of a maintenance. The operator reports the failure once and retries the step.
+//! Nova responds with status 500 to a change that a maintenance needs. The operator must report the failure once, and
+//! retry the step.
 
 use serde_json::json;
 

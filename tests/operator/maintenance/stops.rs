@@ -1,4 +1,5 @@
-//! Nova does not respond to a request of a maintenance. The operator must still stop soon after SIGTERM.
+//! Nova does not respond to a request that the operator sends for a maintenance. The operator must still stop soon
+//! after SIGTERM.
 
 use serde_json::json;
 

@@ -25,7 +25,7 @@ fn query<'a>(path: &'a str, key: &str) -> Option<&'a str> {
 impl State {
     /// Checks the microversion of a request as Nova does. For a request without a microversion, Nova uses 2.1. Nova
     /// responds to an invalid microversion with status 400, and to one that is newer than Nova supports with status
-    /// 406.
+    /// 406. Unlike Nova, the fake also refuses microversions older than 2.53, with status 400.
     pub(super) fn check_version(&self, version: &str) -> Result<(), ApiResponse> {
         let version = if version.is_empty() { "2.1" } else { version };
         let Some((Ok(major), Ok(minor))) =

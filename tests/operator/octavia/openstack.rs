@@ -77,7 +77,8 @@ impl OpenStack {
     }
 
     /// Adds a host with a live Open vSwitch agent and a live DHCP agent. The DHCP agent reports only the first label of
-    /// the host name, and the Open vSwitch agent reports the whole name.
+    /// the host name, and the Open vSwitch agent reports the whole name. The program must use the whole name for its
+    /// ports.
     pub fn add_host(&self, host: &str) {
         let short = host.split('.').next().unwrap();
         for (type_, host) in [("DHCP agent", short), ("Open vSwitch agent", host)] {

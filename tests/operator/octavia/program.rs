@@ -70,8 +70,9 @@ impl<'a> Fixture<'a> {
             "metadata": {"name": "cloud", "namespace": world.namespace}, "spec": self.spec});
         let file = folder.join("cloud.yaml");
         std::fs::write(&file, yaml::write(&resource)).unwrap();
-        // The rendered values and objects contain placeholder credentials. A test fails if a file in its folder shows a
-        // credential from the test's Secrets. So pass the values and objects through pipes, not through files.
+        // The rendered values contain placeholder credentials, which the rendered objects store in Secrets. A test
+        // fails if a file in its folder contains a credential from one of its Secrets. So pass the values and objects
+        // through pipes, not through files.
         let mut render = Command::new(env!("CARGO_BIN_EXE_osdpl"));
         render.args(["render", "--placeholders", "--file"]).arg(&file).arg("octavia");
         let values = output(render, "");

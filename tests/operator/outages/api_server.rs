@@ -44,8 +44,9 @@ impl Outage {
 /// The beginning of the error of a pass that [`check_outage`] interrupts.
 const STOPPED: &str = "the API server did not respond in time: osdpl stopped the pass after 2 s";
 
-/// Makes the proxy withhold the next write of a status. The returned receiver gets a message when this write arrives.
-/// From then on, a pass waits for the API server.
+/// Makes the proxy stall the operator's next write of a status: the proxy neither forwards the write nor responds. The
+/// returned receiver gets a message when this write arrives. From then on, the operator's pass waits for the API
+/// server.
 fn hold_next_pass(proxy: &Proxy) -> oneshot::Receiver<()> {
     let (sender, held) = oneshot::channel();
     let mut sender = Some(sender);

@@ -20,8 +20,8 @@ const HOUR: i64 = 3600;
 /// The hook Job of rabbitmq for which helm waits in these tests.
 const HOOK: &str = "rabbitmq-cluster-wait";
 
-/// The number of Lease renewals for which the test waits. During these renewals, a standby that did not notice them
-/// would take the Lease.
+/// The number of Lease renewals for which the test waits. A standby that did not notice these renewals would take the
+/// Lease within this time.
 const RENEWALS: usize = 9;
 
 /// Installs a cloud with an active operator whose clock is wrong by `offset`, and a standby whose clock is wrong by

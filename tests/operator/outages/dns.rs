@@ -32,7 +32,7 @@ fn upgrades_while_the_dns_server_is_silent() {
             world.apply(&spec).await;
             world.until_ready().await;
             libc.set_dns_silent(true);
-            // Wait until probes and lookups of the external host occupy all threads for lookups.
+            // Wait until the lookups for probes and for the external host occupy all threads that make lookups.
             let silent = async {
                 while libc.waiting_lookups() < LOOKUPS {
                     tokio::time::sleep(Duration::from_millis(50)).await;

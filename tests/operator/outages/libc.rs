@@ -9,8 +9,8 @@ use std::process::Command;
 use crate::operator::Setup;
 use crate::world::World;
 
-/// The byte offsets of the 64-bit numbers in the file through which a test controls the library. `libc.c` maps this
-/// file.
+/// The byte offsets of the 64-bit numbers in the file through which a test controls the library `libc.c`. The library
+/// maps this file into its memory.
 const CLOCK_OFFSET: u64 = 0;
 const DNS_IS_SILENT: u64 = 8;
 const WAITING_LOOKUPS: u64 = 16;
@@ -62,7 +62,7 @@ impl Libc {
 }
 
 impl Setup<'_> {
-    /// Makes the operator use this C library.
+    /// Makes the operator load this library, whose functions replace those of the C library.
     pub fn libc(self, libc: &Libc) -> Self {
         self.environment("LD_PRELOAD", &libc.library).environment("OSDPL_TEST_LIBC", &libc.controls)
     }

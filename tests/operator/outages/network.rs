@@ -20,9 +20,9 @@ use crate::world::{World, now, run_test};
 /// The hook Job of rabbitmq for which helm waits in these tests.
 const HOOK: &str = "rabbitmq-cluster-wait";
 
-/// The network between the API server and its clients, which are the operator and its helm processes. The network
-/// forwards bytes unchanged, so the clients use the same protocols as without it. When this value is dropped, all
-/// connections are closed.
+/// Simulates the network between the API server and its clients, which are the operator and its helm processes:
+/// forwards the bytes of each TCP connection unchanged, so the clients use the same protocols as without it. When this
+/// value is dropped, all connections are closed.
 struct Network {
     /// The path of a kubeconfig with the operator's identity, and with this network's address as the server.
     kubeconfig: PathBuf,

@@ -50,7 +50,8 @@ impl Kind {
     }
 }
 
-/// The numbers of requests of one kind in a phase: those that may be refused, and those that were refused.
+/// The numbers of requests of one kind in a phase: `seen` is the number that the storm's `is_selected` has selected,
+/// and `refused` the number that the API server has refused.
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
     seen: usize,
@@ -92,8 +93,8 @@ impl Storm {
     /// Ends a phase, and begins the next one. Checks that, in the phase that ends, the API server has refused requests
     /// of each of `kinds` and a renewal of the Lease.
     async fn end_phase(&mut self, kinds: &[Kind]) {
-        // The first renewal of the Lease that the API server refuses is the second one. The cloud may be Ready before,
-        // because the operator renews the Lease only every two seconds. So wait for the refusal.
+        // The API server refuses only every second renewal of the Lease, and the operator renews the Lease every two
+        // seconds. So the cloud may be Ready before the first refusal. Wait for this refusal.
         let mut counts = self.counts.subscribe();
         let refused = counts.wait_for(|counts| counts[Kind::Lease as usize].refused > 0);
         drop(with_timeout("the API server refuses a renewal of the Lease", refused).await.unwrap());

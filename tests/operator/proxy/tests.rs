@@ -13,7 +13,8 @@ use crate::world::{now, run_test, with_timeout};
 /// The user agent and the HTTP method of a write request.
 type Write = (String, String);
 
-/// Returns the writes after `since` in the API server's audit log, sorted, except for writes of events.
+/// Returns the writes of the operator and helm after `since` from the API server's audit log, sorted. Leaves out writes
+/// of events.
 fn logged(world: &World, since: Timestamp) -> Vec<Write> {
     let entries = world.writes_since(since).into_iter().filter(|entry| entry.resource != "events");
     let method = |verb: &str| match verb {

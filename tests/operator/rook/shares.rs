@@ -1,5 +1,5 @@
-//! Tests Manila's shares on a file system of Rook. The tests install only Manila's share service, because this service
-//! needs no other service.
+//! Tests Manila's shares on a Ceph file system that Rook creates. The tests install only Manila's share service,
+//! because this service needs no other service.
 
 use std::path::{Path, PathBuf};
 

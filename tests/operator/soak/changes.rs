@@ -85,7 +85,7 @@ impl<'a> Soak<'a> {
         Self { world, server, spec, node: None, journal: Journal::default() }
     }
 
-    /// Waits until nothing changes any more after the install.
+    /// Waits until the operator writes nothing more after the install.
     pub async fn settle(&self) {
         // This cause allows any number of writes, because the test checks only the writes that come later.
         let cause = cause("nothing: the cloud is installed".into(), usize::MAX);

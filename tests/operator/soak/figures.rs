@@ -61,7 +61,7 @@ impl Figures {
     }
 
     /// Checks that the mean memory and the mean number of open files have not changed by more than their tolerances
-    /// between the first and the last quarter.
+    /// between the first and the last quarter of the samples.
     pub fn check_flat(&self) {
         let samples = self.samples.lock().unwrap().clone();
         let grown: Vec<_> = FIGURES.iter().filter(|figure| !is_flat(figure, &samples)).map(|(name, ..)| name).collect();

@@ -105,7 +105,8 @@ impl Entry {
         (self.writes > *most).then(|| format!("{what}: {} writes, at most {most}", self.writes))
     }
 
-    /// Whether the operator may make this write because of this cause.
+    /// Whether this cause explains the write: the write came after the change began and before it settled, and the
+    /// cause allows it.
     fn explains(&self, write: &AuditEntry) -> bool {
         if write.received < self.began || write.received > self.settled {
             return false;

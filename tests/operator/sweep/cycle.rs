@@ -35,11 +35,11 @@ impl Phase {
 /// phase.
 pub type Points = [Option<Point>; 3];
 
-/// How a namespace differs from what the test expects: the missing objects, the leftover objects, and the retained
-/// objects. The latter are `None` if they are the expected ones.
+/// How the objects in a namespace differ from those that the test expects: the missing objects, the leftover objects,
+/// and all retained objects. The last are `None` if they are as expected.
 type Difference = (Vec<Object>, Vec<Object>, Option<BTreeMap<String, Option<String>>>);
 
-/// One cloud in its own namespace.
+/// The life of one cloud in its own namespace, from the install to the deletion.
 pub struct Cycle<'a> {
     world: &'a World,
     cloud: &'a Cloud,
@@ -75,8 +75,8 @@ pub async fn run(world: &World, cloud: &Cloud, points: Points, log: &Log) {
 }
 
 impl Cycle<'_> {
-    /// Runs one phase, and checks its result. If `point` is the number of a write, kills the operator and helm at this
-    /// write, and starts a new operator.
+    /// Runs one phase, and checks its result. If the phase has a kill point, kills the operator and helm there, and
+    /// starts a new operator. Returns the operator that runs at the end.
     async fn phase(&mut self, phase: Phase, point: Option<Point>, mut operator: Operator) -> Operator {
         let (world, point) = (self.world, point.unwrap_or(Point::NEVER));
         self.log.enter(phase, &point);

@@ -21,7 +21,7 @@ use crate::world::{World, with_timeout};
 /// What the test compares of a Secret: its uid and data.
 type Content = (Option<String>, BTreeMap<String, ByteString>);
 
-/// The watches of a test.
+/// Watches the Secrets with passwords or keys in the namespace of a test, and writes keys in place of Jobs.
 pub struct Keys {
     secrets: Api<Secret>,
     state: Arc<Mutex<State>>,
@@ -43,8 +43,9 @@ impl Drop for Keys {
 }
 
 impl Keys {
-    /// Starts to watch the Secrets. Also writes the keys that a chart's Job would write, because simulated pods run no
-    /// programs: when the Job `NAME-setup` has succeeded, the empty Secret `NAME-keys` gets a key.
+    /// Starts to watch the Secrets with passwords or keys. Also writes the keys that a chart's Job would write, because
+    /// simulated pods run no programs: when the Job `NAME-setup` has succeeded, the empty Secret `NAME-keys` gets a
+    /// key.
     pub fn watch(world: &World) -> Self {
         let state = Arc::<Mutex<State>>::default();
         let observer = tokio::spawn(observe(world.api(), Arc::clone(&state)));
@@ -97,8 +98,9 @@ fn is_watched(secret: &Secret) -> bool {
     name.contains("-credentials-") || name.ends_with("-keys") || is_copy(&name)
 }
 
-/// Whether a Secret with this name contains a copy of the key of a Ceph user. osdpl copies the key from the user's
-/// Secret that describes Ceph, so it deletes the copy with the cloud, even with the policy `Retain`.
+/// Whether a Secret with this name contains a copy of the key of a Ceph user. The original is in the Secret that
+/// describes Ceph, which the operator never deletes. So the operator deletes the copy with the cloud, even with the
+/// policy `Retain`.
 fn is_copy(name: &str) -> bool {
     name.ends_with("-keyring")
 }

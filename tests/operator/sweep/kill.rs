@@ -82,7 +82,7 @@ impl Writes {
     }
 }
 
-/// The kill point of a phase.
+/// Reports when the write at the kill point of a phase arrives at the proxy, and when the API server has done it.
 pub struct KillPoint {
     hit: oneshot::Receiver<Request>,
     is_reached: watch::Receiver<bool>,

@@ -23,8 +23,8 @@ pub(crate) struct ReleaseReport {
     pub changes: Vec<String>,
     #[serde(flatten)]
     pub effects: Effects,
-    /// The tool that manages the release instead of osdpl, and how to end that; absent if no other tool owns the
-    /// release.
+    /// The tool that manages the release, and how the user ends this management, so that osdpl can adopt the release;
+    /// absent if no other tool owns the release.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
 }

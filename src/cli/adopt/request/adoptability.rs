@@ -18,13 +18,13 @@ pub(crate) enum Adoptability {
     Managed(u32),
     /// The release can't be adopted; the text says why.
     Refused(String),
-    /// The resource does not select the release, or helm has no record of the release. The text describes the problem
-    /// and the remedy.
+    /// The `OpenStackDeployment` does not select the release, or helm has no record of the release. The text describes
+    /// the problem and the remedy.
     Absent(String),
 }
 
-/// Checks whether osdpl can adopt a release. The check needs the resource, the releases that the resource selects, and
-/// helm's records.
+/// Checks whether osdpl can adopt a release. The check needs the `OpenStackDeployment`, the releases that the
+/// `OpenStackDeployment` selects, and helm's records.
 pub(crate) struct AdoptionCheck<'a> {
     cluster: &'a Reader,
     deployment: &'a OpenStackDeployment,

@@ -22,7 +22,8 @@ pub struct Service {
     pub group: Group,
     /// The releases of the service, by name. A name is unique across all services.
     pub releases: BTreeMap<String, Release>,
-    /// The passwords and keys that the service owns. Expressions read them as `credentials.<service>.<name>`.
+    /// The passwords and secret keys that the service owns. Expressions in the catalogue read them as
+    /// `credentials.<service>.<name>`.
     #[serde(default)]
     pub credentials: BTreeMap<String, Credential>,
     /// The Kubernetes Service through which pods reach the service if it runs outside of the cluster; unset if the
@@ -31,7 +32,7 @@ pub struct Service {
     pub external: Option<External>,
 }
 
-/// A group of services. With it, `spec.common` and shared fragments set values for the releases of all its services.
+/// A group of services. `spec.common` and shared fragments can set values for the releases of all services in a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Group {
@@ -99,7 +100,7 @@ pub struct Release {
     #[serde(default)]
     pub daemonsets: BTreeMap<String, DaemonSet>,
     /// The names of Jobs that the chart installs as ordinary objects, not as hooks. The operator deletes these Jobs
-    /// before an upgrade, because Kubernetes does not allow changes to a Job.
+    /// before an upgrade, because Kubernetes refuses to change the pod template of a Job.
     #[serde(default)]
     pub plain_jobs: Vec<String>,
     /// The name of the `ConfigMap` in which a Job of the release records facts, such as the UUIDs of OpenStack objects
@@ -133,7 +134,7 @@ pub struct Release {
     /// these values.
     #[serde(default)]
     pub values: Values,
-    /// The paths at which osdpl removes the chart's default.
+    /// The paths in the values at which osdpl removes the chart's default value.
     #[serde(default)]
     pub unset: Vec<String>,
     /// Further values of this release, such as workarounds for errors in the chart. Each fragment has a text that says
@@ -259,7 +260,7 @@ pub enum Form {
     Root,
 }
 
-/// A password or key that a service owns, and how osdpl generates it.
+/// A password or secret key that a service owns, and how osdpl generates it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Credential {
@@ -301,12 +302,12 @@ pub enum CredentialKind {
     Base64,
 }
 
-/// The Service through which pods reach a service that runs outside of the cluster.
+/// The Kubernetes Service through which pods reach a service that runs outside of the cluster.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct External {
-    /// The name of the Service that upstream's pods wait for. The operator creates this Service with the address of the
-    /// external service.
+    /// The name of the Kubernetes Service that upstream's pods wait for. The operator creates this Service with the
+    /// address of the external service.
     pub service: String,
     /// The name of the port of this Service.
     pub port_name: String,

@@ -9,7 +9,8 @@ use serde_json::Value;
 /// Marks a key that the chart's templates read, but for which `values.yaml` contains no default.
 pub const READ_MARKER: &str = "read";
 
-/// A key that stands for any key. A key tree adds it to a map if the chart's templates may read any key of the map.
+/// The key in a key tree that stands for every key of a map. The key tree contains it in a map if the chart's templates
+/// may read any key of that map.
 pub const ANY_KEY: &str = "*";
 
 /// The type of the default that a chart has for a key.

@@ -8,8 +8,8 @@ use super::{SchemaViolation, ViolationKind};
 
 /// The maximum length of a value that a message quotes, in characters.
 pub(super) const SHOWN: usize = 80;
-/// If the schema expects a map but the value has another type, the message lists the map's keys: at most this number.
-/// If the schema has more keys, the message lists none.
+/// The maximum number of keys that a message lists. If the schema expects a map but the value has another type, the
+/// message lists the keys that the schema allows in the map. If there are more than this number, it lists none.
 pub(super) const KEYS: usize = 12;
 
 /// Returns the message for a violation of a schema: the problem and the remedy.

@@ -1,4 +1,4 @@
-//! Reads the keys of Ceph users and the addresses of monitors from Rook's objects.
+//! Reads the cephx keys of Ceph users and the addresses of monitors from Rook's objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ impl RookSettings {
     ///
     /// `clusters` are the `CephCluster`s of Rook's namespace. `data` returns the data of a `ConfigMap` or Secret by its
     /// name, or the reason why osdpl can't read the object. The method calls `data` for the `ConfigMap` [`ENDPOINTS`]
-    /// and for the Secret of each Ceph user. If the charts get the key of `client.admin`, it calls `data` for the
+    /// and for the Secret of each Ceph user. If the charts get the cephx key of `client.admin`, it calls `data` for the
     /// Secret [`MONITORS`] instead of the users' Secrets.
     ///
     /// Returns the settings, or the reason why Rook's objects do not contain valid settings yet. Also returns the

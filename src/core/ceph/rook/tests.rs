@@ -46,8 +46,8 @@ fn cluster(phase: &str, health: &str) -> Cluster {
     Cluster::from_object("deep", "main", &json!({"status": status}))
 }
 
-/// Reads the settings from example objects of Rook. `change` names one of these objects, and the single key and value
-/// with which the test replaces the object's data. If the key and value are `None`, the object does not exist.
+/// Reads the settings from example objects of Rook. `change` names one of these objects. It also contains a key and a
+/// value that replace the whole data of the object; with `None` in their place, the object does not exist.
 fn read(rook: &RookSettings, change: Option<(&str, Option<(&str, &str)>)>) -> Result<Ceph, NotReady> {
     let clusters = Ok(vec![cluster("Ready", "HEALTH_OK")]);
     let answer = rook.read(&consumers(["glance", "nova"].into_iter()), clusters, |name| {
@@ -113,7 +113,7 @@ fn reports_missing_and_unhealthy_clusters() {
     assert!(trouble("", "").unwrap().contains("is not reconciled yet"));
 }
 
-/// Returns settings for Rook with which osdpl gives the charts the key of `client.admin`.
+/// Returns settings for Rook with which osdpl gives the charts the cephx key of `client.admin`.
 fn with_admin() -> RookSettings {
     let feature = json!({"access": "admin", "namespace": "deep", "pools": {"images": {"replicas": 2}}});
     RookSettings::from_feature(&json!({"mode": "rook", "rook": feature})).unwrap()

@@ -49,7 +49,8 @@ pub(in crate::desired) fn check(
     }
 }
 
-/// Returns the error in the `selector` or the `nodes` of an entry; `None` if the entry selects nodes in a valid way.
+/// Returns the error in the `selector` or the `nodes` of an entry of `spec.nodes.overrides`; `None` if the entry
+/// selects nodes in a valid way.
 fn check_nodes(entry: &NodeOverride) -> Option<String> {
     match (&entry.selector, entry.nodes.is_empty()) {
         (Some(_), false) | (None, true) => {
@@ -66,8 +67,8 @@ fn check_nodes(entry: &NodeOverride) -> Option<String> {
     }
 }
 
-/// Checks the values that an entry sets for one release. Returns the first invalid field and an error message; `None`
-/// if all fields are valid.
+/// Checks the values that an entry of `spec.nodes.overrides` sets for one release. Returns the first invalid field and
+/// an error message; `None` if all fields are valid.
 ///
 /// The field is relative to the entry's settings for the release. It is empty if the error does not concern a single
 /// field.

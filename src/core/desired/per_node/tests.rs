@@ -3,7 +3,8 @@ use serde_json::{Value, json};
 use super::*;
 use crate::desired::{Facts, resolve, select};
 
-/// Returns a catalogue where `front` has two `DaemonSets` of the form `conf`, and `store` has one of the form `root`.
+/// Returns a catalogue in which the release `front` has two `DaemonSets` of the form `conf`, and the release `store`
+/// has one of the form `root`.
 fn catalog() -> Catalog {
     let mut files = crate::testing::files(&[]);
     let front = files["values/services/front.yaml"].as_written().replace(

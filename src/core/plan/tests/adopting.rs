@@ -19,8 +19,8 @@ fn theirs() -> ObservedRelease {
     }
 }
 
-/// Returns a cloud whose release `store` has the record `record`, which someone else made. `result` is the result of
-/// comparing the record's revision with the desired state.
+/// Returns a cloud whose release `store` has the record `record`, which someone else made. osdpl has compared the
+/// record's revision with the desired state; `result` is the result of this comparison.
 fn compared(record: ObservedRelease, result: ComparisonResult) -> Fixture {
     let comparison = ManifestComparison { revision: 3, inputs: "new".into(), result, until: None };
     let known = move |fixture: &mut Fixture| {

@@ -1,4 +1,4 @@
-//! Tests in which cases an upgrade skips the hooks of a release.
+//! Tests of the cases in which an upgrade skips the hooks of a release.
 
 use super::*;
 use crate::api::HookPolicy;
@@ -8,7 +8,7 @@ const SKIPPED: &str = "delete Jobs store-setup, helm upgrade --install --no-hook
 const RUN: &str = "delete Jobs store-setup, helm upgrade --install, because its inputs changed";
 
 /// Returns a cloud in which the spec changes only values of `store` that no hook reads. The Job of the only hook is
-/// complete.
+/// complete. `change` then modifies this cloud and the newest record of `store`.
 fn upgraded(change: impl FnOnce(&mut Fixture, &mut ObservedRelease)) -> Fixture {
     let job = ("openstack".to_owned(), "store-sync".to_owned());
     let mut record = observed_release(Status::Deployed);

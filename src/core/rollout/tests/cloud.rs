@@ -1,5 +1,5 @@
-//! Simulates a cloud for the rollout tests. The methods change the cloud's `DaemonSets` and pods as helm and Kubernetes
-//! would.
+//! Simulates a cloud in memory for the rollout tests. Its methods change its `DaemonSets` and pods as helm and
+//! Kubernetes would.
 
 use k8s_openapi::jiff::SignedDuration;
 
@@ -68,7 +68,7 @@ impl Cloud {
         &mut self.rolling.get_mut(&daemons(component)).unwrap().pods
     }
 
-    /// Simulates that helm changes the pod template of a component.
+    /// Simulates that helm changes the pod template of a component. `revision` is the revision of the new template.
     pub fn template(&mut self, (release, component): (&str, &str), revision: &str) {
         let own = self.rolling.get_mut(&daemons(component)).unwrap();
         own.revisions.insert(release.into(), revision.into());

@@ -1,4 +1,5 @@
-//! Tests of the events for releases that were unmanaged or removed.
+//! Tests of the events for releases that osdpl uninstalled. A release that osdpl only stopped managing gets no such
+//! event.
 
 use super::*;
 

@@ -25,7 +25,7 @@ fn params_for(years: (i32, i32)) -> CertificateParams {
     params
 }
 
-/// Returns the Secret of a new certificate with these parameters, signed by this CA.
+/// Returns the Secret of a new certificate with these parameters, signed by the CA `by`.
 fn secret(params: &CertificateParams, by: &CertifiedIssuer<'static, KeyPair>) -> SecretTexts {
     let key = KeyPair::generate().unwrap();
     let signed = params.signed_by(&key, by).unwrap();
@@ -61,7 +61,7 @@ fn with(texts: &SecretTexts, key: &str, text: Option<&str>) -> SecretTexts {
 fn accepts_valid_certificates() {
     let root = authority("root");
     assert_eq!(problems(&secret(&params_for((2026, 2030)), &root)), Vec::<String>::new());
-    // A certificate may be signed by an intermediate CA whose certificate is in `tls.crt`.
+    // `tls.crt` may also contain the certificate of an intermediate CA, which has signed the server's certificate.
     let mut params = CertificateParams::default();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     params.distinguished_name.push(DnType::CommonName, "between");
@@ -116,7 +116,7 @@ fn reports_each_problem_without_the_private_key() {
     }
 }
 
-/// Returns the Secret of a certificate that is valid for these host names.
+/// Returns the Secret of a certificate that is valid for these host names, signed by the CA `by`.
 fn secret_for_names(names: &[&str], by: &CertifiedIssuer<'static, KeyPair>) -> SecretTexts {
     let mut params = params_for((2026, 2030));
     let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();

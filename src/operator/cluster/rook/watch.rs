@@ -105,8 +105,8 @@ impl RookWatch {
 }
 
 impl ObjectWatches {
-    /// Starts the watches on Rook's objects in the namespace of `target`. They cache all objects of the kinds in
-    /// `target`.
+    /// Starts the watches on Rook's objects in the namespace of `target`. The watches on the kinds in `target` cache
+    /// all objects of these kinds.
     ///
     /// `None` stops the watches.
     pub(in super::super) fn watch_rook(&self, target: Option<(&str, &[&'static str])>) {

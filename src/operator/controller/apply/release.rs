@@ -124,7 +124,7 @@ impl Context {
     /// Returns the labels that osdpl sets on the record of a revision that another tool made, to adopt the release.
     ///
     /// If the revision differs from the desired state (`in_sync` is `false`), the labels mark the revision's inputs as
-    /// unknown.
+    /// unknown, so that osdpl does not regard the release as up to date.
     fn adoption_labels(
         &self,
         name: &str,

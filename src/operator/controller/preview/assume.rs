@@ -16,7 +16,7 @@ use osdpl_values::CollectSorted;
 
 /// Assumes which charts, helm processes and results of API probes the operator has. `osdpl plan` can't observe them.
 pub(super) struct Assumptions<'a> {
-    /// The resource in the cluster; `None` if it does not exist yet.
+    /// The `OpenStackDeployment` that the cluster contains; `None` if it does not exist yet.
     pub(super) live: Option<&'a OpenStackDeployment>,
     /// The catalogue with which the preview makes the plan.
     pub(super) catalog: &'a Catalog,

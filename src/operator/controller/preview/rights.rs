@@ -73,7 +73,7 @@ async fn refusals(client: &Client, namespace: Option<&str>) -> Result<Vec<String
     Ok(refusals.into_iter().flatten().collect())
 }
 
-/// Checks the kinds without which a plan is still possible. Returns those of them that the user may not list.
+/// Checks the kinds of objects that a plan does not require. Returns those of these kinds that the user may not list.
 ///
 /// For each of these kinds, this function adds to `unknown` what the preview can't determine.
 async fn unreadable_kinds(

@@ -17,7 +17,7 @@ use crate::tasks::watch::describe_error;
 use osdpl_core::drift::{DriftedObject, ExpectedFields, ObjectId, ToleratedChanges, WriterTrace, detect_drift};
 use osdpl_core::observed::{ObservedDrift, ObservedRelease, ReleaseKey};
 
-/// The text by which [`Problems`] groups the checks that failed.
+/// The activity with which the task reports a failed check to [`Problems`].
 const READING: &str = "reading objects of releases";
 
 /// A check of one object that looks changed: has it drifted from its release?
@@ -39,10 +39,10 @@ enum CheckState {
     Unsettled(Instant),
 }
 
-/// The result of checking one object.
+/// An object, and the result of the check whether it has drifted from its release.
 pub(super) struct CheckResult(ObjectId, CheckState);
 
-/// The checks of all objects that look changed.
+/// The checks whether the objects that look changed have drifted from their releases.
 pub(super) struct Checks {
     client: Client,
     tolerated: Arc<ToleratedChanges>,

@@ -44,7 +44,7 @@ struct Probed {
     result: ProbeResult,
 }
 
-/// The endpoint types that Keystone's service catalogue contained when the task last requested it.
+/// The service types, such as `compute`, that Keystone's service catalogue contained when the task last requested it.
 struct Catalogue {
     types: Types,
     /// The releases whose APIs should have been in the service catalogue when the task last requested it.

@@ -32,8 +32,8 @@ use osdpl_core::health::pod::{OwnerKind, UnreadyPod};
 use osdpl_core::health::{cron, job};
 use osdpl_core::observed::{Cause, Claim, Class, Issue, Node, ObservedCronJob, ObservedJob, ReleaseKey, Run, Workload};
 
-/// How many missing nodes osdpl reports for one workload, at most, besides the first one. The chain from
-/// [`trace_chains`] reports the first missing node.
+/// The maximum number of missing nodes that osdpl reports for one workload in addition to the first one. The workload's
+/// chain of causes ([`trace_chains`]) contains the first one.
 const MAX_LOST_NODES: usize = 20;
 
 /// Whether an update from a watch has changed the store.
@@ -43,7 +43,7 @@ pub(super) enum Change {
     Some,
 }
 
-/// The state of workloads, Jobs, claims and nodes that the health task has assessed for
+/// The state of workloads, Jobs, volume claims and nodes that the health task has assessed for
 /// [`crate::tasks::Tasks::observe`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(in crate::tasks) struct Health {
@@ -144,7 +144,8 @@ impl Store {
         Overview { health, unexplained, wanted: self.wanted_logs(failures, limit) }
     }
 
-    /// Returns the state of workloads, Jobs, claims and nodes; `None` until the watches have listed all required kinds.
+    /// Returns the state of workloads, Jobs, volume claims and nodes; `None` until the watches have listed all required
+    /// kinds.
     pub(super) fn assess(&self) -> Option<Health> {
         self.assess_pods(&self.pods_by_owner())
     }
@@ -275,8 +276,8 @@ fn trace_chains(input: &Input<'_>) -> Vec<Option<AffectedObject>> {
     workloads.chain(jobs).collect()
 }
 
-/// Returns a chain for each missing node of each workload. The result leaves out the first missing node of a workload,
-/// because the chain from [`trace_chains`] contains it.
+/// Returns a chain of causes for each missing node of each workload. The result leaves out the first missing node of a
+/// workload, because the chain from [`trace_chains`] contains it.
 fn lost_node_chains(input: &Input<'_>) -> Vec<AffectedObject> {
     let of = |workload: &&Workload| {
         let release = ReleaseKey::new(&workload.namespace, &workload.release);
@@ -288,7 +289,7 @@ fn lost_node_chains(input: &Input<'_>) -> Vec<AffectedObject> {
 
 /// Finds the workloads and Jobs that wait for another object, and replaces their messages with the chains of causes.
 ///
-/// osdpl does not report such an object as stuck, because it continues when the other object is ready. The only
+/// osdpl does not report such a workload or Job as stuck, because it continues when the other object is ready. The only
 /// exception is a Job that waits for a stuck object of its own release: helm waits for this Job, so it would wait until
 /// its timeout.
 fn report_root_causes(workloads: &mut [Workload], jobs: &mut [ObservedJob], affected: &[Option<AffectedObject>]) {

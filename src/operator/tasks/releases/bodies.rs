@@ -19,7 +19,7 @@ use osdpl_core::observed::{RecordBody, ReleaseKey};
 use osdpl_core::release::{RecordMeta, RevisionOrigin};
 use osdpl_core::scrub::Scrubber;
 
-/// The text by which [`Problems`] groups failed fetches of bodies.
+/// The activity with which the task reports a failed fetch of a body to [`Problems`].
 const READING: &str = "reading release records";
 
 /// The maximum size of all bodies in memory, in bytes. The bodies of all records of a cloud with all services need much
@@ -83,7 +83,8 @@ impl Bodies {
         entry.body.as_ref()
     }
 
-    /// Whether the task has read the body of a record after its last change that the watch has reported.
+    /// Whether the task has read the body of a record since the newest change of this record that the watch has
+    /// reported.
     pub(super) fn is_current(&self, key: &ReleaseKey, meta: &RecordMeta) -> bool {
         let entry = self.entries.get(key).filter(|entry| entry.record == meta.uid && !entry.in_flight);
         entry.is_some_and(|entry| {
@@ -179,7 +180,7 @@ impl Bodies {
                     (entry.objects, entry.body) = (objects, Some(*body));
                 } else {
                     entry.body = Some(Err(no_room()));
-                    // Retry later, because no watch reports when other bodies have left enough room for this body.
+                    // Retry later, because no watch reports when the other bodies leave enough memory for this body.
                     entry.failed = Some(Instant::now());
                 }
             }
@@ -229,7 +230,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns a release whose only record has osdpl's labels, as if this operator had made it.
+    /// Returns a release whose only record has osdpl's labels, as if osdpl had made it.
     fn labelled(namespace: &str) -> (ReleaseKey, Newest) {
         let labels = json!({
             "owner": "helm", "name": "nova", "version": "1", "status": "deployed", "osdpl.dev/attempt": "p1.a-1-v1",

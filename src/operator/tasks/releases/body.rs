@@ -1,4 +1,5 @@
-//! Decodes the body of a release record.
+//! Decodes the body of a release record: the release that helm stores, compressed, in the `data` of the record's
+//! Secret.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

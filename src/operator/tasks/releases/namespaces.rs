@@ -15,7 +15,7 @@ use osdpl_client::Stored;
 use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::observed::ReleaseKey;
 
-/// The text by which [`Problems`] groups failed attempts to list the `OpenStackDeployments`.
+/// The activity with which the task reports a failed attempt to list the `OpenStackDeployments` to [`Problems`].
 const LISTING: &str = "listing";
 
 /// Returns the namespaces in which the task reads bodies before the first plan: the namespaces that the operator

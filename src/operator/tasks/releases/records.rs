@@ -27,7 +27,7 @@ pub(super) struct Newest {
     pub(super) meta: Option<RecordMeta>,
     /// Every revision of the release, lowest first.
     pub(super) history: Vec<PastRevision>,
-    /// The newest of the release's revisions that this operator made, with the digest of that revision's inputs.
+    /// The newest revision of the release that osdpl made, with the digest of that revision's inputs.
     pub(super) operator_revision: Option<(u32, Option<String>)>,
     /// Whether any revision of the release was ever deployed.
     pub(super) was_deployed: bool,

@@ -19,8 +19,8 @@ pub(super) fn find(recipe: &Recipe) -> Option<PathBuf> {
     })
 }
 
-/// Returns whether a program in PATH can be used instead of building the recipe's version. `printed` is the output with
-/// the program's version.
+/// Returns whether a program in PATH can be used instead of building the recipe's version. `printed` is what the
+/// program prints about its version.
 fn is_suitable(recipe: &Recipe, printed: &str) -> bool {
     let (Some(found), Some(ours)) = (version_in(printed), version_in(recipe.version)) else { return false };
     match recipe.program {

@@ -13,7 +13,7 @@ struct Module {
     go_sum: &'static str,
 }
 
-/// A program whose source is in `programs/`.
+/// The source file of a program that is part of this repository (in `programs/`).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Source {
     /// The name of the file.
@@ -29,8 +29,8 @@ const HELM3: Module =
 const HELM4: Module =
     Module { go_mod: include_str!("../../programs/helm4/go.mod"), go_sum: include_str!("../../programs/helm4/go.sum") };
 
-/// The module of the kubelet and kube-proxy. They are not in the module of the API server: a change of their
-/// dependencies would then require a new build of the control plane's programs.
+/// The module of the kubelet and kube-proxy. They are not in the module of the API server, because then a change of
+/// their dependencies would require a new build of the control plane's programs.
 const NODE: Module =
     Module { go_mod: include_str!("../../programs/node/go.mod"), go_sum: include_str!("../../programs/node/go.sum") };
 const CONTAINERD: Module = Module {
@@ -52,7 +52,7 @@ pub(crate) struct Recipe {
     pub go_mod: &'static str,
     /// The content of the module's `go.sum`.
     pub go_sum: &'static str,
-    /// The source of the program, if it is one of this repository.
+    /// The source of the program, if the program is part of this repository.
     pub source: Option<Source>,
     /// The Go package of the program, such as `helm.sh/helm/v4/cmd/helm`.
     pub package: &'static str,

@@ -1,5 +1,5 @@
-//! Gives the node control groups of its own. So the resource limits of its pods work, and no control group of a pod
-//! remains on the machine after the node has ended.
+//! Gives the node control groups of its own. So the resource limits of its pods work. The control groups of all pods
+//! are inside of the node's control groups, so `remove` removes them when the node stops.
 
 use std::path::{Path, PathBuf};
 
@@ -8,16 +8,16 @@ use anyhow::{Context, bail};
 use super::chroot::filesystem;
 use super::run::folder;
 
-/// The name of the node's group in each hierarchy of the machine.
+/// The name of the node's control group in each control group hierarchy of the machine.
 const GROUP: &str = "osdpl-real";
 const MOUNTS: &str = "/sys/fs/cgroup";
 
 /// A hierarchy of control groups of version 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Hierarchy {
-    /// The name of its folder below `/sys/fs/cgroup`, such as `cpu,cpuacct`.
+    /// The name of the hierarchy's folder below `/sys/fs/cgroup`, such as `cpu,cpuacct`.
     name: String,
-    /// The options with which it is mounted.
+    /// The mount options of the hierarchy.
     options: String,
 }
 
@@ -73,12 +73,12 @@ pub(super) fn problem() -> Option<String> {
     }
 }
 
-/// Creates the node's groups and moves this process into them.
+/// Creates the node's control groups and moves this process into them.
 pub(super) fn enter() -> anyhow::Result<()> {
     for group in groups()? {
         folder(&group)?;
         // A new cpuset has no processors and no memory, so no process may enter it (cpusets(7)). Copy both from the
-        // parent.
+        // parent cpuset.
         for file in ["cpuset.cpus", "cpuset.mems"] {
             let parent = group.parent().unwrap_or(&group).join(file);
             if let (false, Ok(value)) = (is_unified(), std::fs::read_to_string(parent)) {
@@ -90,11 +90,13 @@ pub(super) fn enter() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Mounts the control groups that this process sees below `target`. The process must have its own cgroup namespace.
+/// Mounts the control group hierarchies below `target`. Their root is the node's control group, because this process
+/// has its own cgroup namespace.
 pub(super) fn mount(target: &Path) -> anyhow::Result<()> {
     if is_unified() {
         filesystem("cgroup2", target, "")?;
-        // A group with processes cannot give controllers to its children, so move this process into a child.
+        // A control group of version 2 that contains processes cannot enable controllers for its children. So move this
+        // process into a child.
         let own = target.join("init");
         folder(&own)?;
         put(&own.join("cgroup.procs"), "0")?;
@@ -117,7 +119,8 @@ pub(super) fn mount(target: &Path) -> anyhow::Result<()> {
         for part in one.name.split(',').filter(|part| *part != one.name) {
             std::os::unix::fs::symlink(&one.name, target.join(part)).context("cannot create a link to a cgroup")?;
         }
-        // libvirt creates cpusets and does not set their processors, so they must inherit them.
+        // libvirt creates cpusets without setting their processors, so each cpuset must inherit the processors of its
+        // parent.
         if one.name.contains("cpuset") {
             put(&path.join("cgroup.clone_children"), "1")?;
         }
@@ -125,7 +128,7 @@ pub(super) fn mount(target: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Removes the node's groups. Ignores groups that still have processes.
+/// Removes the node's control groups. Keeps those that still contain processes.
 pub(super) fn remove() {
     for group in groups().unwrap_or_default() {
         remove_below(&group);

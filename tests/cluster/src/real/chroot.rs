@@ -1,4 +1,5 @@
-//! Runs the script of a layer in the layer's root, and mounts what programs in another root need.
+//! Runs the script of an image layer in the layer's root file system, and mounts the file systems and devices that
+//! programs in another root file system need.
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
@@ -18,16 +19,17 @@ use super::script::INPUTS;
 /// input of this command.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Job {
-    /// The folders of the layers below, with the newest one first.
+    /// The folders with the files of the layers below the new layer, with the newest layer first.
     pub below: Vec<PathBuf>,
     /// The folder of the new layer, which contains `diff`, `work`, `root` and `inputs`.
     pub layer: PathBuf,
-    /// The cache of pip.
+    /// The folder of pip's cache.
     pub pip: PathBuf,
     pub environment: BTreeMap<String, String>,
 }
 
-/// Mounts the layer's root, and replaces this process by the script. The process must have its own mount namespace.
+/// Mounts the layer's root file system, and replaces this process by the layer's script. The process must have its own
+/// mount namespace.
 pub(super) fn run(job: &Job) -> anyhow::Result<std::convert::Infallible> {
     let root = job.layer.join("root");
     overlay(&job.below, &job.layer.join("diff"), &job.layer.join("work"), &root)?;
@@ -50,8 +52,8 @@ pub(super) fn run(job: &Job) -> anyhow::Result<std::convert::Infallible> {
     Err(error).context("cannot run the script of the layer")
 }
 
-/// Mounts layers as one file system. The options turn `redirect_dir` and `metacopy` off, so that the folder of a layer
-/// contains complete files, which tar can pack.
+/// Mounts the layers in `below` as one file system at `target`, which stores changed files in `upper`. The options turn
+/// `redirect_dir` and `metacopy` off, so that the folder of a layer contains complete files, which tar can pack.
 pub(super) fn overlay(below: &[PathBuf], upper: &Path, work: &Path, target: &Path) -> anyhow::Result<()> {
     let below: Vec<String> = below.iter().map(|path| path.display().to_string()).collect();
     let options = format!(

@@ -1,4 +1,4 @@
-//! Loads the images into the node, and installs DNS, the operator and the cloud.
+//! Loads the images into the node's containerd, and installs DNS, the operator and the cloud.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -66,7 +66,8 @@ impl Sources {
     }
 }
 
-/// Loads the images that are not in the node yet: those of the charts, of the node and of the operator.
+/// Loads the images that the node's containerd does not have yet. The node needs the images that the charts request,
+/// its own images (such as the pause container) and the operator's image.
 pub(super) fn load(node: &Node, recipes: &Recipes, layers: &Layers<'_>, sources: &Sources) -> anyhow::Result<()> {
     let mut wanted = sources.images()?;
     for name in &recipes.node {
@@ -97,7 +98,7 @@ fn record(node: &Node) -> PathBuf {
     node.cluster.path().join("images.json")
 }
 
-/// Returns the digest of each image that the node has.
+/// Returns the manifest digest of each loaded image by the image's name, as `images.json` records them.
 fn loaded(node: &Node) -> BTreeMap<String, String> {
     std::fs::read(record(node)).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
 }
@@ -152,7 +153,7 @@ impl User<'_> {
         output(self.command(program).args(arguments), input)
     }
 
-    /// Creates DNS and the StorageClass, and waits for the node.
+    /// Creates the DNS server and the StorageClass, and waits until the node is Ready and the DNS server runs.
     pub fn base(&self) -> anyhow::Result<()> {
         self.run("kubectl", &["apply", "--server-side", "--force-conflicts", "-f", "-"], BASE)?;
         self.run("kubectl", &["wait", "--for=condition=Ready", "--timeout=120s", "node", super::settings::NODE], "")?;
@@ -168,10 +169,11 @@ impl User<'_> {
         command.args(["upgrade", "--install", "osdpl"]).arg(&self.sources.chart);
         command.args(["--namespace", SYSTEM, "--create-namespace", "--history-max", "3"]);
         command.args(["--set", &format!("charts=/{CHARTS}"), "--set", "image.pullPolicy=Never"]);
-        // Limit the helm processes to three, because each needs a processor while it renders.
+        // Let the operator run at most three helm processes at once, because each uses a whole processor while it
+        // renders.
         command.args(["--set", "slots=3"]);
-        // A rebuilt image has the same name as before. This annotation makes the Deployment replace its pods
-        // nevertheless.
+        // A rebuilt image has the same name as before. This annotation contains the image's digest, so that the
+        // Deployment replaces its pods nevertheless.
         command.args(["--set-string", &format!("podAnnotations.image={digest},image.tag={}", reference.tag)]);
         logged(&mut command, "helm", &self.node.cluster.log("helm"), "")?;
         let rollout = ["rollout", "status", "--timeout=180s", "deployment/osdpl", "--namespace", SYSTEM];

@@ -1,4 +1,5 @@
-//! The first process of the node: mounts the node's root, and starts its programs again whenever they exit.
+//! The first process of the node: mounts the node's root file system, and starts the node's programs again whenever
+//! they exit.
 //!
 //! It runs in its own namespaces of processes, mounts, network, host name, System V IPC and control groups, which
 //! `unshare` creates. When it exits, the kernel kills every other process of the node.
@@ -25,7 +26,7 @@ use crate::folder::Folder;
 /// The time between the exit of a program and its next start.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Devices that pods use, in addition to the usual ones.
+/// Devices that pods use, in addition to the devices that module `chroot` creates in every `/dev`.
 const DEVICES: [Device; 5] = [
     ("console", 5, 1, 0o600),
     ("kmsg", 1, 11, 0o644),
@@ -35,8 +36,8 @@ const DEVICES: [Device; 5] = [
 ];
 
 /// Settings of the kernel that a kubelet requires (Kubernetes' `pkg/kubelet/cm/container_manager_linux.go`). A change
-/// would affect the whole machine. So the node gets files with these values in `/proc/sys`, and the settings stay
-/// unchanged.
+/// of the settings would affect the whole machine. So files with these values cover the settings in the node's
+/// `/proc/sys`, and the kernel's settings stay unchanged.
 const SYSCTLS: [(&str, &str); 6] = [
     ("vm/overcommit_memory", "1"),
     ("vm/panic_on_oom", "0"),
@@ -54,7 +55,8 @@ pub(super) fn run(plan: &Plan) -> anyhow::Result<std::convert::Infallible> {
     mount_root(plan)?;
     println!("{}", me.display());
     std::io::stdout().flush().context("cannot report the process ID")?;
-    // The caller moves the node's end of the network link into the network namespace, and then writes a line.
+    // The caller creates the network link between the machine and this process's network namespace, and then writes a
+    // line.
     let mut line = String::new();
     std::io::stdin().lock().read_line(&mut line).context("cannot read standard input")?;
     supervise(plan, &cluster)
@@ -73,14 +75,16 @@ fn mount_root(plan: &Plan) -> anyhow::Result<()> {
     mount_devices(&root.join("dev"))?;
     filesystem("tmpfs", &root.join("run"), "mode=755,size=2g")?;
     folder(&root.join("run/lock"))?;
-    // containerd cannot stack its overlays on an overlay, and volumes need a disk.
+    // These folders must be outside of the overlay that is the node's root: containerd cannot stack its own overlays on
+    // an overlay, and the volumes of pods need a disk.
     for (part, target) in [("containerd", "var/lib/containerd"), ("kubelet", "var/lib/kubelet"), ("tmp", "tmp")] {
         folder(&plan.folder.join(part))?;
         bind(&plan.folder.join(part), &root.join(target))?;
     }
     let everyone = std::fs::Permissions::from_mode(0o1777);
     std::fs::set_permissions(root.join("tmp"), everyone).context("cannot open /tmp for everyone")?;
-    // The folder has the same path inside and outside, so that kubeconfigs and logs have the same paths, too.
+    // The node's folder has the same path inside the node and on the machine, so that the paths of kubeconfigs and logs
+    // are valid on both sides.
     let same = root.join(plan.folder.strip_prefix("/").unwrap_or(&plan.folder));
     folder(&same)?;
     bind(&plan.folder, &same)?;
@@ -135,12 +139,12 @@ fn name_node(root: &Path) -> anyhow::Result<()> {
     rustix::system::sethostname(node.as_bytes()).context("cannot set the host name")?;
     write(&root.join("etc/hostname"), &format!("{node}\n"))?;
     write(&root.join("etc/hosts"), &format!("127.0.0.1 localhost\n{} {node}\n", settings::NODE_ADDRESS))?;
-    // Pods with the host's network and DNS policy Default resolve names of Services, too.
+    // With this file, pods on the host network and with the DNS policy Default can resolve the names of Services, too.
     write(&root.join("etc/resolv.conf"), "search cluster.local\nnameserver 10.96.0.10\n")?;
     let id = std::fs::read_to_string("/proc/sys/kernel/random/uuid").context("cannot read a random ID")?;
     write(&root.join("etc/machine-id"), &id.replace('-', ""))?;
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").context("cannot read the kernel's version")?;
-    // Charts mount this folder, even if the kernel has no modules.
+    // Charts mount the folder of the kernel's modules, so it must exist even if the kernel has no modules.
     folder(&root.join("lib/modules").join(release.trim()))
 }
 
@@ -154,7 +158,7 @@ fn supervise(plan: &Plan, cluster: &Folder) -> anyhow::Result<std::convert::Infa
         for (_, program) in due.extract_if(.., |(at, _)| *at <= now) {
             running.insert(start(program, plan, cluster)?, program);
         }
-        // Block only if no program must be started again soon.
+        // Let `wait` block only if no program must be started again soon.
         let options = if due.is_empty() { WaitOptions::empty() } else { WaitOptions::NOHANG };
         match wait(options) {
             Ok(Some((pid, status))) => {

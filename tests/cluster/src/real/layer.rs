@@ -20,7 +20,8 @@ use crate::{Programs, digest};
 /// The version of the code that builds layers. It is part of each layer's digest: after a change of this version, all
 /// layers are built again.
 const FORMAT: &str = "1";
-/// The variables of the caller that package managers in a layer need to reach their archives.
+/// The environment variables that the script of a layer gets from this process, because package managers may need them
+/// to reach the package archives.
 const PASSED_ON: [&str; 9] = [
     "http_proxy",
     "https_proxy",
@@ -36,7 +37,7 @@ const PASSED_ON: [&str; 9] = [
 /// machine downloads packages; the certificates of Debian's packages do not.
 const CERTIFICATES: &str = "/etc/ssl/certs/ca-certificates.crt";
 
-/// The layers in a folder of the cache.
+/// The layers that the recipes describe, and the folder of the cache in which they are built.
 pub(super) struct Layers<'a> {
     recipes: &'a Recipes,
     programs: &'a Programs,
@@ -45,7 +46,7 @@ pub(super) struct Layers<'a> {
 }
 
 impl<'a> Layers<'a> {
-    /// Returns the layers in `folder` that belong to these recipes. Builds none.
+    /// Returns the layers that these recipes describe, with `folder` as the folder for their builds. Builds none.
     pub fn new(recipes: &'a Recipes, programs: &'a Programs, folder: PathBuf) -> anyhow::Result<Self> {
         let mut keys = BTreeMap::new();
         let all: Vec<String> = recipes.layers.keys().cloned().collect();
@@ -67,7 +68,7 @@ impl<'a> Layers<'a> {
         self.recipes.chain(name)?.iter().map(|name| self.path(name)).collect()
     }
 
-    /// Builds the layers that are missing among `wanted` and the layers that they need.
+    /// Builds the layers in `wanted` and all layers that they need, except for layers that are built already.
     pub fn build(&self, wanted: &[String]) -> anyhow::Result<()> {
         folder(&self.folder)?;
         let order = self.recipes.order(wanted)?;
@@ -113,7 +114,7 @@ impl<'a> Layers<'a> {
         }
         self.remove_older(name)?;
         std::fs::rename(at, &target).with_context(|| format!("cannot create {}", target.display()))?;
-        // The folder has another name now, so it is no longer temporary.
+        // Do not remove the temporary folder: under its new name, it is the folder of the layer.
         let _ = work.keep();
         Ok(())
     }
@@ -142,7 +143,7 @@ impl<'a> Layers<'a> {
         Ok(())
     }
 
-    /// Runs the script of a layer in its root.
+    /// Runs the script of a layer in the layer's root file system.
     fn run(&self, name: &str, layer: &Layer, script: &str, at: &Path) -> anyhow::Result<()> {
         ensure!(layer.from.is_some(), "a layer without a layer below can only have files: add `from`");
         write(&at.join("inputs/script"), script)?;
@@ -178,7 +179,7 @@ impl<'a> Layers<'a> {
             .with_context(|| format!("cannot write {}", target.display()))
     }
 
-    /// Removes the folders of a layer that were built from other inputs.
+    /// Removes the folders with earlier builds of a layer, which were built from other inputs.
     fn remove_older(&self, name: &str) -> anyhow::Result<()> {
         let entries = std::fs::read_dir(&self.folder).context("cannot read the folder of layers")?;
         for entry in entries.flatten().filter(|entry| is_of(name, &entry.file_name().to_string_lossy())) {
@@ -192,13 +193,14 @@ impl<'a> Layers<'a> {
     }
 }
 
-/// Whether a folder contains a build of the layer `name`.
+/// Whether `folder` is the name of a folder with a build of the layer `name`.
 fn is_of(name: &str, folder: &str) -> bool {
     let key = folder.strip_prefix(name).and_then(|rest| rest.strip_prefix('-'));
     key.is_some_and(|key| key.len() == 16 && key.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
-/// Returns the digest of all inputs of a layer. `keys` has the keys of the layers that it needs.
+/// Returns the key of a layer, which is a digest of all inputs of the layer. `keys` contains the keys of the layers
+/// that this layer needs, by name.
 fn key(
     layer: &Layer,
     recipes: &Recipes,
@@ -229,7 +231,8 @@ fn key(
     Ok(digest::short(parts.iter().map(String::as_str)))
 }
 
-/// Returns the variables of a layer's script. Copies the machine's CA certificates into `inputs`, if it has any.
+/// Returns the environment variables of a layer's script. Copies the CA certificates of the machine into `inputs`, if
+/// the machine has any.
 fn environment(inputs: &Path) -> anyhow::Result<BTreeMap<String, String>> {
     let fixed = [
         ("PATH", script::PATH),
@@ -251,7 +254,7 @@ fn environment(inputs: &Path) -> anyhow::Result<BTreeMap<String, String>> {
     Ok(all)
 }
 
-/// Copies a folder with hard links to its files.
+/// Copies a folder. The files in the copy are hard links to the original files.
 fn link(from: &Path, to: &Path) -> anyhow::Result<()> {
     to.parent().map_or(Ok(()), folder)?;
     let mut command = Command::new("cp");

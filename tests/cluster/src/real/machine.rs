@@ -50,7 +50,8 @@ fn is_in_path(program: &str) -> bool {
     std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
-/// Whether `/proc/filesystems` lists a file system, such as `nodev\toverlay`.
+/// Whether `text`, the content of `/proc/filesystems`, lists the file system `name`, in a line such as
+/// `nodev\toverlay`.
 fn has_file_system(text: &str, name: &str) -> bool {
     text.lines().any(|line| line.split_whitespace().last() == Some(name))
 }

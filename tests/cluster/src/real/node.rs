@@ -1,6 +1,7 @@
 //! Starts and stops the node. All processes of the node are descendants of one process, which `unshare` runs in new
-//! namespaces. The node changes only two things on the machine: it adds one end of a network link to the node, and a
-//! control group. Both disappear when the node ends. The machine's mounts and settings stay unchanged.
+//! namespaces. The node changes only two things on the machine: it adds one end of a network link to the node, and
+//! control groups. The link disappears when the node ends, and `Node::stop` removes the control groups. The machine's
+//! mounts and settings stay unchanged.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
@@ -24,7 +25,7 @@ const LINK: &str = "osdpl-real";
 /// The maximum time until the node's API server responds.
 const TIMEOUT: Duration = Duration::from_mins(2);
 
-/// What the first process of the node needs to know.
+/// The input of the node's first process, which reads it from `plan.json`.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Plan {
     /// The node's folder on the machine.
@@ -36,19 +37,19 @@ pub(super) struct Plan {
 /// The processes of a running node.
 #[derive(Debug, Serialize, Deserialize)]
 struct State {
-    /// `unshare`, the parent of the node's first process. The kernel kills the first process when this one exits.
+    /// `unshare`, the parent of the node's first process. The kernel kills the first process when `unshare` exits.
     outer: Process,
     /// The node's first process.
     init: Process,
 }
 
-/// The node in a folder.
+/// A node whose files are in one folder.
 pub(super) struct Node {
     pub cluster: Folder,
 }
 
 impl Node {
-    /// Returns the node in a folder. Starts nothing.
+    /// Returns the node whose files are in the folder `path`. Starts nothing.
     pub fn new(path: &Path) -> anyhow::Result<Self> {
         Ok(Self { cluster: Folder::new(path)? })
     }
@@ -62,7 +63,8 @@ impl Node {
         self.state().is_some_and(|state| state.init.is_alive())
     }
 
-    /// Starts the node and waits until its API server responds. `layers` are the layers of its root.
+    /// Starts the node and waits until its API server responds. `layers` are the folders of the layers that form the
+    /// node's root file system, with the newest layer first.
     pub async fn start(&self, programs: &Programs, layers: Vec<PathBuf>) -> anyhow::Result<()> {
         self.prepare(programs)?;
         let at = self.cluster.path();
@@ -97,7 +99,7 @@ impl Node {
         for part in ["pki", "logs", "bin", "etcd", "upper", "work", "root"] {
             folder(&at.join(part))?;
         }
-        // etcd refuses a data folder that other users may read.
+        // etcd warns if other users may read its data folder.
         crate::folder::private(&self.cluster.etcd())?;
         crate::folder::private(&self.cluster.path().join("pki"))?;
         settings::write(&self.cluster)?;
@@ -141,7 +143,7 @@ impl Node {
         Ok(())
     }
 
-    /// Returns a command that runs inside the node, with the node's programs in PATH.
+    /// Returns a command that runs `program` in the node's namespaces, with the node's programs in PATH.
     pub fn command(&self, program: &str) -> anyhow::Result<Command> {
         let state = self.state().filter(|state| state.init.is_alive());
         let state = state.context("the node is not running: start it with `make real`")?;
@@ -178,7 +180,8 @@ fn connect(init: i32) -> anyhow::Result<()> {
         command.args(["--target", &init.to_string(), "--net", "ip"]).args(arguments.split(' '));
         output(&mut command, "").map(drop)
     };
-    // A link of an earlier node, whose namespace the kernel has not removed yet, has the same name.
+    // Remove the link of an earlier node, which has the same name. It still exists if the kernel has not removed the
+    // earlier node's network namespace yet.
     let _ = ip(&format!("link del {LINK}"));
     ip(&format!("link add {LINK} type veth peer name eth0 netns {init}"))?;
     ip(&format!("address add {MACHINE_ADDRESS}{LINK_PREFIX} dev {LINK}"))?;
@@ -186,7 +189,7 @@ fn connect(init: i32) -> anyhow::Result<()> {
     inside("link set lo up")?;
     inside(&format!("address add {NODE_ADDRESS}{LINK_PREFIX} dev eth0"))?;
     inside("link set eth0 up")?;
-    // Some programs, such as neutron's chart, look for the interface of the default route.
+    // Some scripts, such as those of neutron's chart, look for the interface of the default route.
     inside(&format!("route add default via {MACHINE_ADDRESS}"))
 }
 
@@ -203,7 +206,7 @@ pub(super) fn enter(plan: &Path) -> anyhow::Result<std::convert::Infallible> {
     Err(command.exec()).context("cannot run unshare")
 }
 
-/// Runs the node's first process.
+/// Runs this process as the node's first process. `plan` is the path of `plan.json`.
 pub(super) fn init(plan: &Path) -> anyhow::Result<std::convert::Infallible> {
     let text = std::fs::read(plan).with_context(|| format!("cannot read {}", plan.display()))?;
     init::run(&serde_json::from_slice(&text).context("cannot parse the node's plan")?)

@@ -121,10 +121,11 @@ fn is_opaque(path: &Path) -> bool {
     rustix::fs::getxattr(path, "trusted.overlay.opaque", &mut value).is_ok() && &value == b"y"
 }
 
-/// Returns the arguments with which tar writes the same archive each time.
+/// Returns the arguments with which tar writes the same archive of a layer each time.
 fn arguments(diff: &Path, markers: &Path, removed: &Removed) -> Vec<String> {
     let fixed = ["--create", "--sort=name", "--numeric-owner", "--xattrs", "--xattrs-include=security.capability"];
-    // With extended attributes, tar also writes the times of the last access and of the last change of the inode.
+    // With `--xattrs`, tar also writes the times at which a file was last accessed and its inode was last changed.
+    // Leave these times out, because they can change while the content of the file stays the same.
     let fixed = fixed.into_iter().chain(["--pax-option=delete=atime,delete=ctime", "--anchored", "--no-wildcards"]);
     let mut all: Vec<String> = fixed.map(String::from).collect();
     all.extend(removed.devices.iter().map(|path| format!("--exclude=./{}", path.display())));
@@ -176,7 +177,8 @@ fn digest_of(hash: &[u8]) -> String {
     })
 }
 
-/// The small blobs of images, by their digests, and the index that names the images.
+/// The configurations and manifests of images, as pairs of digest and text, and the entries of the index that names the
+/// images.
 #[derive(Debug, Default)]
 struct Blobs {
     blobs: Vec<(String, String)>,
@@ -292,7 +294,7 @@ fn header(name: &str, size: u64) -> [u8; 512] {
     put(116, "0000000");
     put(124, &format!("{size:011o}"));
     put(136, "00000000000");
-    // While the sum is computed, its field contains spaces.
+    // The checksum is the sum of all bytes of the header, computed while the field of the checksum contains spaces.
     put(148, "        ");
     put(156, "0");
     put(257, "ustar\u{0}00");

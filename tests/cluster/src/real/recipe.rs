@@ -9,7 +9,7 @@ use super::reference::Reference;
 use crate::Program;
 
 const TEXT: &str = include_str!("../../images/images.yaml");
-/// The files with requirements of pip that layers refer to.
+/// The names and contents of the requirements files (for pip) to which layers refer.
 const REQUIREMENTS: [(&str, &str); 2] = [
     ("openstack-2026.1.txt", include_str!("../../images/openstack-2026.1.txt")),
     ("mariadb.txt", include_str!("../../images/mariadb.txt")),
@@ -26,7 +26,7 @@ pub(super) struct Recipes {
     pub node: Vec<String>,
 }
 
-/// The package archives of Debian.
+/// The URLs of Debian's package archives.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Debian {
@@ -79,7 +79,7 @@ pub(super) struct LayerFile {
     pub executable: bool,
 }
 
-/// An image: its newest layer, and the command that it runs if a pod names none.
+/// An image: its newest layer, and the command that it runs if a pod names no command.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Image {
@@ -115,7 +115,8 @@ impl Recipes {
         Ok(chain)
     }
 
-    /// Returns the names of all layers that these layers need, in the order in which they must be built.
+    /// Returns the names of the layers in `wanted` and of all layers that they need, in the order in which they must be
+    /// built.
     pub fn order(&self, wanted: &[String]) -> anyhow::Result<Vec<String>> {
         let mut order = Vec::new();
         for name in wanted {
@@ -136,7 +137,8 @@ impl Recipes {
         Ok(())
     }
 
-    /// Returns the image for each reference that a chart requests. The error names all images that have no recipe.
+    /// Returns each image name in `wanted` with the recipe of the image. If images have no recipe, the error names all
+    /// of them.
     pub fn select(&self, wanted: &[Reference]) -> anyhow::Result<Vec<(Reference, Image)>> {
         let found = |reference: &Reference| Some((reference.clone(), self.images.get(&reference.repository)?.clone()));
         let missing: Vec<String> =
@@ -151,7 +153,7 @@ impl Recipes {
     }
 }
 
-/// Returns the content of a file with requirements of pip.
+/// Returns the content of the requirements file with the name `file`.
 pub(super) fn requirements(file: &str) -> anyhow::Result<&'static str> {
     let found = REQUIREMENTS.iter().find(|(name, _)| *name == file);
     Ok(found.with_context(|| format!("images.yaml names the unknown file {file}: add it to REQUIREMENTS"))?.1)

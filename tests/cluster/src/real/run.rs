@@ -22,20 +22,21 @@ pub(super) fn step(text: &str) {
     eprintln!("[{seconds:>4} s] {text}");
 }
 
-/// Prints a line that belongs to the step before.
+/// Prints an indented line about the current step.
 pub(super) fn note(text: &str) {
     eprintln!("         {text}");
 }
 
-/// Runs a command with `input` as its standard input. Writes its output into `log`. If it runs long, prints the last
-/// line of the log as progress. The error contains the last lines of the log.
+/// Runs a command with `input` as its standard input. Writes the output of the command into `log`. While a long command
+/// runs, prints the last line of the log every 15 s. If the command fails, the error contains the last lines of the
+/// log.
 pub(super) fn logged(command: &mut Command, what: &str, log: &Path, input: &str) -> anyhow::Result<()> {
     let output = File::create(log).with_context(|| format!("cannot create {}", log.display()))?;
     let errors = output.try_clone().with_context(|| format!("cannot open {}", log.display()))?;
     command.stdin(Stdio::piped()).stdout(output).stderr(errors);
     let mut child = command.spawn().with_context(|| format!("cannot run {}", program(command)))?;
     if let Some(mut pipe) = child.stdin.take() {
-        // A program that exits without reading its input reports its own error.
+        // Ignore an error: the program has exited without reading its input, and has written the reason into the log.
         let _ = pipe.write_all(input.as_bytes());
     }
     let (sender, receiver) = std::sync::mpsc::channel();
@@ -55,7 +56,7 @@ pub(super) fn logged(command: &mut Command, what: &str, log: &Path, input: &str)
     }
 }
 
-/// Runs a command and returns its standard output. The error contains its standard error.
+/// Runs a command and returns its standard output. If the command fails, the error contains its standard error.
 pub(super) fn output(command: &mut Command, input: &str) -> anyhow::Result<String> {
     let name = program(command);
     let output = crate::output_with_input(command, input).with_context(|| format!("cannot run {name}"))?;

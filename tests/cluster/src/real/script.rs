@@ -2,12 +2,15 @@
 
 use super::recipe::{Layer, User};
 
-/// The folder in a layer's root, while it is built, with the script and its input files.
+/// The path of the folder that exists in a layer's root only while the layer is built. It contains the layer's script
+/// and the script's input files.
 pub(super) const INPUTS: &str = "/.osdpl";
-/// PATH in the images and while they are built. The charts call the programs of services by their names.
+/// The value of PATH in the images, and in the scripts that build their layers. It contains the folder of the OpenStack
+/// services' programs, because the charts call these programs without a path.
 pub(super) const PATH: &str = "/var/lib/openstack/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// Returns the script that applies a recipe in the layer's root, or an empty text if nothing must run.
+/// Returns the script that runs in the layer's root file system to build the layer. The text is empty if the layer
+/// needs no script.
 pub(super) fn of(layer: &Layer) -> String {
     let mut lines = Vec::new();
     layer.users.iter().for_each(|user| lines.extend(create(user)));

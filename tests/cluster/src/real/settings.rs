@@ -13,10 +13,10 @@ pub(super) const NODE_ADDRESS: &str = "10.123.0.2";
 pub(super) const MACHINE_ADDRESS: &str = "10.123.0.1";
 /// The prefix length of the network that connects the machine and the node.
 pub(super) const LINK_PREFIX: &str = "/30";
-/// The networks of pods and Services.
+/// The address ranges of pods and of Services.
 const PODS: &str = "10.244.0.0/16";
 const SERVICES: &str = "10.96.0.0/16";
-/// The address of the DNS server. `node/base.yaml` gives it to the Service kube-dns.
+/// The address of the cluster's DNS server, which `node/base.yaml` assigns to the Service kube-dns.
 const DNS: &str = "10.96.0.10";
 /// The image of the pause container. `images.yaml` lists it, too.
 const PAUSE: &str = "registry.k8s.io/pause:3.10.1";
@@ -106,7 +106,7 @@ fn apiserver(folder: &Folder) -> Vec<String> {
         pki("service-account-key-file", "service-accounts.pub"),
         pki("service-account-signing-key-file", "service-accounts.key"),
         format!("--service-cluster-ip-range={SERVICES}"),
-        // OpenStack's agents are privileged pods.
+        // The pods of OpenStack's agents are privileged.
         "--allow-privileged=true".into(),
         "--authorization-mode=Node,RBAC".into(),
         "--enable-admission-plugins=NodeRestriction".into(),
@@ -124,7 +124,7 @@ fn controller_manager(folder: &Folder) -> Vec<String> {
         "--use-service-account-credentials".into(),
         pki("service-account-private-key-file", "service-accounts.key"),
         pki("root-ca-file", "ca.crt"),
-        // Creates the volumes of the StorageClass in node/base.yaml, in /tmp/hostpath_pv.
+        // This provisioner creates the volumes of the StorageClass in node/base.yaml as folders in /tmp/hostpath_pv.
         "--enable-hostpath-provisioner".into(),
         "--allocate-node-cidrs".into(),
         format!("--cluster-cidr={PODS}"),
@@ -151,8 +151,8 @@ fn kubelet(folder: &Folder) -> Vec<String> {
 
 /// Returns the kubelet's configuration (`KubeletConfiguration`, kubelet.config.k8s.io/v1beta1).
 fn kubelet_configuration(folder: &Folder) -> Value {
-    // The kubelet evicts pods below these limits. They are low, because the node shares the disk and memory of the
-    // machine, where little may be free.
+    // The kubelet evicts pods if less memory or disk space than this is free. The limits are low, because the node
+    // shares the disk and memory of the machine, where little may be free.
     let little = json!({
         "memory.available": "300Mi",
         "nodefs.available": "1%",

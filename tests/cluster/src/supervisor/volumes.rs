@@ -1,5 +1,5 @@
-//! Removes the folders of volumes. The host path provisioner of kube-controller-manager creates an empty folder in
-//! `/tmp` for every volume, outside of the cluster's folder.
+//! Removes the folders of a cluster's persistent volumes. The host path provisioner of kube-controller-manager creates
+//! an empty folder in `/tmp` for every volume, outside of the cluster's folder.
 
 use std::path::Path;
 use std::time::Duration;

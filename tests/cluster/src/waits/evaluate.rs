@@ -1,4 +1,4 @@
-//! Decides which control annotations (`kwok.osdpl.dev/…`) of a pod must change.
+//! Decides which annotations `kwok.osdpl.dev/…` of a pod must change. kwok simulates the pod as these annotations say.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ use super::needs::{CustomDependency, Dependency, Source, SourceKind};
 use super::rules::RULE_KEYS;
 use super::world::{Key, World};
 
-/// Changes of a pod's control annotations: the name of each annotation without the prefix, and its new value. `None`
-/// removes the annotation.
+/// Changes of a pod's annotations `kwok.osdpl.dev/…`: the name of each annotation without the prefix, and the new
+/// value. `None` removes the annotation.
 pub(super) type Annotations = BTreeMap<String, Option<String>>;
 
-/// Returns the changes that a pod's control annotations need; empty if all annotations are already correct.
+/// Returns the changes that a pod's annotations need; empty if all annotations are already correct.
 pub(super) fn evaluate(key: &Key, pod: &PodFacts, world: &World) -> Annotations {
     if pod.node.is_empty() || pod.is_leaving || matches!(pod.phase.as_str(), "Succeeded" | "Failed") {
         return Annotations::new();
@@ -39,8 +39,8 @@ fn fault(key: &Key, pod: &PodFacts, world: &World) -> Annotations {
     let mut wanted: Annotations = [("rule".to_string(), rule.map(|(name, _)| name.to_string()))].into();
     for key in RULE_KEYS {
         let value = rule.and_then(|(_, rule)| rule.value(key));
-        // Remove the annotation only from a pod that a rule controls. On other pods, the annotation comes from the pod
-        // template, or a test has set it on the running pod.
+        // Remove the annotation only if a rule has set it. Otherwise the annotation comes from the pod template, or a
+        // test has set it on the running pod.
         if value.is_some() || pod.settings.contains_key("rule") {
             wanted.insert(key.to_string(), value);
         }
@@ -48,8 +48,8 @@ fn fault(key: &Key, pod: &PodFacts, world: &World) -> Annotations {
     wanted
 }
 
-/// Returns the annotations that block or release the pod. A released pod is never blocked again, because its init
-/// containers have run.
+/// Returns the annotations that tell kwok to start the pod (`released`), or that say what the pod waits for. A released
+/// pod never waits again, because its init containers have run.
 fn release(key: &Key, pod: &PodFacts, world: &World) -> Annotations {
     let set = |name: &str, value: Option<&str>| (name.to_string(), value.map(str::to_string));
     let waits = if pod.is_released() || !world.is_node_ready(&pod.node) { None } else { waits(key, pod, world) };
@@ -138,7 +138,7 @@ fn is_satisfied(custom: &CustomDependency, world: &World) -> bool {
         && custom.conditions.iter().all(|one| condition(&one.type_) == Some(expected(&one.status).as_str()))
 }
 
-/// Returns whether a pod with the behaviour `fail-once` must work, because an earlier pod of the same owner has failed.
+/// Returns whether a pod with the behaviour `fail-once` must succeed, because an earlier pod of the same owner failed.
 ///
 /// The owner is, for example, a Job. The result is `true` only for pods with the restart policy Never. With another
 /// restart policy, no new pod replaces the failed one, but its containers restart. Then kwok's stages recognize the

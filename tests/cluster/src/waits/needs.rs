@@ -10,7 +10,8 @@ use serde::Deserialize;
 
 pub(super) type Labels = BTreeMap<String, String>;
 
-/// All objects that a pod waits for, in the order in which a kubelet checks them.
+/// All objects that a pod waits for. On a real node, a pod waits first for `volumes`, then for `dependencies`, and last
+/// for `environment`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Needs {
     /// The Secrets and ConfigMaps of the pod's volumes. Until all exist, a kubelet does not create the pod's sandbox.

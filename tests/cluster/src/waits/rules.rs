@@ -16,7 +16,7 @@ pub(crate) const FAULTS: &str = "kwok-faults";
 /// The namespace of the ConfigMap that contains all rules.
 pub(crate) const FAULTS_NAMESPACE: &str = "kube-system";
 /// The name (without the prefix `kwok.osdpl.dev/`) of an annotation of the ConfigMap [`FAULTS`]. The annotation
-/// contains the digest of the rules that are in force. The supervisor writes the digest after it has read the rules.
+/// contains the digest of the rules that the supervisor has read. Tests wait for this digest after they change a rule.
 pub(crate) const IN_FORCE: &str = "in-force";
 
 /// The names of the settings that a rule may contain. The annotation for the setting `NAME` is `kwok.osdpl.dev/NAME`.
@@ -96,8 +96,8 @@ impl Rule {
     }
 }
 
-/// The fault rules in the ConfigMap [`FAULTS`]. `by_name` contains only the valid rules, but `digest` is the digest of
-/// all rules. `acknowledged` is the digest in the annotation [`IN_FORCE`].
+/// The fault rules in the ConfigMap [`FAULTS`]. `by_name` contains only the valid rules, but `digest` also covers the
+/// invalid ones. `acknowledged` is the digest in the annotation [`IN_FORCE`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Rules {
     pub by_name: BTreeMap<String, Rule>,

@@ -66,7 +66,7 @@ impl Changes {
     }
 }
 
-/// Waits until the API server knows the kind, and returns an API for it.
+/// Waits until the API server knows the kind, and returns the `Api` for resources of this kind.
 async fn find(client: Client, kind: &CustomKind) -> Api<DynamicObject> {
     let (group, version) = kind.api_version.split_once('/').unwrap_or(("", &kind.api_version));
     let gvk = GroupVersionKind::gvk(group, version, &kind.kind);

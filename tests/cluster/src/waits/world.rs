@@ -100,7 +100,7 @@ pub(super) struct World {
 }
 
 impl World {
-    /// Applies a change, and adds the pods that the change affects to `touched`.
+    /// Applies a change, and adds to `touched` the pods that the change affects.
     pub fn apply(&mut self, change: Change, touched: &mut Touched) {
         let changed = match change {
             Change::Pod(event) => return self.apply_pod(event, touched),

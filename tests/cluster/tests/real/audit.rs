@@ -1,4 +1,4 @@
-//! Tests of the audit log, and of kubeconfigs with the rights of a service account.
+//! Tests of the API server's audit log, and of kubeconfigs with the rights of a ServiceAccount.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret, ServiceAccount};
 use k8s_openapi::jiff::Timestamp;

@@ -1,4 +1,5 @@
-//! If the options name an existing cluster, this crate uses the cluster, but never stops or breaks it.
+//! Tests that this crate can use a cluster that it did not start (`Options::existing`). The crate must not stop this
+//! cluster or kill its processes.
 
 use cluster::{Cluster, Component, Options, Rule};
 

@@ -16,7 +16,8 @@ use serde_json::{Value, json};
 
 use crate::help::in_time;
 
-/// Returns the six processes that the folder's state file lists, the supervisor first. Checks that all are running.
+/// Returns the six processes that `state.json` in a cluster's folder lists, the supervisor first. Checks that all are
+/// running.
 fn processes(folder: &Path) -> Vec<Process> {
     let text = std::fs::read_to_string(folder.join("state.json")).unwrap();
     let state: Value = serde_json::from_str(&text).unwrap();

@@ -1,4 +1,5 @@
-//! Tests of simulated nodes, of addresses of load balancers, and of volumes.
+//! Tests of simulated nodes, of the addresses of Services with the type `LoadBalancer`, and of
+//! `PersistentVolumeClaim`s.
 
 use k8s_openapi::api::core::v1::{Node, PersistentVolumeClaim, Pod, Service};
 use kube::Api;

@@ -1,5 +1,5 @@
-//! Tests how this crate finds and builds programs. Most tests put a fake `go` in PATH, because a real build takes
-//! minutes.
+//! Tests how this crate finds the programs that it runs (etcd, kwok, helm and others), and builds missing ones with
+//! `go`. Most tests put a fake `go` in PATH, because a real build takes minutes.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! Tests every setting that controls pods, and that the pods recover when the setting is removed.
+//! Tests every setting `kwok.osdpl.dev/…` that controls a simulated pod, and that the pod recovers when the setting is
+//! removed.
 
 use cluster::Rule;
 use k8s_openapi::api::batch::v1::Job;

@@ -11,7 +11,7 @@ fn id(name: &str) -> ObjectId {
     ObjectId { kind: find_kind("v1", "Service").unwrap(), namespace: "openstack".into(), name: name.into() }
 }
 
-/// Returns a release of this operator with one Service, in the given status.
+/// Returns a release in the given status with one Service. osdpl made the newest revision of the release.
 fn release(status: Status) -> ObservedRelease {
     let body = RecordBody {
         applied_objects: Arc::new([(id("api"), ExpectedFields::default())].into()),

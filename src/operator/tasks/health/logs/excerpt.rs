@@ -22,9 +22,9 @@ const CHAIN: [&str; 2] = [
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Excerpt {
     /// The first and the last exception of the last chain of exceptions in the log. If this chain has only one
-    /// exception, only that one.
+    /// exception, the list contains only this exception.
     Exceptions(Vec<String>),
-    /// The last lines.
+    /// The last lines of the log, if it does not end with an exception.
     Lines(Vec<String>),
 }
 

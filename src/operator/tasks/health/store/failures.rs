@@ -24,7 +24,7 @@ impl Fetched {
 }
 
 impl Store {
-    /// Marks all running fetches of logs and checks of mounts as not running.
+    /// Marks all fetches of logs as not running, and forgets the checks of mounts.
     ///
     /// The health task calls this function when it starts. The previous health task has ended, so nothing will store
     /// the results of its fetches and checks.

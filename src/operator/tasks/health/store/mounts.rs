@@ -37,8 +37,8 @@ pub(super) fn has_mounts(pods: &Pods<'_>) -> bool {
 }
 
 impl Store {
-    /// Begins a round of the health task. Returns the checks of mounts that the task runs in this round, for at most
-    /// one pod of each workload and Job.
+    /// Counts one more round of the health task. Returns the checks of mounts that the task runs in this round, for at
+    /// most one pod of each workload and Job.
     pub(in crate::tasks::health) fn due_mount_queries(&mut self) -> Vec<MountQuery> {
         let pods = self.pods_by_owner();
         let first = pods.iter().filter_map(|(owner, pods)| Some((owner.0, *pods.first()?)));

@@ -1,5 +1,5 @@
-//! Finds the objects that wait although no watched object shows a reason: workloads and Jobs without pods, and claims
-//! without a volume.
+//! Finds the objects that wait although no watched object shows a reason: workloads and Jobs without pods, and volume
+//! claims without a volume.
 
 use std::collections::BTreeMap;
 
@@ -46,8 +46,8 @@ impl Store {
         workloads.chain(jobs).chain(claims.map(|claim| subject(CLAIM, &claim.namespace, &claim.name))).collect()
     }
 
-    /// Begins a round of the health task. Returns the objects about which the task must query events in this round.
-    /// These objects wait although no watched object shows a reason.
+    /// Counts one more round of the health task. Returns the objects about which the task must query events in this
+    /// round: they wait although no watched object shows a reason.
     pub(in crate::tasks::health) fn due_event_queries(&mut self) -> Vec<Subject> {
         let mut previous = std::mem::take(&mut self.event_checks);
         let mut due = Vec::new();

@@ -1,4 +1,4 @@
-//! Tests that evaluate one pod in a small cluster of objects in memory.
+//! Tests which annotations the supervisor sets on a pod. The pod and the objects that it waits for are only in memory.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::runtime::watcher::Event;

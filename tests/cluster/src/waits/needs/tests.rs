@@ -1,4 +1,5 @@
-//! Tests that read the dependencies of pods like the pods of OpenStack-Helm's charts.
+//! Tests that `Needs` contains the objects for which a pod waits. The test pods look like pods of OpenStack-Helm's
+//! charts.
 
 use serde_json::{Value, json};
 
