@@ -24,14 +24,15 @@ impl Fetched {
 }
 
 impl Store {
-    /// Marks all fetches of logs as not running, and forgets the checks of mounts.
+    /// Marks all fetches of logs and queries of events as not running, and forgets the checks of mounts.
     ///
     /// The health task calls this function when it starts. The previous health task has ended, so nothing will store
-    /// the results of its fetches and checks.
+    /// the results of its fetches, queries and checks.
     pub(in crate::tasks::health) fn forget_fetches(&mut self) {
         for log in self.logs.values_mut() {
             log.in_flight = false;
         }
+        self.forget_event_queries();
         self.mount_checks.clear();
     }
 

@@ -63,6 +63,13 @@ impl Store {
         due
     }
 
+    /// Marks all queries of events as not running.
+    pub(super) fn forget_event_queries(&mut self) {
+        for check in self.event_checks.values_mut() {
+            check.in_flight = false;
+        }
+    }
+
     /// Stores the message of the event that a query has found.
     pub(in crate::tasks::health) fn store_event(&mut self, EventMessage { subject, message }: EventMessage) {
         if let Some(check) = self.event_checks.get_mut(&subject) {

@@ -61,6 +61,16 @@ fn queries_events_from_the_second_round_at_growing_intervals() {
 }
 
 #[test]
+fn a_restarted_health_task_repeats_a_query_without_result() {
+    let mut store = listed();
+    stateful(&mut store, 0);
+    assert_eq!(store.due_event_queries(), []);
+    assert_eq!(store.due_event_queries().len(), 1);
+    store.forget_fetches();
+    assert_eq!(store.due_event_queries().len(), 1);
+}
+
+#[test]
 fn a_workload_whose_pods_are_refused_is_its_own_root_cause() {
     let mut store = listed();
     stateful(&mut store, 0);
