@@ -6,6 +6,7 @@ use cluster::Rule;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use kube::api::{DeleteParams, ListParams};
+use osdpl_core::api::OpenStackDeployment;
 use serde_json::json;
 
 use crate::cloud::{StatusAccess, services};
@@ -135,13 +136,17 @@ fn names_the_claim_of_an_unknown_storage_class() {
         spec["storageClass"] = json!("nope");
         let _operator = world.operator().start().await;
         world.apply(&spec).await;
-        let reason = world
-            .until("the status reports the pending claim of mariadb", |cloud| {
-                let health = cloud.status().health;
-                let reason = health.get("mariadb")?.get("server")?.reason.clone();
-                reason.contains("claim ").then_some(reason)
-            })
-            .await;
+        // The status may report a pending claim before the operator has listed the StorageClasses. So wait until the
+        // reason names the missing StorageClass.
+        let reason_of = async |application: &str| {
+            let what = format!("the status reports the missing StorageClass of {application}");
+            let reason = |cloud: &OpenStackDeployment| {
+                let reason = cloud.status().health.get(application)?.get("server")?.reason.clone();
+                reason.contains("StorageClass \"nope\" does not exist").then_some(reason)
+            };
+            world.until(&what, reason).await
+        };
+        let reason = reason_of("mariadb").await;
         let namespace = &world.namespace;
         let delete = format!("kubectl -n {namespace} delete");
         let expected = format!(
@@ -156,12 +161,7 @@ fn names_the_claim_of_an_unknown_storage_class() {
             })
             .await;
         assert!(message.starts_with("mariadb: mariadb-server-0: claim "), "{message}");
-        let rabbit = world
-            .until("the status reports the pending claim of rabbitmq", |cloud| {
-                let reason = cloud.status().health.get("rabbitmq")?.get("server")?.reason.clone();
-                reason.contains("claim ").then_some(reason)
-            })
-            .await;
+        let rabbit = reason_of("rabbitmq").await;
         assert_eq!((world.run_suggested_commands(&reason), world.run_suggested_commands(&rabbit)), (2, 2));
         spec["storageClass"] = json!("general");
         world.apply(&spec).await;
@@ -176,7 +176,7 @@ fn lists_leftovers_after_the_class_was_corrected() {
         spec["storageClass"] = json!("nope");
         let _operator = world.operator().start().await;
         world.apply(&spec).await;
-        let unbound = |cloud: &osdpl_core::api::OpenStackDeployment| {
+        let unbound = |cloud: &OpenStackDeployment| {
             let reason = cloud.status().health.get("mariadb")?.get("server")?.reason.clone();
             reason.contains("claim mysql-data-mariadb-server-0 ").then_some(())
         };

@@ -47,6 +47,26 @@ impl World {
         self.until_lease(&format!("{pod} holds the Lease"), is_holder).await;
     }
 
+    /// Waits until the active operator has renewed the Lease.
+    pub async fn until_renewal(&self) {
+        let renewed = self.until_lease("the Lease exists", |_| true).await.renew_time;
+        self.until_lease("the active operator renews the Lease", |lease| lease.renew_time != renewed).await;
+    }
+
+    /// Waits until the operator and its helm processes have written nothing between two renewals of the Lease.
+    ///
+    /// The status of a cloud that is Ready, or whose helm process waits, may still change once more: for example, when
+    /// the operator learns that a pod has become ready.
+    pub async fn until_quiet(&self) {
+        loop {
+            let began = now();
+            self.until_renewal().await;
+            if self.writes_since(began).is_empty() {
+                return;
+            }
+        }
+    }
+
     /// Returns how often operators have taken, renewed or released the Lease after `since`.
     pub fn renewals_since(&self, since: Timestamp) -> usize {
         self.lease_writes_since(since).len()
@@ -146,8 +166,7 @@ fn standby_writes_nothing_until_the_active_operator_stops() {
         // Give the standby the opportunity to write something: wait until the active operator has renewed the Lease
         // twice. Between two renewals, the standby checks the Lease at least once.
         for _ in 0..2 {
-            let renewed = world.until_lease("the Lease exists", |_| true).await.renew_time;
-            world.until_lease("the active operator renews the Lease", |lease| lease.renew_time != renewed).await;
+            world.until_renewal().await;
         }
         assert_eq!(world.helm_runs().len(), 1, "the standby must not start helm");
         assert_eq!(world.writes_of("second", began), []);
@@ -228,6 +247,7 @@ async fn check_succession(world: &World, active: Operator, lost: Timestamp, mess
 fn healthy_operator_ends_if_another_process_takes_its_lease() {
     run_test("robbed", async |world| {
         let (active, _standby) = start_both(world).await;
+        world.until_quiet().await;
         let lost = now();
         let taken = Patch::Merge(json!({"spec": {"holderIdentity": "robber"}}));
         let leases: Api<Lease> = Api::namespaced(world.client.clone(), SYSTEM.0);
@@ -243,6 +263,7 @@ fn operator_ends_with_helm_if_its_guard_is_killed() {
         let helm = world.helm_runs()[0].pid;
         let guards: Vec<_> = children(active.pid()).into_iter().filter(|child| *child != helm).collect();
         let [guard] = guards[..] else { panic!("the operator must have two children, the guard and helm: {guards:?}") };
+        world.until_quiet().await;
         let lost = now();
         kill_process(Pid::from_raw(guard).unwrap(), Signal::KILL).unwrap();
         check_succession(world, active, lost, "the guard process of helm was killed; the operator ends").await;

@@ -38,6 +38,7 @@ fn cloud_survives_the_operators_chart() {
 
         // After the uninstall of the chart, the operator's process still runs, but has no rights. It can't renew the
         // Lease, so it must end.
+        world.until_quiet().await;
         let since = now();
         uninstall_chart(world);
         assert!(!operator.ended().await.success());
