@@ -181,6 +181,9 @@ pub struct Release {
     /// The operator deletes these `ConfigMap`s only with the deletion policy `Purge`. `${release.name}` in a name
     /// stands for the name of the helm release.
     pub kept_config_maps: Vec<String>,
+    /// The values that set the size of volume claims, each with the owner of the claims. The sizes of existing claims
+    /// override the sizes in the catalogue.
+    pub claim_sizes: BTreeMap<Path, ClaimOwner>,
     /// An expression that computes a digest of the settings on which running OpenStack instances depend; `None` if the
     /// release has no such settings. If an upgrade changes the digest, the operator waits for a person to approve the
     /// upgrade.
@@ -195,6 +198,15 @@ pub struct Release {
     /// Further values of the release, such as workarounds for errors in the chart. Each fragment has a text that says
     /// why the catalogue sets the values, and may have a condition.
     pub fragments: Vec<Fragment>,
+}
+
+/// The object that determines the size of volume claims.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClaimOwner {
+    /// The `StatefulSet` with this component. The size is in its first template of volume claims.
+    StatefulSet(Component),
+    /// The volume claim with this name, which the chart renders.
+    Claim(String),
 }
 
 /// The HTTP API of a release, which the operator probes.

@@ -30,6 +30,7 @@ mod resolve;
 mod roles;
 mod select;
 mod services;
+mod sizes;
 mod unknown;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -47,6 +48,7 @@ pub use per_node::{NodeSplit, NodeTarget, OVERRIDES_FIELD as OVERRIDES, list_nod
 pub use resolve::{ResolvedLayers, redact, resolve, resolve_with_layers};
 pub use roles::role_labels;
 pub use select::{find_excluded_presets, select};
+pub use sizes::{ClaimSizes, collect_claim_sizes};
 pub use unknown::{
     KeyState, classify_key, classify_key_in, find_unknown_keys, is_reported_per_release, is_unknown_key_in,
 };
@@ -60,6 +62,16 @@ use crate::observed::{ClusterInfo, ReleaseKey};
 use crate::release::ChartIdentity;
 use osdpl_values::expr::Scope;
 use osdpl_values::{Path, Values};
+
+/// The baseline of a release that osdpl installs now.
+///
+/// The catalogue has defaults that must not change on a running release, such as the type of message queues. It sets
+/// such a default only for releases with a certain baseline (`release.baseline` in expressions). A release keeps the
+/// baseline with which osdpl installed it. Releases that another tool or an osdpl without baselines installed have the
+/// baseline 0.
+///
+/// Increase the number when the catalogue gets a new default of this kind.
+pub const BASELINE: u32 = 1;
 
 /// What sets the version of a release's chart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,6 +172,11 @@ pub struct Facts {
     /// The properties of each release's chart, by the release's catalogue name. An error is the reason why the chart is
     /// not available.
     pub charts: BTreeMap<String, Result<ChartInfo, Blocked>>,
+    /// The baseline ([`BASELINE`]) of each installed release. Releases that are not installed have no entry.
+    pub baselines: BTreeMap<String, u32>,
+    /// The sizes of the existing volume claims for which the catalogue names a value, by release and by the path of the
+    /// value. They override the sizes in the catalogue.
+    pub claim_sizes: ClaimSizes,
     /// The storage classes of the releases' existing volume claims. They override `spec.storageClass` in the values of
     /// these releases.
     pub claim_classes: ClaimClasses,
@@ -272,6 +289,8 @@ pub struct DesiredRelease {
     /// `None` if the chart can't split `DaemonSets`. An upgrade with another split recreates the pods, so the operator
     /// waits for a person to approve the upgrade.
     pub split: Option<NodeSplit>,
+    /// The baseline of the release ([`BASELINE`]).
+    pub baseline: u32,
     /// The components that must be available before osdpl runs helm, each with the release or service that provides it.
     pub needs: BTreeMap<Component, Provider>,
     /// The other desired releases, by catalogue name, that this release's pods wait for. osdpl can run helm for this

@@ -122,6 +122,8 @@ pub struct ObservedRelease {
     /// A digest that describes how the chart splits the release's `DaemonSets`, from the label `osdpl.dev/split` of the
     /// newest record.
     pub split: Option<String>,
+    /// The baseline of the release ([`crate::desired::BASELINE`]), from the newest record's label; 0 without the label.
+    pub baseline: u32,
     /// The chart of the newest revision, from the label `osdpl.dev/chart` of its record; `None` without the label.
     pub chart: Option<ChartIdentity>,
     /// The digest of the inputs that the hooks of the newest revision may read, from the label `osdpl.dev/hooks` of its
@@ -298,6 +300,9 @@ pub struct Workload {
     /// The number of nodes that have a pod of this `DaemonSet` but should not. Kubernetes also counts `NotReady` nodes,
     /// because these nodes have a taint.
     pub misscheduled: i32,
+    /// The size that the first template of volume claims requests, as written there: `10Gi`; `None` if the workload has
+    /// no such template.
+    pub claim_size: Option<String>,
     /// The `NotReady` nodes whose pod of this `DaemonSet` is not ready, by name.
     pub lost_nodes: Vec<String>,
     /// The first reason why the workload is not ready, such as `neutron-server-abc: ImagePullBackOff quay.io/…`.

@@ -100,6 +100,9 @@ pub const CHART_LABEL: &str = "osdpl.dev/chart";
 /// skip the hooks. Records of older osdpl versions lack the label.
 pub const HOOKS_LABEL: &str = "osdpl.dev/hooks";
 
+/// Label on a record: the baseline of the release ([`crate::desired::BASELINE`]). helm copies the label to later
+/// revisions. Records of releases with the baseline 0 lack the label.
+pub const BASELINE_LABEL: &str = "osdpl.dev/baseline";
 /// The value of [`SPLIT_LABEL`] if the chart splits no `DaemonSet`. osdpl also assumes this value for a record without
 /// the label.
 pub(crate) const NO_SPLIT: &str = "none";

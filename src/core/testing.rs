@@ -41,6 +41,7 @@ pub fn release(name: &str) -> DesiredRelease {
         instances: None,
         hooks: None,
         split: None,
+        baseline: crate::desired::BASELINE,
         needs: BTreeMap::new(),
         waits_for: std::collections::BTreeSet::new(),
         components: BTreeMap::new(),
@@ -109,6 +110,7 @@ pub fn available(release: &str, component: &str, ready: i32) -> Workload {
         was_available: false,
         node_selector: String::new(),
         misscheduled: 0,
+        claim_size: None,
         lost_nodes: Vec::new(),
         trouble: None,
     }

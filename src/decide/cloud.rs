@@ -27,6 +27,7 @@ use osdpl_core::nodes::{LabelChange, build_inventory};
 use osdpl_core::observed::{Observed, ReleaseKey};
 use osdpl_core::openstack::{access, has_nova};
 use osdpl_core::plan::{self, Policy};
+use osdpl_core::release::Status;
 use osdpl_core::rollout;
 use osdpl_lint::Input;
 use osdpl_values::CollectSorted;
@@ -176,7 +177,9 @@ fn collect_facts(
     facts.job_facts = spec_references::written(objects, catalog, selection);
     facts.charts = charts::facts(draft, spec, selection);
     let placeholders = charts::fill_placeholders(&draft.snapshot.deployment, catalog, &mut facts.charts);
+    facts.baselines = baselines(observed, selection);
     facts.claim_classes = desired::collect_claim_classes(&draft.snapshot.claims, &selection.releases);
+    facts.claim_sizes = desired::collect_claim_sizes(catalog, &selection.releases, observed, &draft.snapshot.claims);
     observed.external_ready = external::publish_all(draft, &selection.external, observed, needed);
     facts.ceph = ceph::declared(objects, spec, selection);
     if let Some(mut declared) = facts.ceph.take() {
@@ -186,6 +189,12 @@ fn collect_facts(
     placeholders
 }
 
+/// Returns the baseline ([`desired::BASELINE`]) of each installed release.
+fn baselines(observed: &Observed, selection: &Selection) -> BTreeMap<String, u32> {
+    let installed = |key: &ReleaseKey| observed.releases.get(key).filter(|record| record.status != Status::Uninstalled);
+    let releases = selection.releases.iter();
+    releases.filter_map(|(name, key)| Some((name.clone(), installed(key)?.baseline))).collect_map()
+}
 /// Returns the desired state and, only for `osdpl plan`, the values in the release records.
 ///
 /// The function reuses the desired state of the last pass if the spec, the catalogue and the facts have not changed.

@@ -4,8 +4,10 @@ use std::process::Command;
 
 use cluster::output_with_input;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::ResourceExt;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use osdpl_core::api::{OpenStackDeployment, reason};
+use osdpl_core::release::BASELINE_LABEL;
 use serde_json::{Value, json};
 
 use crate::cloud::{NAME, StatusAccess, services, with_values};
@@ -179,5 +181,46 @@ fn storage_class_applies_to_new_claims_only() {
         let expected = "spec.storageClass: the claims of mariadb keep class general";
         assert!(message.contains(expected), "{message}");
         assert_eq!(world.helm_runs().len(), 2);
+    });
+}
+
+#[test]
+fn new_defaults_apply_to_new_releases_only() {
+    run_test("defaults", async |world| {
+        let mut spec = services(&["mariadb", "memcached"]);
+        let _operator = world.operator().start().await;
+        world.apply(&spec).await;
+        world.until_ready().await;
+        let requests = || world.helm_values("memcached").pointer("/pod/resources/enabled").cloned();
+        assert_eq!(requests(), Some(json!(true)));
+
+        // Without the label, the release looks as if an older osdpl had installed it.
+        let records = world.api::<Secret>();
+        let unlabelled = Patch::Merge(json!({"metadata": {"labels": {BASELINE_LABEL: null}}}));
+        records.patch("sh.helm.release.v1.memcached.v1", &PatchParams::default(), &unlabelled).await.unwrap();
+        world
+            .until("memcached has the defaults of older releases", |cloud| {
+                (cloud.is_ready() && cloud.child("memcached").revision == Some(2)).then_some(())
+            })
+            .await;
+        assert_eq!(requests(), None);
+        let record = records.get("sh.helm.release.v1.memcached.v2").await.unwrap();
+        assert_eq!(record.labels().get(BASELINE_LABEL), None);
+
+        let installed_size = world.helm_values("mariadb")["volume"]["size"].clone();
+        spec["presets"] = json!(["large"]);
+        let generation = world.apply(&spec).await.metadata.generation;
+        let message = world
+            .until("the cloud is ready with the preset", |cloud| {
+                let current = cloud.status().observed_generation == generation;
+                (current && cloud.is_ready()).then(|| cloud.condition("Ready").unwrap().message)
+            })
+            .await;
+        let expected = "each volume of mariadb/server has 20Gi, but a new cloud gets 100Gi";
+        assert!(message.contains(expected), "{message}");
+        assert_eq!(
+            (world.helm_values("mariadb")["volume"]["size"].clone(), installed_size),
+            (json!("20Gi"), json!("20Gi"))
+        );
     });
 }

@@ -17,7 +17,7 @@ use crate::credentials;
 use crate::desired::{
     DesiredRelease, Facts, Finding, ResolvedLayers, Selection, resolve_with_layers, select, warn_unknown_keys,
 };
-use osdpl_values::{CollectSorted, yaml};
+use osdpl_values::{CollectSorted, Path, yaml};
 use osdpl_values::{Values, get};
 
 /// The key under which a Secret stores helm values.
@@ -175,7 +175,8 @@ impl<'a> CloudInventory<'a> {
     }
 
     /// Returns the facts from which osdpl computes the values of the selected releases: the credentials of the running
-    /// releases, the Ceph that the spec declares, and placeholders for all other facts.
+    /// releases, the sizes of their volume claims, the Ceph that the spec declares, and placeholders for all other
+    /// facts.
     ///
     /// The result contains only credentials of services that are part of the cloud. If a release uses the credential of
     /// another service, which is not part of the cloud, the spec can't reference it. The overrides of the release
@@ -185,6 +186,13 @@ impl<'a> CloudInventory<'a> {
         // If the cloud uses no Ceph, also remove the placeholder for a Ceph cluster. Then osdpl rejects features with
         // settings that need a Ceph cluster, so the search does not select them.
         facts.ceph = self.storage.map(|storage| storage.declared.clone());
+        for (name, found) in &self.known.releases {
+            facts.baselines.insert(name.clone(), 0);
+            let paths = self.catalog.release(name).map(|(_, release)| release.claim_sizes.keys());
+            let size = |path: &Path| get(&found.effective_values, path)?.as_str().map(str::to_owned);
+            let sizes = paths.into_iter().flatten().filter_map(|path| Some((path.clone(), size(path)?)));
+            facts.claim_sizes.insert(name.clone(), sizes.collect_map());
+        }
         for ((service, name), value) in self.usable_credentials(selection) {
             facts.credentials.entry(service.clone()).or_default().insert(name.clone(), value.clone());
         }

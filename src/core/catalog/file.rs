@@ -20,6 +20,9 @@
 //! [`crate::ceph::variables`]), `facts` (recorded by Jobs of releases, see [`Release::facts`]) and `release`.
 //! Conditions and expressions can call CEL's functions and the functions of `osdpl_values::expr`.
 //!
+//! `releases.<name>.baseline` and `release.baseline` are the baseline of a release ([`crate::desired::BASELINE`]): with
+//! it, a fragment or a check applies only to releases that osdpl installed with newer defaults.
+//!
 //! In values, the function `secret(ref)` reads a key of a Secret. `ref` is a field in the settings of a feature, with
 //! the required strings `name` and `key`. The schema of the feature must mark this field with `x-osdpl-secret: true`.
 

@@ -1,6 +1,6 @@
 //! Builds the layers of values that osdpl merges for one release. Each layer overrides the layers before it.
 
-use super::{Facts, Finding, Selection, Unavailable, images, passwords, release_overrides};
+use super::{Facts, Finding, Selection, Unavailable, images, passwords, release_overrides, sizes};
 use crate::api::{OpenStackDeploymentSpec, Overrides, ReleaseOverrides, ValuesKind};
 use crate::catalog::{Body, Catalog, Fragment, Group, Level, Release, SECRET_MARK, credentials_in};
 use crate::scrub::{find_secret_paths, is_secret_in_clear};
@@ -76,6 +76,7 @@ impl<'a> Source<'a> {
         for feature in self.catalog.features.values() {
             self.fragments(&feature.fragments, &mut layers, &mut problems);
         }
+        layers.extend(sizes::layer(self, &layers));
         let chart = self.facts.charts.get(self.name).and_then(|chart| chart.as_ref().ok());
         layers.extend(images::layer(&self.spec.images, &layers, chart));
         self.add_spec_layers(&mut layers, &mut problems, &mut unset_errors);

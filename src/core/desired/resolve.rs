@@ -7,7 +7,7 @@ use serde_json::json;
 use super::layers::{Source, Stack};
 use super::{
     Blocked, ChartInfo, Desired, DesiredRelease, ExternalService, Facts, Finding, Selection, VersionSource, claims,
-    overridden_chart_version,
+    overridden_chart_version, sizes,
 };
 use crate::api::{OpenStackDeploymentSpec, reason};
 use crate::catalog::{Catalog, Level, Release};
@@ -70,6 +70,7 @@ fn resolve_all(
     findings.clone_from(&selection.findings);
     findings.extend(claims::finding(spec, catalog, selection, &facts.claim_classes));
     let common = common(catalog, selection, facts);
+    findings.extend(super::select::baseline_findings(spec, catalog, selection, &common));
     let factless = facts.without_job_facts();
     let factless = factless.as_ref().map(|facts| (facts, self::common(catalog, selection, facts)));
     let passwords = &super::passwords::find_passwords(&selection.features);
@@ -126,6 +127,7 @@ impl Source<'_> {
             .into_iter()
             .collect();
         let Stack { mut layers, problems, is_complete } = self.layers();
+        findings.extend(sizes::findings(self, &layers));
         let below = || if is_complete { merge_layers(&layers) } else { Values::new() };
         layers.extend(super::per_node::layer(self.spec, self.catalog, self.name, self.scope, below, &mut findings));
         let secret_paths = (secret_paths(&layers), marked_paths(&layers));
@@ -198,6 +200,7 @@ impl Source<'_> {
             instances: instance_digest(release, scope),
             hooks: self.hook_digest(&key, &values, fact),
             split: super::per_node::split(release, &values),
+            baseline: facts.baselines.get(name).copied().unwrap_or(super::BASELINE),
             catalog: self.catalog_digest(),
             key,
             secret,
@@ -283,7 +286,12 @@ fn missing_inputs(problems: &[Finding]) -> Blocked {
 /// Returns the variables that the CEL expressions of all releases can read, including credentials and other facts.
 pub(super) fn common<'a>(catalog: &Catalog, selection: &'a Selection, facts: &Facts) -> Scope<'a> {
     let ceph = facts.ceph.as_ref().map(DeclaredCeph::variables).unwrap_or_default();
+    let mut releases = selection.scope.variable("releases").cloned().unwrap_or_default();
+    for (name, baseline) in &facts.baselines {
+        releases[name.as_str()]["baseline"] = json!(baseline);
+    }
     let variables = [
+        ("releases", releases),
         ("credentials", json!(facts.credentials)),
         ("ceph", ceph.into()),
         ("facts", super::job_facts::variable(catalog, facts).into()),

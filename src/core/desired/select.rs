@@ -8,7 +8,8 @@ use serde_json::{Map, Value, json};
 use super::certificates::certificates;
 use super::services::{self, Chosen};
 use super::{
-    ExternalService, Finding, Selection, candidates, features, images, names, per_node, release_overrides, roles,
+    BASELINE, ExternalService, Finding, Selection, candidates, features, images, names, per_node, release_overrides,
+    roles,
 };
 use crate::api::OpenStackDeploymentSpec;
 use crate::catalog::{Catalog, Check, Level};
@@ -135,7 +136,9 @@ pub(super) fn variables(
         services.insert(service.clone(), json!({"enabled": enabled.contains(service), "external": outside}));
         for release in entry.releases.keys() {
             let key = key(namespace, spec, catalog, service, release);
-            releases.insert(release.clone(), json!({"name": key.name, "namespace": key.namespace, "enabled": false}));
+            // The module `resolve` later replaces the baseline of each installed release.
+            let entry = json!({"name": key.name, "namespace": key.namespace, "enabled": false, "baseline": BASELINE});
+            releases.insert(release.clone(), entry);
         }
     }
     let openstack = catalog.openstack.get(&spec.openstack_release).map(|release| release.variables.clone());
@@ -207,8 +210,7 @@ fn duplicates(selection: &mut Selection) {
 /// there is no error, also determines the Secrets with certificates that the cloud needs.
 fn checks(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &mut Selection) {
     let scope = &selection.scope;
-    let presets = spec.presets.iter().filter_map(|name| catalog.presets.get(name)).flat_map(|preset| &preset.checks);
-    let all = presets.chain(catalog.features.values().flat_map(|feature| &feature.checks));
+    let all = catalog_checks(spec, catalog);
     let misshapen = misshapen(spec, &selection.findings);
     selection.findings.extend(find_excluded_presets(&spec.presets, catalog).into_iter().map(
         |(later, earlier, why)| {
@@ -223,15 +225,46 @@ fn checks(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &mut Sel
         let mut behind = check.when.source().split(feature.as_str()).skip(1);
         behind.any(|rest| !rest.starts_with(|letter: char| letter.is_alphanumeric()))
     };
-    let applies = |check: &&Check| !misshapen.iter().any(|feature| uses(check, feature));
-    for check in all.filter(applies) {
-        if holds(Some(&check.when), scope, &check.field, &mut selection.findings) {
-            let message = interpolate(&check.message, scope);
-            selection.findings.push(Finding::new(check.level, check.field.clone(), message));
-        }
-    }
+    let applies = |check: &&Check| !reads_baseline(check) && !misshapen.iter().any(|feature| uses(check, feature));
+    run_checks(all.filter(applies), scope, &mut selection.findings);
     if !selection.is_refused() {
         selection.certificates = certificates(catalog, scope, &mut selection.findings);
+    }
+}
+
+/// Runs the checks that read the baseline of a release, and returns their findings. The baselines of installed releases
+/// are facts about the cluster, so osdpl runs these checks later than all others.
+pub(super) fn baseline_findings(
+    spec: &OpenStackDeploymentSpec,
+    catalog: &Catalog,
+    selection: &Selection,
+    scope: &Scope,
+) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if !selection.is_refused() {
+        run_checks(catalog_checks(spec, catalog).filter(|check| reads_baseline(check)), scope, &mut findings);
+    }
+    findings
+}
+
+/// Returns the checks of the spec's presets and of all features.
+fn catalog_checks<'a>(
+    spec: &'a OpenStackDeploymentSpec,
+    catalog: &'a Catalog,
+) -> impl Iterator<Item = &'a Check> + use<'a> {
+    let presets = spec.presets.iter().filter_map(move |name| catalog.presets.get(name));
+    presets.flat_map(|preset| &preset.checks).chain(catalog.features.values().flat_map(|feature| &feature.checks))
+}
+
+fn reads_baseline(check: &Check) -> bool {
+    check.when.source().contains(".baseline")
+}
+
+fn run_checks<'a>(checks: impl Iterator<Item = &'a Check>, scope: &Scope, findings: &mut Vec<Finding>) {
+    for check in checks {
+        if holds(Some(&check.when), scope, &check.field, findings) {
+            findings.push(Finding::new(check.level, check.field.clone(), interpolate(&check.message, scope)));
+        }
     }
 }
 

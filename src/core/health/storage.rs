@@ -18,6 +18,13 @@ pub struct Spec {
     resources: Resources,
 }
 
+impl Spec {
+    /// Returns the requested size as written in the claim.
+    pub(super) fn size(&self) -> &str {
+        &self.resources.requests.storage
+    }
+}
+
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 struct Resources {
@@ -51,7 +58,7 @@ pub fn claim(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<Clai
     if release.is_none() && phase == ClaimPhase::Bound {
         return None;
     }
-    let (class, size) = (spec.storage_class_name.clone(), spec.resources.requests.storage.clone());
+    let (class, size) = (spec.storage_class_name.clone(), spec.size().to_owned());
     Some(Claim { name: metadata.name.clone()?, namespace, release, class, size, phase })
 }
 

@@ -20,6 +20,7 @@ fn healthy() -> Workload {
         was_available: true,
         node_selector: String::new(),
         misscheduled: 0,
+        claim_size: None,
         lost_nodes: Vec::new(),
         trouble: None,
     }

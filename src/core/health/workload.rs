@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use serde::Deserialize;
 
-use super::pod_creation;
+use super::{pod_creation, storage};
 use crate::catalog::{Component, WorkloadKind};
 use crate::observed::{Issue, OnDelete, Workload};
 use crate::release;
@@ -22,6 +22,14 @@ pub struct Spec {
     update_strategy: Strategy,
     /// The template from which Kubernetes creates the workload's pods.
     pub template: Template,
+    volume_claim_templates: Vec<ClaimTemplate>,
+}
+
+/// The template from which Kubernetes creates the volume claims of a `StatefulSet`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct ClaimTemplate {
+    spec: storage::Spec,
 }
 
 /// The update strategy by which Kubernetes replaces a workload's pods after a change of the pod template.
@@ -122,6 +130,7 @@ pub fn observe(kind: WorkloadKind, metadata: &ObjectMeta, spec: &Spec, status: &
         was_available: kind == WorkloadKind::Deployment && rolled_out(status),
         node_selector: if kind == WorkloadKind::DaemonSet { spec.template.selects() } else { String::new() },
         misscheduled: status.number_misscheduled,
+        claim_size: spec.volume_claim_templates.first().map(|template| template.spec.size().to_owned()),
         lost_nodes: Vec::new(),
         trouble: pod_creation::of_deployment(&status.conditions).map(|message| Issue { stuck: true, message }),
     })

@@ -9,8 +9,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::jiff::Timestamp;
 
 use super::{
-    ATTEMPT_LABEL, Attempt, CATALOG_LABEL, CHART_LABEL, CLEANED_UP_LABEL, ChartIdentity, HOOKS_LABEL, HookInputs,
-    IMAGES_LABEL, INPUTS_LABEL, INSTANCES_LABEL, RELEASE_LABEL, SPLIT_LABEL, Status,
+    ATTEMPT_LABEL, Attempt, BASELINE_LABEL, CATALOG_LABEL, CHART_LABEL, CLEANED_UP_LABEL, ChartIdentity, HOOKS_LABEL,
+    HookInputs, IMAGES_LABEL, INPUTS_LABEL, INSTANCES_LABEL, RELEASE_LABEL, SPLIT_LABEL, Status,
 };
 
 /// Identifies a release within the Kubernetes cluster.
@@ -97,6 +97,9 @@ pub struct RecordMeta {
     /// A digest that describes how the chart splits the release's `DaemonSets`, from [`SPLIT_LABEL`]; meaningful only
     /// for [`RevisionOrigin::Ours`].
     pub split: Option<String>,
+    /// The baseline of the release, from [`BASELINE_LABEL`]. The number is right even if someone else made the
+    /// revision, because helm copies the label.
+    pub baseline: u32,
     /// The chart of the revision, from [`CHART_LABEL`]; meaningful only for [`RevisionOrigin::Ours`].
     pub chart: Option<ChartIdentity>,
     /// The digest of the inputs that the hooks of the revision may read, from [`HOOKS_LABEL`]; `None` if osdpl did not
@@ -157,6 +160,7 @@ impl RecordMeta {
             images: labels.get(IMAGES_LABEL).map(str::to_owned),
             instances: labels.get(INSTANCES_LABEL).map(str::to_owned),
             split: labels.get(SPLIT_LABEL).map(str::to_owned),
+            baseline: labels.get(BASELINE_LABEL).and_then(|text| text.parse().ok()).unwrap_or_default(),
             chart: labels.get(CHART_LABEL).and_then(ChartIdentity::parse),
             hooks: hooks.as_ref().and_then(|hooks| hooks.of_revision(revision)).map(str::to_owned),
             cleaned_up: labels.get(CLEANED_UP_LABEL) == Some(revision.to_string().as_str()),
@@ -284,7 +288,8 @@ mod tests {
         assert_eq!((meta.inputs.as_deref(), meta.catalog.as_deref()), (Some("0a1b"), Some("c0de")));
         assert_eq!(meta.origin, RevisionOrigin::Ours(Attempt::new("p123.abc", 7, 10).unwrap()));
         assert_eq!((meta.catalog_name.as_deref(), meta.images.as_deref()), (Some("identity"), Some("1ma9e5")));
-        assert_eq!(meta.secret_name(), "sh.helm.release.v1.keystone.v10");
+        assert_eq!((meta.secret_name().as_str(), meta.baseline), ("sh.helm.release.v1.keystone.v10", 0));
+        assert_eq!(read(&with(&[(BASELINE_LABEL, "1")])).unwrap().baseline, 1);
     }
 
     #[test]

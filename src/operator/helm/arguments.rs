@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use super::Version;
 use osdpl_core::release::{
-    ATTEMPT_LABEL, Attempt, CATALOG_LABEL, CHART_LABEL, ChartIdentity, HOOKS_LABEL, HookInputs, IMAGES_LABEL,
-    INPUTS_LABEL, INSTANCES_LABEL, RELEASE_LABEL, ReleaseKey, SPLIT_LABEL, Verb,
+    ATTEMPT_LABEL, Attempt, BASELINE_LABEL, CATALOG_LABEL, CHART_LABEL, ChartIdentity, HOOKS_LABEL, HookInputs,
+    IMAGES_LABEL, INPUTS_LABEL, INSTANCES_LABEL, RELEASE_LABEL, ReleaseKey, SPLIT_LABEL, Verb,
 };
 
 /// How many revisions of a release helm keeps.
@@ -76,6 +76,8 @@ pub struct Upgrade {
     /// A chart splits a `DaemonSet` if values differ between nodes. The digest is `None` if the chart can't split
     /// `DaemonSets`.
     pub split: Option<String>,
+    /// The baseline of the release, for [`BASELINE_LABEL`].
+    pub baseline: u32,
     /// The digests that identify the release's chart, for [`CHART_LABEL`]; `None` if unknown.
     pub chart_identity: Option<ChartIdentity>,
     /// The digest of the inputs that the release's hooks may read, for [`HOOKS_LABEL`]; `None` if the hooks may read
@@ -100,7 +102,7 @@ pub struct ChartReference {
 impl fmt::Debug for Upgrade {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { chart, values: _, hook_timeout, apply, inputs, catalog, images, instances, split, .. } = self;
-        let Self { chart_identity, hooks, skip_hooks, catalog_name, .. } = self;
+        let Self { baseline, chart_identity, hooks, skip_hooks, catalog_name, .. } = self;
         formatter
             .debug_struct("Upgrade")
             .field("chart", chart)
@@ -111,6 +113,7 @@ impl fmt::Debug for Upgrade {
             .field("images", images)
             .field("instances", instances)
             .field("split", split)
+            .field("baseline", baseline)
             .field("chart_identity", chart_identity)
             .field("hooks", hooks)
             .field("skip_hooks", skip_hooks)
@@ -189,14 +192,16 @@ impl Upgrade {
     }
 
     fn labels(&self, attempt: &Attempt) -> String {
-        let Self { inputs, catalog, images, instances, split, chart_identity, hooks, catalog_name, .. } = self;
+        let Self { inputs, catalog, images, instances, split, baseline, chart_identity, hooks, catalog_name, .. } =
+            self;
         let instances = instances.as_ref().map(|digest| format!("{INSTANCES_LABEL}={digest},")).unwrap_or_default();
         let split = split.as_ref().map(|digest| format!("{SPLIT_LABEL}={digest},")).unwrap_or_default();
+        let baseline = if *baseline > 0 { format!("{BASELINE_LABEL}={baseline},") } else { String::new() };
         let hooks = hooks.clone().map(|digest| HookInputs { digest, revision: attempt.revision() });
         let hooks = hooks.map(|hooks| format!("{HOOKS_LABEL}={hooks},")).unwrap_or_default();
         let chart = chart_identity.as_ref().map(|chart| format!("{CHART_LABEL}={chart},")).unwrap_or_default();
         format!(
-            "{INPUTS_LABEL}={inputs},{CATALOG_LABEL}={catalog},{RELEASE_LABEL}={catalog_name},{IMAGES_LABEL}={images},{instances}{split}{chart}{hooks}{ATTEMPT_LABEL}={attempt}"
+            "{INPUTS_LABEL}={inputs},{CATALOG_LABEL}={catalog},{RELEASE_LABEL}={catalog_name},{IMAGES_LABEL}={images},{instances}{split}{baseline}{chart}{hooks}{ATTEMPT_LABEL}={attempt}"
         )
     }
 }

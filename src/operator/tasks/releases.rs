@@ -257,6 +257,7 @@ fn of_meta(meta: &RecordMeta, owner_of: &mut impl FnMut(&str) -> Liveness) -> Ob
         images: meta.images.clone(),
         instances: meta.instances.clone(),
         split: meta.split.clone(),
+        baseline: meta.baseline,
         chart: meta.chart.clone(),
         hooks: meta.hooks.clone(),
         release: meta.catalog_name.clone(),

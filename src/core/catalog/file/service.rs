@@ -119,6 +119,13 @@ pub struct Release {
     /// In a name, `${release.name}` stands for the name of the helm release.
     #[serde(default)]
     pub kept_config_maps: Vec<String>,
+    /// The values that set the size of volume claims: maps the path of a value to the owner of the claims. The owner is
+    /// a `StatefulSet`, given as `application/component`, or the claim itself, given as its name.
+    ///
+    /// Kubernetes can't change the size in the claim template of a `StatefulSet`, and can't make a claim smaller. So
+    /// the sizes of existing claims override the sizes in the catalogue.
+    #[serde(default)]
+    pub claim_sizes: BTreeMap<String, String>,
     /// The CEL expression that computes a digest of the settings on which running OpenStack instances depend; unset if
     /// the release has no such settings. If an upgrade changes the digest, the operator waits for a person to approve
     /// the upgrade.

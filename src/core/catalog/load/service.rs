@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Loader;
-use crate::catalog::{DaemonSet, Endpoint, Error, Fragment, Need, Release, Service, file};
+use crate::catalog::{ClaimOwner, DaemonSet, Endpoint, Error, Fragment, Need, Release, Service, file};
 use osdpl_values::{CollectSorted, Path};
 
 impl Loader<'_> {
@@ -62,6 +62,7 @@ impl Loader<'_> {
             facts: entry.facts.inspect(|name| self.config_map(path, &field, name)),
             kept_secrets: entry.kept_secrets,
             kept_config_maps: entry.kept_config_maps,
+            claim_sizes: self.claim_sizes(path, &field, entry.claim_sizes),
             instance_digest,
             timeout: entry.timeout,
             server_side: entry.server_side,
@@ -78,6 +79,28 @@ impl Loader<'_> {
             }
         }
         needs
+    }
+
+    fn claim_sizes(
+        &mut self,
+        path: &str,
+        field: &str,
+        entries: BTreeMap<String, String>,
+    ) -> BTreeMap<Path, ClaimOwner> {
+        let mut sizes = BTreeMap::new();
+        for (text, owner) in entries {
+            let field = format!("{field}.claimSizes.{text}");
+            let owner = if owner.contains('/') {
+                self.component(path, &field, &owner).map(ClaimOwner::StatefulSet)
+            } else {
+                Some(ClaimOwner::Claim(owner))
+            };
+            match Path::parse(&text) {
+                Ok(value) => sizes.extend(owner.map(|owner| (value, owner))),
+                Err(error) => self.errors.push(Error::Path { file: path.into(), field, error }),
+            }
+        }
+        sizes
     }
 
     fn namespace(&mut self, path: &str, field: &str, namespace: &str) {

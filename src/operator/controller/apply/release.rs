@@ -208,6 +208,7 @@ pub fn build_upgrade(name: &str, release: &DesiredRelease, chart: PathBuf) -> Up
         images: release.images.clone(),
         instances: release.instances.clone(),
         split: release.split.as_ref().map(|split| split.digest.clone()),
+        baseline: release.baseline,
         chart_identity: release.chart_identity.clone(),
         hooks: release.hooks.clone(),
         skip_hooks: false,

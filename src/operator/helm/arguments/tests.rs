@@ -16,6 +16,7 @@ fn upgrade() -> Upgrade {
         images: "1ma9e5".into(),
         instances: None,
         split: None,
+        baseline: 0,
         chart_identity: None,
         hooks: None,
         skip_hooks: false,
@@ -41,6 +42,12 @@ fn upgrades_with_helm_4_force_server_side_apply() {
          --namespace cloud -- keystone \
          /charts/keystone-1.tgz"
     );
+}
+
+#[test]
+fn label_keeps_the_baseline() {
+    let line = upgrade_line(&Upgrade { baseline: 2, ..upgrade() }, HELM_4);
+    assert!(line.contains(&format!(",{BASELINE_LABEL}=2,{ATTEMPT_LABEL}=")), "{line}");
 }
 
 #[test]

@@ -42,6 +42,7 @@ fn upgrade(name: &str) -> Job {
         images: "1ma9e5".into(),
         instances: None,
         split: None,
+        baseline: 0,
         chart_identity: None,
         hooks: None,
         skip_hooks: false,
