@@ -72,6 +72,8 @@ fn check_requests(openstack: &OpenStack) {
             "post images amphora.qcow2",
             &format!("put images {image}/file"),
             &format!("put images {image}/tags/amphora"),
+            &format!("put os-quota-sets {PROJECT}"),
+            &format!("put quotas {PROJECT}"),
             "post security-groups lb-mgmt-sec-grp",
             "post security-group-rules",
             "post security-group-rules",
@@ -160,6 +162,8 @@ async fn check_created_objects(fixture: &Fixture<'_>) {
             "the port must have the host name of the Open vSwitch agent"
         );
     }
+    let (nova, neutron) = (&openstack.objects("os-quota-sets")[0], &openstack.objects("quotas")[0]);
+    assert_eq!((&nova["instances"], &neutron["port"]), (&json!(-1), &json!(-1)));
     let image = &openstack.objects("images")[0];
     assert_eq!((&image["status"], &image["file_length"]), (&json!("active"), &json!(IMAGE.len())));
     let flavor = &openstack.objects("flavors")[0];
@@ -179,7 +183,9 @@ fn uses_resources_named_in_the_spec() {
         let result = fixture.run().await;
         assert!(result.succeeded, "{result:?}");
         let created = openstack.writes();
-        assert!(created.iter().all(|line| line.contains("octavia-") || line.contains("security-group")), "{created:?}");
+        let is_expected =
+            |line: &String| ["octavia-", "security-group", "quota"].iter().any(|word| line.contains(word));
+        assert!(created.iter().all(is_expected), "{created:?}");
         assert!(openstack.objects("ports").iter().all(|port| port["network_id"] == ID), "{created:?}");
         assert_eq!(fixture.written_since(since), ["patch octavia-prerequisites"]);
         let facts = fixture.facts().await;
