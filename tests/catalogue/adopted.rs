@@ -18,7 +18,7 @@ use osdpl_values::Values;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::clouds::{catalogue, resolved};
+use crate::clouds::{catalogue, resolved_installed};
 
 /// A cloud, and the expected content of the spec that `osdpl adopt` writes for it.
 #[derive(Deserialize)]
@@ -26,6 +26,9 @@ use crate::clouds::{catalogue, resolved};
 struct Row {
     cloud: String,
     spec: Value,
+    /// The baseline of the cloud's releases; 0 for a cloud that another tool installed.
+    #[serde(default)]
+    baseline: u32,
     /// The presets and features that the spec written by `osdpl adopt` must contain.
     found: Value,
     /// The paths of the values that the spec written by `osdpl adopt` must override, by release.
@@ -97,7 +100,7 @@ fn own(description: &Description) -> BTreeMap<String, Vec<String>> {
 
 fn check(catalog: &Catalog, row: &Row) {
     let cloud = &row.cloud;
-    let desired = resolved(catalog, &row.spec);
+    let desired = resolved_installed(catalog, &row.spec, row.baseline);
     let found = recorded(catalog, &desired);
     let description = described(catalog, &found, &row.spec);
     let names = |releases: &mut dyn Iterator<Item = &String>| releases.cloned().collect::<Vec<_>>();

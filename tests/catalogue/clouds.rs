@@ -91,6 +91,14 @@ pub fn resolved_with(catalog: &Catalog, spec: &Value, ceph: DeclaredCeph) -> Des
     resolved_from(catalog, spec, Facts { helm_major: 4, ceph: Some(ceph), ..Facts::default() })
 }
 
+/// Resolves the spec of a cloud whose releases are installed and have this baseline.
+pub fn resolved_installed(catalog: &Catalog, spec: &Value, baseline: u32) -> Desired {
+    let ceph = DeclaredCeph::of(Ok(ceph::example())).with_gateway(Some(Ok(ceph::example_gateway())));
+    let releases = catalog.services.values().flat_map(|service| service.releases.keys());
+    let baselines = releases.map(|name| (name.clone(), baseline)).collect();
+    resolved_from(catalog, spec, Facts { helm_major: 4, ceph: Some(ceph), baselines, ..Facts::default() })
+}
+
 /// Resolves a spec with the facts in `written`, as if a Job of `release` had written them.
 pub fn resolved_knowing(catalog: &Catalog, spec: &Value, release: &str, written: &[(&str, &str)]) -> Desired {
     let written = written.iter().map(|(key, text)| ((*key).to_owned(), (*text).to_owned())).collect();

@@ -20,7 +20,7 @@ fn chart(name: &str) -> String {
 
 /// Upgrades a release with plain helm and one changed value, as a user would.
 fn upgrade_manually(world: &World, release: &str, set: &str) {
-    world.helm_prints(&["upgrade", release, &chart(release), "--reuse-values", "--set", set]);
+    world.helm_prints(&["upgrade", release, &chart(release), "--reset-then-reuse-values", "--set", set]);
 }
 
 /// Waits until the operator reports that osdpl did not make this revision of memcached.
