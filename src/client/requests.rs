@@ -307,7 +307,7 @@ mod tests {
     async fn reads_for_as_long_as_a_request_may_take() {
         assert_eq!(read_timeout(REQUEST_TIMEOUT), READ_TIMEOUT, "watches need this time between two bookmarks");
         assert_eq!(read_timeout(READ_TIMEOUT * 2), READ_TIMEOUT * 2);
-        // A client without a time limit also waits for a response that arrives late.
+        // A client without a time limit keeps waiting, and receives the response however late it arrives.
         let (started, mut start) = tokio::sync::mpsc::unbounded_channel();
         let respond = async move || {
             let (late, wait) = tokio::sync::oneshot::channel::<()>();

@@ -1,12 +1,12 @@
 //! Runs the controller of NodeMaintenance resources. This module does I/O.
 //!
 //! ```text
-//! observe   reads the node, its pods, their budgets, Nova and Neutron        execute   carries out one action
+//! observe   reads the node, its pods, PodDisruptionBudgets, Nova and Neutron        execute   carries out one action
 //! ```
 //!
 //! The controller reconciles one maintenance in a pass. A pass repeats three steps until the maintenance must wait: it
-//! reads the state of the cluster, decides on an action, and executes the action. Between passes the controller keeps
-//! only the refused migrations and the last failure of each maintenance in memory.
+//! reads the state of the cluster, decides on an action, and executes the action. Between passes, the controller keeps
+//! in memory only two things of each maintenance: the migrations that Nova refused, and the last failure.
 //!
 //! The controller queries Nova while a maintenance waits for a change that only Nova reports, and once a minute while a
 //! compute node is ready to drain. If an action fails, or a pass takes too long or lacks a permission, the controller

@@ -72,7 +72,7 @@ pub fn identify_releases<'a>(found: &'a [InstalledRelease], catalog: &Catalog) -
     known
 }
 
-/// Returns the namespace with the most running releases whose chart the catalogue uses; `None` if there is no such
+/// Returns the namespace with the most installed releases whose chart the catalogue uses; `None` if there is no such
 /// release.
 ///
 /// If several namespaces have equally many of these releases, returns the first of these namespaces in alphabetical

@@ -20,8 +20,9 @@ const NAMED: usize = 5;
 /// library chart helm-toolkit, `extraObjects`, and `overrides` (values for some nodes).
 const READ_BY_ALL: [&str; 4] = ["global", "helm-toolkit", "extraObjects", "overrides"];
 
-/// The top-level maps below which users choose keys, each with the depth of the first key that users choose: the number
-/// of known keys before it. For `conf`, the depth is 2: in `conf.nova.DEFAULT`, users choose `DEFAULT`.
+/// The top-level maps of values in which users may add keys that the chart does not know, each with the number of keys
+/// of a path that the chart must know. For `conf`, this number is 2: in `conf.nova.DEFAULT`, the chart must know `conf`
+/// and `nova`, but not `DEFAULT`.
 const FILLED_BY_USERS: [(&str, usize); 4] = [("conf", 2), ("endpoints", 2), ("network_policy", 1), ("dependencies", 1)];
 
 /// Returns one warning for each location at which a user wrote unknown keys, even if the values at this location apply

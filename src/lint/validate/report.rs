@@ -92,8 +92,9 @@ fn objects_of(document: &Document) -> Vec<(String, &Value)> {
 /// A function that returns everything that the validation of an object needs, see `ReviewInput`.
 type InputOf<'a> = &'a dyn Fn(&Value) -> ReviewInput<'a>;
 
-/// Returns the names of all objects that the resources reference, including Secrets of certificates. Returns no names
-/// if the manifests contain no Secret and no `ConfigMap`, because then no check uses the names.
+/// Returns the names of all objects that the OpenStackDeployments and NodeMaintenances in the manifests refer to,
+/// including Secrets of certificates. The checks report a Secret or `ConfigMap` of the manifests that has none of these
+/// names. So the result is empty if the manifests contain no Secret and no `ConfigMap`.
 fn referenced_names(manifests: &[Value], input_of: InputOf<'_>) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     if !manifests.iter().any(kinds::is_source) {

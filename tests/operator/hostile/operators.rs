@@ -31,8 +31,9 @@ struct Pods {
 }
 
 impl Pods {
-    /// Creates the pod objects `first`, `second` and `third`. They run nothing: the test starts each operator as a
-    /// process of its own.
+    /// Creates the pod objects `first`, `second` and `third`. No container runs in them: they exist only
+    /// because other operators look for the pod of an operator that has failed. The test starts the operators as
+    /// processes of this machine.
     async fn create(world: &World) -> Self {
         let api: Api<Pod> = Api::namespaced(world.client.clone(), SYSTEM.0);
         let mut pods = Vec::new();
