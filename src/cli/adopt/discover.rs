@@ -28,7 +28,8 @@ pub(crate) async fn find_releases(cluster: &Reader, namespace: Option<&str>) -> 
     for meta in cluster.newest_records(namespace).await? {
         let key = meta.release.clone();
         let exclusion = match (&meta.origin, meta.status) {
-            (RevisionOrigin::Ours(_), _) => Some("already managed by osdpl".to_owned()),
+            // Someone has upgraded a release of osdpl by hand. osdpl waits for it, or repairs it, without an adoption.
+            (RevisionOrigin::Ours(_) | RevisionOrigin::Inherited(_), _) => Some("already managed by osdpl".to_owned()),
             (_, Status::Deployed) => None,
             (_, status) => Some(format!("revision {} is {status}; repair it with helm first", meta.revision)),
         };
