@@ -27,32 +27,29 @@ pub(super) fn find_paths(layer: &Layer, passwords: &[String]) -> Vec<Path> {
 }
 
 fn in_map(map: &Values, found: &mut Vec<String>) {
-    for (key, value) in map {
-        match value {
-            Value::String(text) if text.len() >= MIN_SECRET_LENGTH => {
-                let is_password =
-                    is_secret_key(key) && !names_something_else(key) || is_secret_value(&Path::root(), value);
-                found.extend(is_password.then(|| text.clone()));
-            }
-            _ => below(value, found),
-        }
-    }
+    map.iter().for_each(|(key, value)| in_value(key, value, found));
 }
 
-fn below(value: &Value, found: &mut Vec<String>) {
+/// Searches a value of a map. `key` is the key of the value, or of the list that contains the value.
+fn in_value(key: &str, value: &Value, found: &mut Vec<String>) {
     match value {
+        Value::String(text) if text.len() >= MIN_SECRET_LENGTH => {
+            let is_password = is_secret_key(key) && !names_something_else(key) || is_secret_value(&Path::root(), value);
+            found.extend(is_password.then(|| text.clone()));
+        }
         Value::Object(map) => in_map(map, found),
-        Value::Array(items) => items.iter().for_each(|item| below(item, found)),
+        Value::Array(items) => items.iter().for_each(|item| in_value(key, item, found)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
 /// Whether a key looks like the name of a password, but has another meaning.
 ///
-/// The value of `secret`, or of a key that ends in `Secret`, is the name of a Secret. A key with a colon is a policy
-/// rule (`secrets:post`).
+/// The value of `secret`, or of a key that ends in `Secret`, is the name of a Secret; with an `s`, the value is a list of
+/// such names. A key with a colon is a policy rule (`secrets:post`).
 fn names_something_else(key: &str) -> bool {
-    key == "secret" || key.ends_with("Secret") || key.contains(':')
+    let singular = key.strip_suffix('s').unwrap_or(key);
+    singular == "secret" || singular.ends_with("Secret") || key.contains(':')
 }
 
 /// The minimum length, in bytes, of a password that osdpl also finds within longer strings, such as URLs. A shorter
@@ -86,8 +83,10 @@ mod tests {
             "identity": {"ldap": {"url": "ldap://reader:letmein@ldap", "passwordSecret": "ldap", "tokens": {"provider": "fernet"}},
                          "compliance": {"passwordRegex": "^.{12,}$"}},
             "policies": {"barbican": {"secret:decrypt": "role:admin", "identity:create_credential": "role:admin"}},
+            "brokers": {"pullSecrets": ["registry"], "passwords": ["opensesame"], "urls": ["http://plain", "amqp://nova:friend@rabbit"]},
         }));
-        assert_eq!(find_passwords(&features), ["ldap://reader:letmein@ldap", "hunter2"]);
+        let found = ["opensesame", "amqp://nova:friend@rabbit", "ldap://reader:letmein@ldap", "hunter2"];
+        assert_eq!(find_passwords(&features), found);
     }
 
     #[test]
