@@ -78,20 +78,17 @@ fn fragments(catalog: &Catalog) -> impl Iterator<Item = &Fragment> {
 /// Checks that no condition reads a credential or a Secret. The effect of a condition is public: everybody who sees
 /// whether it is true could infer the secret.
 fn conditions(catalog: &Catalog, errors: &mut Vec<Error>) {
-    let fragments = fragments(catalog).filter_map(|fragment| Some((&fragment.file, fragment.when.as_ref()?)));
-    let features = catalog.features.values().map(|feature| (&feature.file, &feature.checks));
-    let presets = catalog.presets.values().map(|preset| (&preset.file, &preset.checks));
-    let checks = features.chain(presets);
-    let checks = checks.flat_map(|(file, checks)| checks.iter().map(move |check| (file, &check.when)));
+    let fragments = fragments(catalog).filter_map(|fragment| Some((fragment.file.as_str(), fragment.when.as_ref()?)));
     let certificates = catalog.features.values().flat_map(|feature| {
-        feature.certificates.iter().filter_map(|entry| Some((&feature.file, entry.when.as_ref()?)))
+        feature.certificates.iter().filter_map(|entry| Some((feature.file.as_str(), entry.when.as_ref()?)))
     });
-    for (file, when) in fragments.chain(checks).chain(certificates).filter(|(_, when)| when.is_secret()) {
+    let all = fragments.chain(early_conditions(catalog)).chain(certificates);
+    for (file, when) in all.filter(|(_, when)| when.is_secret()) {
         let problem = format!(
             "the condition `{}` reads a secret, but everybody can see whether the condition is true; use only the spec",
             when.source()
         );
-        errors.push(Error::Other { file: file.clone(), problem });
+        errors.push(Error::Other { file: file.to_owned(), problem });
     }
 }
 

@@ -17,7 +17,7 @@ fn loads_and_filters_keys_by_chart() {
 fn reports_every_error_with_its_location() {
     let front = files(&[])["values/services/front.yaml"].as_written().into_owned();
     let with = |from: &str, to: &str| front.replace(from, to);
-    let cases: [(&str, String, &str); 17] = [
+    let cases: [(&str, String, &str); 18] = [
         (
             "presets/small.yaml",
             "preset: small\ndescription: x\nservcies: []\n".into(),
@@ -102,6 +102,11 @@ fn reports_every_error_with_its_location() {
             "values/services/front.yaml",
             with("    plainJobs", "    namespace: Front\n    plainJobs"),
             "values/services/front.yaml: releases.front.namespace: \"Front\" is not a valid namespace name; write lower-case letters",
+        ),
+        (
+            "values/services/front.yaml",
+            with("store/server}", "store/server, when: \"secret({'name': 'a', 'key': 'b'}) == 'x'\"}"),
+            "values/services/front.yaml: the condition `secret({'name': 'a', 'key': 'b'}) == 'x'` reads a secret",
         ),
     ];
     for (path, text, expected) in cases {
