@@ -272,6 +272,6 @@ fn region_class_and_namespaces_reach_every_chart() {
         assert!(namespace.is_none_or(|namespace| namespace == "data"), "{name}: {namespace:?}");
     }
     let cinder = &desired.releases["cinder"].values;
-    assert_eq!(at(cinder, "conf.cinder.DEFAULT.os_region_name"), Some(&json!("North")));
+    assert_eq!(at(cinder, "conf.cinder.nova.region_name"), Some(&json!("North")));
     assert_eq!(at(cinder, "endpoints.oslo_messaging.statefulset.name"), Some(&json!("mq-rabbitmq")));
 }
