@@ -192,7 +192,7 @@ fn reports_conflicting_roles_and_plans_them() {
         world.apply(&with_roles(json!({"big": big, "small": small}))).await;
         nodes.until_labels(&node, &[("gpu", "big"), ("gpu-any", "yes")]).await;
         let warning = format!(
-            "roles set label gpu to different values (big to \"big\", small to \"small\") on {node}: the label stays as it is"
+            "roles set label gpu to different values (big to \"big\", small to \"small\") on {node}: osdpl sets no new value"
         );
         world
             .until("the operator reports the conflict of the two roles", |cloud| {

@@ -1,4 +1,5 @@
-//! Warns about entries of `spec.nodes.overrides` that select no node, or that select the same node as another entry.
+//! Warns about entries of `spec.nodes.overrides` that select no node, and about nodes that do not get the values of all
+//! entries that select them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +22,8 @@ struct Entry<'a> {
     nodes: BTreeSet<&'a str>,
 }
 
-/// Warns about each entry that selects no node or names a missing node, and about nodes that several entries select.
+/// Warns about each entry that selects no node or names a node that does not exist, and about nodes that do not get the
+/// values of all entries that select them.
 pub(super) fn check_overrides(spec: &Nodes, catalog: &Catalog, nodes: &Inventory, findings: &mut Vec<Finding>) {
     let entries = spec.overrides.iter().enumerate().filter_map(|(index, entry)| {
         let target = parse_target(entry).ok()?;
@@ -43,14 +45,14 @@ fn warning(index: usize, message: String) -> Finding {
     Finding::new(Level::Warning, format!("{OVERRIDES}[{index}]"), message)
 }
 
-/// Returns the warning about an entry of `spec.nodes.overrides` whose label no node has, or that names missing nodes;
-/// `None` if the entry has no such problem.
+/// Returns the warning about an entry of `spec.nodes.overrides` whose label no node has, or that names nodes that do
+/// not exist; `None` if the entry has no such problem.
 fn without_nodes(entry: &Entry<'_>, nodes: &Inventory) -> Option<Finding> {
     let message = match &entry.target {
         NodeTarget::Label(key, values) if entry.nodes.is_empty() => {
             let values = values.iter().map(String::as_str).collect::<Vec<_>>().join(" or ");
             format!(
-                "no node has the label {key}={values}; label the nodes that should get these values, such as by a role (spec.nodes.roles)"
+                "no node has the label {key}={values}; label the nodes that should get these values, for example with a role (spec.nodes.roles)"
             )
         }
         NodeTarget::Label(..) => return None,

@@ -18,7 +18,7 @@ use crate::observed::Node;
 /// `l3-agent=enabled,openvswitch=enabled`.
 pub type LabelLosses = BTreeMap<String, String>;
 
-/// The state of the label removal after a reconcile pass.
+/// The state of the removal of node labels after a reconcile pass.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LabelRemoval {
     /// The approved removal, as the status of the OpenStackDeployment stores it; `None` if no removal is approved.
@@ -29,22 +29,22 @@ pub struct LabelRemoval {
     pub left: usize,
 }
 
-/// Who approved the present target hash ([`crate::plan::Plan::hash`]). The approval also applies to the removal of
+/// Who approved the current target hash ([`crate::plan::Plan::hash`]). The approval also applies to the removal of
 /// labels, because the hash includes the labels to remove.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LabelApproval<'a> {
-    /// Nobody.
+    /// Nobody approved the target hash.
     Missing,
-    /// The spec, with `spec.nodes.rollout.approval: Automatic`.
+    /// The spec approves every target hash, by `spec.nodes.rollout.approval: Automatic`.
     Spec,
-    /// A person, for this target hash.
+    /// A person approved this target hash.
     Person(&'a str),
 }
 
 /// The next batch of an approved label removal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LabelBatch {
-    /// The nodes from which the operator removes labels now.
+    /// The nodes from which the operator removes labels in the current pass.
     pub nodes: BTreeSet<String>,
     /// When the next batch may start; `None` if no further node loses labels.
     pub requeue_at: Option<Timestamp>,
@@ -56,12 +56,13 @@ pub fn losses(changes: &BTreeMap<String, LabelChange>) -> LabelLosses {
     losing.map(|(name, change)| (name.clone(), change.losses.join(","))).collect_map()
 }
 
-/// Returns the approved label removal that the status stores (`stored`), as long as the removal is unfinished; else
-/// `None`.
+/// Returns the approved label removal that the status stores (`stored`); `None` if the status stores no removal, or if
+/// the removal is finished.
 ///
-/// A removal is finished under two conditions: its labels are gone from all nodes, and the annotation that approves the
-/// removal is gone from the OpenStackDeployment. The annotation may outlive the labels, because it also approves other
-/// changes. `approval` is the hash in the annotation.
+/// `pending` contains the labels that are still to be removed, by node. `approval` is the hash in the annotation with
+/// which a person approves changes. A removal is finished when both are true: its labels are gone from all nodes, and
+/// the annotation no longer contains the removal's hash. The annotation can stay longer than the labels, because it
+/// also approves other changes.
 ///
 /// The result leaves out nodes that got the labels back after their removal. So a later removal of these labels needs
 /// another approval.
@@ -97,8 +98,9 @@ pub fn removal_target(pending: &LabelLosses, stored: Option<&LabelRemovalStatus>
 
 /// Returns the nodes from which the operator removes labels now, and the time of the next batch.
 ///
-/// The operator removes the `pending` labels of a node only if the unfinished removal in the status (`stored`) contains
-/// the same labels for the node.
+/// `pending` contains the labels that are still to be removed, by node. The operator removes these labels from a node
+/// only if the unfinished removal in the status (`stored`) contains exactly these labels for the node. `settings` sets
+/// the batch size and the pause between batches.
 pub fn next_batch(
     pending: &LabelLosses,
     stored: Option<&LabelRemovalStatus>,
@@ -126,7 +128,7 @@ pub fn next_batch(
 }
 
 /// Returns the state of the label removal after a reconcile pass in which the operator removes the labels of `batch`.
-/// `approval` says who approved the present target hash.
+/// `approval` says who approved the current target hash.
 pub fn after_batch(
     pending: &LabelLosses,
     stored: Option<&LabelRemovalStatus>,

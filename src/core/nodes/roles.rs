@@ -104,7 +104,8 @@ fn holders(name: &str, role: &RoleNodes, labels: &Labels, (nodes, owner): (&Inve
     )
 }
 
-/// Returns the warning about a role that names nodes which do not exist, or whose selector matches no node.
+/// Returns the warning about a role that names nodes that do not exist, or whose selector matches no node; `None` if
+/// the role has no such problem.
 fn absent(name: &str, role: &RoleNodes, labels: &Labels, (nodes, owner): (&Inventory, &str)) -> Option<Finding> {
     let field = format!("spec.nodes.roles.{name}");
     let warning = |message: String| {
@@ -137,9 +138,9 @@ fn absent(name: &str, role: &RoleNodes, labels: &Labels, (nodes, owner): (&Inven
 ///
 /// The result contains a label in two cases:
 ///
-/// * All roles want the same value for the label. No other writer, and not the operator for another cloud, has set the
-///   label to a different value.
-/// * The roles want different values for the label. The operator set the present value, and one of the roles wants it.
+/// * All roles want the same value for the label. If the node has another value, the operator set that value, and only
+///   for this cloud.
+/// * The roles want different values for the label. The operator set the current value, and one of the roles wants it.
 fn granted(name: &str, node: &Node, owner: &str, wanted: &LabelRoles<'_>, warnings: &mut Warnings) -> Labels {
     let mut granted = Labels::new();
     for (key, values) in wanted {
@@ -160,8 +161,8 @@ fn granted(name: &str, node: &Node, owner: &str, wanted: &LabelRoles<'_>, warnin
             continue;
         }
         warn("spec.nodes.roles".into(), conflict(key, values));
-        // Keep the present value if the operator set it and a role wants it: if the node lost the label, the pods that
-        // select nodes by this label would stop.
+        // Keep the label if the operator set its current value and a role wants this value. If the node lost the label,
+        // the pods that select nodes by the label would stop.
         if let Some(current) = current.filter(|current| is_ours(current) && values.contains_key(current)) {
             granted.insert((*key).to_owned(), current.to_owned());
         }
@@ -186,13 +187,13 @@ fn conflict(key: &str, values: &BTreeMap<&str, BTreeSet<&str>>) -> String {
     });
     let sides = sides.collect::<Vec<_>>().join(", ");
     format!(
-        "roles set label {key} to different values ({sides}) on {{nodes}}: the label stays as it is; give each node only one of the roles, or both roles the same value"
+        "roles set label {key} to different values ({sides}) on {{nodes}}: osdpl sets no new value; give each node only one of these roles, or all of them the same value"
     )
 }
 
-/// Returns the change of a node after which the operator's labels for the cloud with the owner label `owner` are
-/// exactly `labels`; `None` if the node needs no change. The change also updates the annotation that lists the
-/// operator's labels.
+/// Returns the change after which the operator owns exactly the labels `labels` on a node, for the cloud with the owner
+/// label `owner`; `None` if the node needs no change. The change also updates the annotation that lists the operator's
+/// labels.
 ///
 /// The change does not remove a label that the operator has also set for another cloud.
 fn change(node: &Node, owner: &str, labels: Labels) -> Option<LabelChange> {
@@ -202,8 +203,8 @@ fn change(node: &Node, owner: &str, labels: Labels) -> Option<LabelChange> {
     let losses = node.ours(owner).filter(|(key, value)| labels.get(*key) != Some(*value));
     let losses = losses.filter(|(key, value)| !node.is_of_another(owner, key, value));
     let losses: Vec<_> = losses.filter(exists).map(pair).collect();
-    // An annotation that an older osdpl wrote lists labels without naming a cloud. The node then needs a change that
-    // assigns these labels to the cloud with the owner label `owner`.
+    // An annotation that an older osdpl wrote lists labels without an owner label. A node with such an annotation needs
+    // a change that writes the annotation with `owner`, even if no label changes.
     let is_listed = !node.listed.contains_key("") && node.listed.get(owner).unwrap_or(&Labels::new()) == &labels;
     let is_known = gains.is_empty() && is_listed;
     (!is_known).then(|| LabelChange { uid: node.uid.clone(), owner: owner.to_owned(), labels, gains, losses })

@@ -18,7 +18,7 @@ fn catalog() -> Catalog {
     Catalog::load(&files).unwrap()
 }
 
-/// The text of a change that only updates the annotation of a node, and none of its labels.
+/// The text for a change that updates the annotation of a node, but no label.
 const ANNOTATION: &str = "gets an updated annotation with osdpl's labels";
 
 fn labels(value: &Value) -> Labels {
@@ -29,7 +29,7 @@ fn labels(value: &Value) -> Labels {
 const OWNER: &str = "openstack.cloud";
 
 /// Returns an inventory of nodes. Each node has a name, its labels, and a text that lists the labels that osdpl set for
-/// the tests' cloud, in the format of the annotation. The text may continue with the owner label of another cloud and
+/// the tests' cloud, in the format of the annotation. The text can continue with the owner label of another cloud and
 /// the labels that osdpl set for that cloud.
 fn inventory(nodes: &[(&str, Value, &str)]) -> Inventory {
     let node = |(name, all, ours): &(&str, Value, &str)| {
@@ -185,7 +185,7 @@ fn keeps_foreign_and_conflicting_labels_with_one_warning() {
     let two = json!({"one": own("1"), "two": own("2")});
     let same = json!({"one": own("1"), "two": own("1")});
     let foreign = "spec.nodes.roles.one: another writer set label x to \"9\" on a, b, so osdpl keeps that value; to have osdpl set it to \"1\", remove the label: kubectl label node <node> x-";
-    let conflict = "spec.nodes.roles: roles set label x to different values (one to \"1\", two to \"2\") on a: the label stays as it is; give each node only one of the roles, or both roles the same value";
+    let conflict = "spec.nodes.roles: roles set label x to different values (one to \"1\", two to \"2\") on a: osdpl sets no new value; give each node only one of these roles, or all of them the same value";
     let cases = [
         (
             same,
@@ -279,7 +279,7 @@ fn warns_about_overrides_without_nodes_or_overlapping() {
         ("store", &rack, &compute, Some(none.to_owned())),
         ("store", &rack, &rack, None),
         ("store", &rack, &named("c"), Some("spec.nodes.overrides[1]: no node has the name c in its label kubernetes.io/hostname; correct the name, or remove it from the entry".to_owned())),
-        ("front", &rack, &json!({"selector": {"matchLabels": {"rack": "3"}}}), Some("spec.nodes.overrides[1]: no node has the label rack=3; label the nodes that should get these values, such as by a role (spec.nodes.roles)".to_owned())),
+        ("front", &rack, &json!({"selector": {"matchLabels": {"rack": "3"}}}), Some("spec.nodes.overrides[1]: no node has the label rack=3; label the nodes that should get these values, for example with a role (spec.nodes.roles)".to_owned())),
     ];
     for (release, one, two, expected) in cases {
         let entry = |nodes: &Value| {
@@ -287,8 +287,8 @@ fn warns_about_overrides_without_nodes_or_overlapping() {
             (entry["name"], entry["releases"]) = (json!("x"), json!({release: {"values": {"conf": {}}}}));
             entry
         };
-        // The role `compute` is about to set the label `compute=on` on node `a`. Entries that select this label must
-        // match the node before it has the label.
+        // The role `compute` is about to set the label `compute=on` on node `a`. So an entry of `spec.nodes.overrides`
+        // that selects this label must match the node now, before the node has the label.
         let spec = json!({"roles": {"compute": {"names": ["a"]}}, "overrides": [entry(one), entry(two)]});
         let inventory =
             inventory_of(spec, &[("a", json!({"rack": "1"}), ""), ("b", json!({"kubernetes.io/hostname": "b"}), "")]);
