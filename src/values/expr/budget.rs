@@ -18,9 +18,9 @@ pub struct Work {
 }
 
 impl Work {
-    /// The limit of one evaluation of one expression. An evaluation up to this limit takes tens of milliseconds. The
-    /// most expensive expression of the catalogue, for a spec with the maximum number of flavors, needs a tenth of this
-    /// limit.
+    /// The limit of one evaluation of one expression. An evaluation that reaches this limit takes tens of milliseconds.
+    /// The most expensive expression of the catalogue, for a spec with the maximum number of flavors, needs a tenth of
+    /// this limit.
     pub const OF_ONE: Self = Self { steps: 400_000, bytes: 8 << 20 };
     /// The limit of all evaluations together for one resource in one reconcile pass.
     pub const OF_ALL: Self = Self { steps: 10_000_000, bytes: 64 << 20 };
@@ -77,7 +77,8 @@ impl<'a> Budget<'a> {
         Self { used: Work::default(), before: total.used(), total }
     }
 
-    /// Counts `steps` steps, and fails if the work exceeds [`Work::OF_ONE`] or [`Work::OF_ALL`].
+    /// Counts `steps` steps. Fails if this evaluation exceeds [`Work::OF_ONE`], or all evaluations together exceed
+    /// [`Work::OF_ALL`].
     pub fn step(&mut self, steps: usize) -> Result<(), Failure> {
         self.used.steps = self.used.steps.saturating_add(steps);
         self.check()
@@ -88,8 +89,8 @@ impl<'a> Budget<'a> {
         self.step(bytes / 32)
     }
 
-    /// Counts the bytes of a value, and fails if they exceed the limit. The evaluation calls this function before it
-    /// creates the value.
+    /// Counts the bytes of a value, and fails in the same cases as [`Budget::step`]. The evaluation calls this function
+    /// before it creates the value.
     pub fn create(&mut self, bytes: usize) -> Result<(), Failure> {
         self.used.bytes = self.used.bytes.saturating_add(bytes);
         self.read(bytes)

@@ -1,10 +1,10 @@
 //! Defines the errors of CEL expressions.
 
-/// The number of bytes that a message quotes of an expression. A longer quotation would hide the problem and the
-/// remedy.
+/// The maximum number of bytes of an expression that a message quotes. A longer quotation would hide the problem and
+/// the remedy.
 const QUOTED: usize = 400;
 
-/// Returns the beginning of a long expression or text, for a message.
+/// Returns an expression or text for a message: the whole text, or only its beginning if it is long.
 fn quote(text: &str) -> String {
     if text.len() <= QUOTED { text.to_owned() } else { format!("{}…", &text[..text.floor_char_boundary(QUOTED)]) }
 }
@@ -35,7 +35,7 @@ pub enum Error {
     Evaluation {
         /// The expression as written.
         expression: String,
-        /// The reason, without the values of variables, which may be secrets.
+        /// Why the evaluation failed. Contains no values of variables, because these values may be secrets.
         problem: String,
     },
     /// The expression reads a Secret that is not available.
@@ -62,7 +62,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns the expression (or the text with `${`) that has the error, as written.
+    /// Returns the expression that has the error, as written. For [`Error::Unclosed`], returns the text with `${`.
     pub fn expression(&self) -> &str {
         match self {
             Self::Syntax { expression, .. }

@@ -343,8 +343,8 @@ impl<'a> Evaluation<'a> {
         Ok(true)
     }
 
-    /// Evaluates the step of a fold, which computes the new `result` from one item. The steps of `map` and `filter`
-    /// append to the list in `result` without copying the list.
+    /// Evaluates `step`, the expression that computes the new `result` of a fold from one item. The steps of `map` and
+    /// `filter` append to the list in `result` without copying the list.
     fn accumulate(&mut self, step: &IdedExpr, accumulator: &str, result: &mut Value, local: &Local<'_>) -> Result<()> {
         if is_variable(step, accumulator) {
             return Ok(());

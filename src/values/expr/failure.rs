@@ -8,7 +8,7 @@ use super::budget::Work;
 pub(super) enum Failure {
     #[error("there is no key `{0}`")]
     NoKey(String),
-    #[error("the reference to the Secret has no text in `{0}`; it needs the fields `name` and `key`")]
+    #[error("the reference to the Secret needs the fields `name` and `key`; `{0}` is missing or is not a text")]
     Reference(String),
     #[error("`{0}` does not exist")]
     Undeclared(String),
@@ -18,7 +18,7 @@ pub(super) enum Failure {
     Function(&'static str),
     #[error("an index is out of the list's bounds")]
     Index,
-    #[error("the types do not match")]
+    #[error("a function does not support its arguments, or an index, key or literal has an unsupported type")]
     Types,
     #[error("a number is divided by zero, or the result is too large")]
     Arithmetic,

@@ -73,9 +73,9 @@ pub(super) fn call(evaluation: &mut Evaluation, name: &str, arguments: &[Cow<Val
     })
 }
 
-/// The names of all functions. They distinguish a call with arguments of wrong types from a call of an unknown
-/// function.
-const NAMES: [&str; 24] = [
+/// The names of all functions. With them, [`call`] distinguishes a call with arguments of wrong types from a call of an
+/// unknown function.
+const NAMES: [&str; 25] = [
     "size",
     "contains",
     "startsWith",
@@ -100,6 +100,7 @@ const NAMES: [&str; 24] = [
     "isNumbers",
     "meets",
     "sshKey",
+    SECRET,
 ];
 
 /// Calls the function `name` with arguments that are all texts. Returns `None` if no function with this name takes such
@@ -261,7 +262,7 @@ fn merge(evaluation: &mut Evaluation, maps: &[Value]) -> Result<Value> {
 }
 
 fn secret(evaluation: &mut Evaluation, reference: &Value) -> Result<Value> {
-    let Value::Object(map) = reference else { return Err(Failure::Operands) };
+    let Value::Object(map) = reference else { return Err(Failure::Types) };
     let text = |field: &str| match map.get(field) {
         Some(Value::String(text)) => Ok(text.clone()),
         _ => Err(Failure::Reference(field.to_owned())),

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 pub use ipnet::IpNet;
 
-/// Parses an IP network: an address with a prefix length, such as `10.0.0.0/24`.
+/// Parses an IP network: an address with a prefix length, such as `10.0.0.0/24`. Returns `None` if the text is invalid.
 ///
 /// The address need not be the first address of the network: `10.0.0.7/24` is valid.
 ///

@@ -3,7 +3,7 @@
 /// All CPU numbers in a list must be lower than this limit. No host has so many CPUs.
 const LIMIT: u16 = 8192;
 
-/// Whether two lists have a number in common.
+/// Whether two lists of CPU numbers have a number in common.
 ///
 /// Returns `false` if a list is invalid, because another check reports invalid lists.
 pub(super) fn have_common_number(one: &str, other: &str) -> bool {
@@ -11,7 +11,7 @@ pub(super) fn have_common_number(one: &str, other: &str) -> bool {
     both.is_some_and(|(one, other)| one.into_iter().zip(other).any(|(one, other)| one && other))
 }
 
-/// Whether a text is a valid list that contains at least one CPU number after exclusions such as `^8`.
+/// Whether a text is a valid list of CPU numbers, and exclusions such as `^8` leave at least one number.
 pub(super) fn is_number_list(text: &str) -> bool {
     parse(text).is_some_and(|numbers| numbers.contains(&true))
 }

@@ -11,9 +11,9 @@ use super::syntax;
 
 /// The maximum length of an expression, in bytes.
 ///
-/// The parser of the crate cel recurses for each operator and bracket. This limit and the next two prevent that its
-/// stack overflows, which would end the process. The catalogue's largest expressions have 2020 bytes, 207 operators and
-/// a depth of 25.
+/// The parser of the crate cel recurses for each operator and bracket. This limit and the next two prevent a stack
+/// overflow in the parser, which would end the process. The catalogue's largest expressions have 2020 bytes, 207
+/// operators and a depth of 25.
 const MAX_LENGTH: usize = 4096;
 /// The maximum number of operators in an expression.
 const MAX_OPERATORS: usize = 512;
@@ -57,8 +57,8 @@ fn count_operators(source: &str) -> usize {
     (0..bytes.len()).filter(|at| is_operator(bytes[*at]) && (*at == 0 || !is_operator(bytes[at - 1]))).count()
 }
 
-/// Returns the maximum depth of nested brackets, including those in string literals. Adds the number of `?` signs, one
-/// for each choice.
+/// Returns the maximum depth of nested brackets, plus the number of `?` signs: each choice has one. Counts the brackets
+/// and signs in string literals, too.
 fn depth(source: &str) -> usize {
     let depths = source.bytes().scan(0_usize, |depth, byte| {
         match byte {
@@ -71,9 +71,9 @@ fn depth(source: &str) -> usize {
     depths.max().unwrap_or_default() + source.matches('?').count()
 }
 
-/// Counts the double signs (`--` or `!!`) that may be nested.
+/// Returns how many double signs (`--` or `!!`) of an expression could be nested in each other.
 ///
-/// Double signs without an opening bracket between them count as one.
+/// Double signs without an opening bracket between them count as one, because they are not nested.
 ///
 /// Two minus signs, or two exclamation marks, are a double sign unless a letter or a digit is between them. They need
 /// not be adjacent, because the parser skips blanks and comments between two signs, and other characters in an invalid

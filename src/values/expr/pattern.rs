@@ -7,7 +7,7 @@ use regex::{Error, Regex, RegexBuilder};
 use super::budget::Work;
 
 /// The size classes of compiled regular expressions: the maximum size in bytes, and the number of evaluation steps that
-/// a search counts for each byte of the searched text. A pattern belongs to the smallest class that it fits into.
+/// a search costs for each byte of the text. A pattern belongs to the smallest class that it fits into.
 ///
 /// The time of a search is in proportion to the size of the compiled pattern, multiplied by the length of the text.
 /// Even a short pattern can be large when compiled: `[ab]*a[ab]{2000}`. In the catalogue, only one pattern needs more
@@ -15,26 +15,27 @@ use super::budget::Work;
 /// grow faster than the size, because large patterns do not fit into the processor's caches.
 const SIZES: [(usize, usize); 5] = [(2 << 10, 4), (8 << 10, 16), (32 << 10, 64), (64 << 10, 256), (256 << 10, 2048)];
 
-/// Each search counts steps as if its text were this many bytes longer.
+/// The number of bytes that [`Pattern::search_steps`] adds to the length of the text.
 ///
-/// The additional steps stand for the part of the compilation time that depends on the size of the compiled pattern.
-/// This size is unknown before the compilation, so [`Pattern::compile_steps`] can't count this part.
+/// The steps for these bytes cover the part of the compilation time that depends on the size of the compiled pattern.
+/// [`Pattern::compile_steps`] can't count this part, because the size is unknown before the compilation.
 const COMPILED_AS: usize = 16;
 
 /// The maximum length of a pattern in bytes.
 const LONGEST: usize = 1000;
 
-/// The steps to count for every compilation, in addition to the steps for the pattern's length and its character
-/// classes.
+/// The number of evaluation steps that every compilation costs, in addition to the steps for the pattern's length and
+/// its character classes.
 const COMPILE: usize = 2000;
 
-/// The steps to count for compiling a Unicode character class. Such a class, for example `\w`, has hundreds of ranges.
+/// The number of evaluation steps that the compilation of a Unicode character class costs. Such a class, for example
+/// `\w`, has hundreds of ranges.
 const CLASS: usize = 1000;
 
 /// A compiled regular expression.
 pub(super) struct Pattern {
     regex: Regex,
-    /// The steps that a search counts for each byte of the text.
+    /// The number of evaluation steps that a search costs for each byte of the text.
     steps: usize,
 }
 
@@ -55,14 +56,14 @@ impl Pattern {
         result
     }
 
-    /// Returns the steps to count for [`Pattern::compile`].
+    /// Returns the number of evaluation steps that [`Pattern::compile`] costs.
     pub fn compile_steps(pattern: &str) -> usize {
         let is_class = |escaped: &&str| escaped.starts_with(|letter: char| letter.is_ascii_alphabetic());
         let classes = pattern.split('\\').skip(1).filter(is_class).count();
         COMPILE.saturating_add(pattern.len().saturating_mul(4)).saturating_add(classes.saturating_mul(CLASS))
     }
 
-    /// Returns the steps to count for a search in `text`.
+    /// Returns the number of evaluation steps that a search in `text` costs.
     pub fn search_steps(&self, text: &str) -> usize {
         text.len().saturating_add(COMPILED_AS).saturating_mul(self.steps)
     }
@@ -73,7 +74,8 @@ impl Pattern {
     }
 }
 
-/// A cache of compiled regular expressions. All compilations and searches of one cache share one limit of steps.
+/// A cache of compiled regular expressions. All compilations and searches of one cache share one limit of steps
+/// (`Work::OF_ALL`).
 pub struct Patterns<'a> {
     compiled: BTreeMap<&'a str, Option<Pattern>>,
     left: usize,

@@ -10,7 +10,8 @@ use super::functions::Secrets;
 
 /// The variables that expressions can use.
 ///
-/// A scope and all scopes nested in it ([`Scope::nested`]) share one limit of work.
+/// All evaluations with a scope, or with a scope nested in it ([`Scope::nested`]), share one limit of work:
+/// [`Work::OF_ALL`].
 #[derive(Default)]
 pub struct Scope<'outer> {
     variables: Map<String, Value>,
@@ -20,7 +21,7 @@ pub struct Scope<'outer> {
 }
 
 impl Scope<'static> {
-    /// Creates a scope with these variables. The function `secret(…)` finds no text in it.
+    /// Creates a scope with these variables, and without texts for the function `secret(…)`.
     pub fn new(variables: Map<String, Value>) -> Self {
         Self { variables, ..Self::default() }
     }
@@ -37,7 +38,8 @@ impl Scope<'_> {
         Scope { variables, secrets: Secrets::new(), outer: Some(self), total: Arc::clone(&self.total) }
     }
 
-    /// Replaces this scope's texts from Kubernetes Secrets, which the function `secret(…)` returns.
+    /// Sets the texts that the function `secret(…)` returns for keys of Kubernetes Secrets. Replaces the texts of an
+    /// earlier call.
     #[must_use]
     pub fn with_secrets(mut self, secrets: Secrets) -> Self {
         self.secrets = secrets;
@@ -55,8 +57,8 @@ impl Scope<'_> {
         found.map(String::as_str).or_else(|| self.outer?.secret(name, key))
     }
 
-    /// Returns how much work all evaluations have needed so far, in this scope and in all scopes that share its limit
-    /// of work.
+    /// Returns the work that all evaluations have needed so far in this scope, its outer scopes and all scopes nested
+    /// in them. These scopes share one limit of work.
     pub fn used(&self) -> Work {
         self.total.used()
     }

@@ -73,7 +73,7 @@ fn describe(text: &str, at: usize, error: &ParseError) -> (usize, String) {
             format!("`{token}` is not valid in CEL; remove it, or put the text that it belongs to in quotes")
         }
         ")" | "]" | "}" if needs_value => {
-            format!("a value is missing before `{token}`; write one, or remove the operator before it")
+            format!("a value is missing before `{token}`; write one, or remove the operator before `{token}`")
         }
         _ if needs_value => format!("a value is missing before `{token}`; write one, or remove `{token}`"),
         ")" | "]" | "}" => match open.last() {

@@ -26,7 +26,8 @@ enum Node {
 }
 
 impl MapTemplate {
-    /// Returns the entries without expressions as values. Drops all other entries.
+    /// Returns the entries as values. No entry may contain an expression, because this function would drop such an
+    /// entry.
     fn into_plain(self) -> Values {
         self.0.into_iter().filter_map(|(key, node)| Some((key.into(), node.plain()?))).collect()
     }
@@ -181,7 +182,8 @@ fn scalar(text: &str) -> Result<Node, Error> {
     })
 }
 
-/// Returns the index of the closing brace that ends an expression. Skips braces in CEL's map literals and in strings.
+/// Returns the index of the `}` that ends the expression at the beginning of `text`; `None` if there is no such brace.
+/// Skips braces in CEL's map literals and in strings.
 fn closing(text: &str) -> Option<usize> {
     let mut depth = 0_usize;
     let mut quote = None;

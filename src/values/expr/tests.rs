@@ -126,9 +126,13 @@ fn names_unavailable_secrets() {
     let (name, key) = ("ldap".to_owned(), "bind".to_owned());
     assert_eq!(error, Error::UnavailableSecret { expression: "secret(spec.ref)".into(), name, key });
     let error = failed("secret(spec.ref)", json!({"spec": {"ref": {"name": "ldap"}}}));
-    let expected = "`secret(spec.ref)` can't be evaluated: the reference to the Secret has no text in `key`; \
-                    it needs the fields `name` and `key`";
+    let expected = "`secret(spec.ref)` can't be evaluated: the reference to the Secret needs the fields \
+                    `name` and `key`; `key` is missing or is not a text";
     assert_eq!(error.to_string(), expected);
+    for expression in ["secret('ldap')", "secret('ldap', 'bind')"] {
+        let error = failed(expression, json!({})).to_string();
+        assert!(error.contains("a function does not support its arguments"), "{error}");
+    }
 }
 
 #[test]

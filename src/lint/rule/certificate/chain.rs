@@ -29,10 +29,14 @@ pub(super) struct Chain {
 /// Parses the PEM certificates in the entry `name` of a Secret.
 ///
 /// # Errors
-/// Returns an error if the text contains no usable certificate. The message says why, and what to do.
+/// Returns an error if the text contains no PEM certificate or a damaged one, or if TLS can't use the first one. The
+/// message says what to do.
 pub(super) fn read(name: &str, text: &str) -> Result<Chain, String> {
-    let all: Vec<_> = CertificateDer::pem_slice_iter(text.as_bytes()).filter_map(Result::ok).collect();
-    if all.is_empty() || CertificateDer::pem_slice_iter(text.as_bytes()).any(|read| read.is_err()) {
+    let all = CertificateDer::pem_slice_iter(text.as_bytes()).collect::<Result<Vec<_>, _>>();
+    let all = all.map_err(|_| {
+        format!("{name} contains a PEM block that is damaged or cut off; copy the complete certificates again")
+    })?;
+    if all.is_empty() {
         return Err(format!(
             "{name} contains no PEM certificate; put the certificate first, then its intermediate certificates"
         ));
@@ -51,7 +55,7 @@ impl Chain {
     /// The reason never contains key data.
     pub fn key_problem(&self, name: &str, text: &str) -> Option<String> {
         let key = PrivateKeyDer::from_pem_slice(text.as_bytes()).ok();
-        // Accept private keys on the curve P-521 unchecked: the library below can't read them, but the servers of the
+        // Accept private keys on the curve P-521 unchecked: rustls with ring can't read them, but the servers of the
         // cloud can.
         if key.as_ref().is_some_and(|key| key.secret_der().windows(P521.len()).any(|part| part == P521)) {
             return None;
@@ -103,7 +107,7 @@ impl Chain {
                 Some(format!("{} contains no CA certificate; add the CA that signed {}", authorities.name, self.name))
             }
             UnknownIssuer | BadSignature => Some(format!(
-                "no CA in {} has signed {}: clients that trust only these CAs refuse the certificate; add the right CA, and all intermediate certificates to {}",
+                "no CA in {} has signed {}: clients that trust only these CAs refuse the certificate; add the right CA there, and all intermediate certificates to {}",
                 authorities.name, self.name, self.name
             )),
             InvalidPurpose | InvalidPurposeContext { .. } => Some(format!(
@@ -175,8 +179,9 @@ fn verify(
 
 /// Returns the validity period of a certificate.
 ///
-/// rustls returns the two times only in errors. So the function verifies the certificate at the earliest and at the
-/// latest possible second. The error "not valid yet" contains the start, and the error "expired" contains the end.
+/// rustls returns the start and the end of the period only in errors. So the function verifies the certificate at the
+/// earliest and at the latest possible second. The error "not valid yet" contains the start, and the error "expired"
+/// contains the end.
 fn validity(certificate: &CertificateDer<'_>) -> Validity {
     let bound = |now| match verify(certificate, &RootCertStore::empty(), &[], now) {
         Err(Error::InvalidCertificate(

@@ -70,7 +70,7 @@ fn accepts_valid_certificates() {
     let chain = format!("{}{}", texts["tls.crt"], intermediate.pem());
     let texts = with(&with(&texts, "ca.crt", Some(&root.pem())), "tls.crt", Some(&chain));
     assert_eq!(problems(&texts), Vec::<String>::new());
-    // A self-signed certificate may be its own CA.
+    // The certificate in `ca.crt` can also be the server's self-signed certificate itself.
     let key = KeyPair::generate().unwrap();
     let own = params_for((2026, 2030)).self_signed(&key).unwrap().pem();
     let texts = with(&with(&texts, "ca.crt", Some(&own)), "tls.crt", Some(&own));
@@ -91,6 +91,7 @@ fn reports_each_problem_without_the_private_key() {
     let mut of_clients = params_for((2026, 2030));
     of_clients.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
     let other_key = KeyPair::generate().unwrap().serialize_pem();
+    let cut_off = format!("{}-----BEGIN CERTIFICATE-----\nMIIB\n", root.pem());
     let cases = [
         (with(&valid, "tls.crt", None), "the entry tls.crt is missing; add it"),
         (with(&valid, "tls.key", None), "the entry tls.key is missing; add it"),
@@ -98,6 +99,7 @@ fn reports_each_problem_without_the_private_key() {
         (with(&valid, "tls.crt", Some("nonsense")), "tls.crt contains no PEM certificate"),
         (with(&valid, "tls.key", Some("nonsense")), "tls.key contains no PEM key that TLS can use"),
         (with(&valid, "ca.crt", Some("nonsense")), "ca.crt contains no PEM certificate"),
+        (with(&valid, "ca.crt", Some(&cut_off)), "ca.crt contains a PEM block that is damaged or cut off"),
         (with(&valid, "tls.key", Some(&other_key)), "tls.crt and tls.key do not match"),
         (secret(&of_other_host, &root), "tls.crt is not valid for keystone-api.openstack.svc.cluster.local"),
         (with(&valid, "ca.crt", Some(&other.pem())), "no CA in ca.crt has signed tls.crt"),
@@ -144,8 +146,8 @@ fn matches_wildcards_and_reports_all_missing_names() {
 
 #[test]
 fn accepts_keys_on_unsupported_curves() {
-    // The first private key is a DER sequence that contains only the identifier of the curve P-521. osdpl accepts it
-    // unread, as every key on this curve. The second key is an empty sequence, which osdpl reports.
+    // The first private key is a DER sequence that contains only the identifier of the curve P-521. osdpl accepts every
+    // key on this curve without reading the key. The second key is an empty sequence, which osdpl reports.
     let key = |text: &str| format!("-----BEGIN PRIVATE KEY-----\n{text}\n-----END PRIVATE KEY-----\n");
     let valid = secret(&params_for((2026, 2030)), &authority("root"));
     assert_eq!(problems(&with(&valid, "tls.key", Some(&key("MAcGBSuBBAAj")))), Vec::<String>::new());

@@ -13,7 +13,8 @@ fn variables() -> Values {
     }))
 }
 
-/// Evaluates an expression with the interpreter of cel; `None` if it fails, or if JSON can't represent the result.
+/// Evaluates an expression with the interpreter of cel; `None` if the evaluation fails, or if JSON can't represent the
+/// result.
 fn by_cel(text: &str) -> Option<Value> {
     let mut context = cel::Context::default();
     for (name, value) in variables() {
