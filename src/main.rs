@@ -32,8 +32,10 @@
 //!   namespaces, CRDs of charts, node labels, Jobs to delete, helm runs, adoptions, evictions in rollouts, hosts to
 //!   delete from Nova and Neutron, and annotations to remove.
 //! * If `decide` needs more data, the plan requests the data, and the snapshot of a later pass contains them. A `Hold`
-//!   in the plan ends the pass early: `Hold::Objects` and `Hold::Reads` before `apply`; `Hold::Actions`, `Hold::Watch`
-//!   and `Hold::Charts` after `apply`, without `report`.
+//!   in the plan says why the pass ends early: before `apply`, because the snapshot lacks requested objects
+//!   (`Hold::Objects`) or responses (`Hold::Reads`); after `apply` and without `report`, because the rest of the decision
+//!   depends on the result of the actions (`Hold::Actions`, `Hold::Watch`), or because the operator still fetches charts
+//!   (`Hold::Charts`).
 //! * `subscribe` passes the plan's requests to the watches and tasks, so that the next snapshot contains the requested
 //!   data. It passes the plan's maintenance settings to the controller of NodeMaintenance resources. It stores `kept`,
 //!   the part of the plan that the next decision needs, in memory.
@@ -58,10 +60,11 @@
 //! * The operator has no rights in the resource's namespace: the pass writes only the status.
 //! * The spec is refused: the pass writes only the finalizer, the Endpoints of external hosts and the status.
 //!
-//! A pass is short, and depends only on the present state, not on the event that triggered it. The end of a helm
-//! process triggers the next pass, and so does a change of a release record, a workload, a Secret, a node or the
-//! resource itself. Helm's release records store the progress: their labels name the inputs, the catalogue and the
-//! attempt of each revision. So a new operator process continues where its predecessor stopped.
+//! A pass is short, and depends only on the snapshot, not on the event that triggered it. These events trigger a pass:
+//! a helm process ends; a release record, a workload, a Secret, a node or the resource itself changes; requested data
+//! arrive; a task has a new result, for example of the probes of APIs (`tasks::endpoints`); or the delay is over after
+//! which the last pass wanted another one. Helm's release records store the progress: their labels name the inputs, the
+//! catalogue and the attempt of each revision. So a new operator process continues where its predecessor stopped.
 //!
 //! Several operator processes can run. The holder of a Lease is the active one, and the others are standbys: they have
 //! the same watches, but run no passes and write nothing (`osdpl_operator::lease`).
