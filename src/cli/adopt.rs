@@ -41,8 +41,8 @@ pub(crate) struct Arguments {
     /// Adopt all installed releases of the OpenStackDeployment.
     #[arg(long, conflicts_with = "releases")]
     all: bool,
-    /// The namespace of the releases and of the resource. Default: osdpl searches all namespaces, and describes the
-    /// cloud in the namespace that contains most of its releases.
+    /// The namespace of the releases and of the OpenStackDeployment. Default: osdpl searches all namespaces for
+    /// releases, and the OpenStackDeployment gets the namespace that contains most of the cloud's releases.
     #[arg(long, short)]
     namespace: Option<String>,
     /// Search all namespaces, which is the default.
@@ -52,10 +52,10 @@ pub(crate) struct Arguments {
     /// OpenStackDeployment in the cluster if the command adopts releases.
     #[arg(long)]
     name: Option<String>,
-    /// Write the resource and its Secrets to this file, readable only by its owner.
+    /// Write the OpenStackDeployment and its Secrets to this file, which only the file's owner can read.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Print not only the resource, but also its Secrets, which contain passwords.
+    /// Print not only the OpenStackDeployment, but also its Secrets, which contain passwords.
     #[arg(long, conflicts_with = "out")]
     show_secrets: bool,
     /// The output format.

@@ -24,8 +24,8 @@ pub(crate) struct Arguments {
 
 impl Arguments {
     pub(crate) async fn run(mut self) -> anyhow::Result<ExitCode> {
-        // In `osdpl approve HASH`, clap stores the hash as the resource's name, because the first argument is the name.
-        // So move the hash to its own field.
+        // In `osdpl approve HASH`, clap stores the hash as the resource's name, because the name is the first argument
+        // of the command. So move the hash to the field `hash`.
         let is_hash = |text: &String| text.len() == 12 && text.chars().all(|c| c.is_ascii_hexdigit());
         if self.hash.is_none() && self.target.name.as_ref().is_some_and(is_hash) {
             self.hash = self.target.name.take();
@@ -35,7 +35,9 @@ impl Arguments {
         let status = deployment.status.clone().unwrap_or_default();
         let Some(pending) = status.approval else { bail!("nothing waits for approval") };
         if self.hash.as_ref().is_some_and(|hash| *hash != pending) {
-            bail!("other changes are pending by now ({pending}); review them with `osdpl plan` first");
+            bail!(
+                "the given hash is outdated: other changes are pending by now ({pending}); review them with `osdpl plan` first"
+            );
         }
         let api: Api<OpenStackDeployment> = Api::namespaced(client, &deployment.namespace().unwrap_or_default());
         let patch = Patch::Merge(json!({"metadata": {"annotations": {APPROVE: pending}}}));

@@ -14,7 +14,7 @@ use osdpl_operator::charts::{Lock, Pull, Source, Store};
 use osdpl_operator::helm::Program;
 use osdpl_operator::helm::pull::Puller;
 
-/// The options that select the source of charts.
+/// The options that select charts, and that control how osdpl pulls charts.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ChartOptions {
     /// A folder of chart archives or chart directories, or a repository (https://…, oci://…); default: the repository
@@ -30,8 +30,8 @@ pub(crate) struct ChartOptions {
     /// The helm program, which pulls charts from a repository; default: `helm` on PATH
     #[arg(long, value_name = "PROGRAM", env = "OSDPL_HELM")]
     helm: Option<PathBuf>,
-    /// How long to wait for each chart from a repository: a span such as 1m or 30s, or a number of seconds. A
-    /// span above 3m, or 0, means 3m
+    /// How long to wait for each chart from a repository: a span such as 1m or 30s, or a number of seconds. osdpl
+    /// never waits longer than 3m, even with 0
     #[arg(long, value_name = "SPAN", default_value = "30s", value_parser = duration::parse_limit)]
     pull_timeout: Duration,
 }
@@ -60,7 +60,7 @@ impl ChartOptions {
         }
     }
 
-    /// Finds the helm program that pulls charts from a repository.
+    /// Finds the helm program with which osdpl pulls and renders charts.
     pub(crate) async fn program(&self) -> anyhow::Result<Program> {
         Ok(Program::find(self.helm.clone(), self.cache().join("helm")).await?)
     }

@@ -36,8 +36,8 @@ enum Command {
 struct LockArguments {
     #[command(flatten)]
     chart_options: ChartOptions,
-    /// The folder to write `lock.yaml` and `keys/` to. If it already has a `lock.yaml`, this lock selects charts and
-    /// versions
+    /// The folder to write `lock.yaml` and `keys/` to. If the folder already has a `lock.yaml`, osdpl by default locks
+    /// the charts and versions in this file
     #[arg(long, value_name = "FOLDER", default_value = "values")]
     out: PathBuf,
     /// Use the newest version of each chart in the repository, instead of the version in the lock
@@ -96,8 +96,9 @@ impl LockArguments {
     async fn run(self) -> anyhow::Result<()> {
         let file = self.out.join("lock.yaml");
         let mut lock = if file.exists() { read_lock(&file)? } else { Lock::default() };
-        // The new lock accepts the repository's present charts, even if their digests have changed. With the digests of
-        // the old lock, the store would refuse the changed charts, so give it the old lock without digests.
+        // The new lock accepts the charts that the repository has now, even if their digests have changed. With the
+        // digests of the old lock, the store would refuse the changed charts. So give the store the old lock without
+        // digests.
         let mut unpinned = lock.clone();
         unpinned.charts.values_mut().for_each(|pinned| pinned.digest = None);
         let pull = self.chart_options.puller().await?;
@@ -173,8 +174,8 @@ impl PullArguments {
 
 impl ChartOptions {
     async fn list(self) -> anyhow::Result<()> {
-        // The lock contains the versions and digests of a repository's charts. So the list needs no helm, and the store
-        // need not pull any chart.
+        // The lock contains the versions and digests of a repository's charts. So `osdpl charts list` needs no helm,
+        // and the store need not pull any chart.
         let store = self.open_without_pull()?;
         let mut rows = vec![["NAME", "VERSION", "DIGEST", "FROM", "LOCK"].map(str::to_owned)];
         let mut results = Results::default();
@@ -228,7 +229,8 @@ struct Results {
 }
 
 impl Results {
-    /// Counts the result for one chart. Prints the error if the command failed for this chart.
+    /// Counts the result for one chart, and returns the value of a successful result. If the command failed for this
+    /// chart, prints the error and returns `None`.
     fn record<T, E: Into<anyhow::Error>>(&mut self, result: Result<T, E>) -> Option<T> {
         match result {
             Ok(value) => {
@@ -243,8 +245,8 @@ impl Results {
         }
     }
 
-    /// Returns an error if the command failed for a chart, or if there was no chart. In the message, `verb`
-    /// says what the command does to charts, such as `pulled`.
+    /// Returns an error if the command failed for a chart, or if there was no chart. `verb` is the participle for the
+    /// message, such as `pulled`.
     fn finish(self, verb: &str) -> anyhow::Result<()> {
         match self {
             Self { done: 0, failed: 0 } => {

@@ -25,14 +25,15 @@ pub(crate) struct CatalogOption {
 fn folder(name: &str) -> Result<PathBuf, String> {
     if name.is_empty() {
         return Err(
-            "the folder name is empty, here or in the variable OSDPL_CATALOG; name one, or unset the variable".into()
+            "the folder name is empty in this option or in the variable OSDPL_CATALOG; name one, or unset the variable"
+                .into(),
         );
     }
     Ok(name.into())
 }
 
 impl CatalogOption {
-    /// Loads the catalogue without any additions (`spec.catalog` of an `OpenStackDeployment`).
+    /// Loads the catalogue without the additions that `spec.catalog` of an `OpenStackDeployment` can name.
     pub(crate) fn load(&self) -> anyhow::Result<Catalog> {
         files::load_catalog(self.catalog.as_deref()).with_context(|| self.error_context())
     }
@@ -50,7 +51,7 @@ impl CatalogOption {
     }
 }
 
-/// The arguments that select a resource of the cluster.
+/// The arguments that select an `OpenStackDeployment` of the cluster.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Target {
     /// The resource's name; default: the only resource in the cluster.
@@ -62,8 +63,8 @@ pub(crate) struct Target {
     pub cluster: ClusterOption,
 }
 
-/// The options that select a resource of the cluster. In `Target`, the name is a positional argument. Here, the name is
-/// an option, for commands that have other positional arguments.
+/// The options that select an `OpenStackDeployment` of the cluster. In `Target`, the name is a positional argument.
+/// Here, the name is an option, for commands that have other positional arguments.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ResourceOption {
     /// The resource's name in the cluster; default: the only resource in the cluster.
@@ -93,8 +94,8 @@ impl Target {
         let all = match &self.namespace {
             Some(namespace) => list(Api::namespaced(client.clone(), namespace)).await,
             None => match list(Api::all(client.clone())).await {
-                // If the user may not list resources in all namespaces, search only the namespace that kubectl would
-                // use.
+                // If the user lacks the right to list resources in all namespaces, search only the namespace that
+                // kubectl would use.
                 Err(kube::Error::Api(status)) if status.is_forbidden() => {
                     list(Api::default_namespaced(client.clone())).await
                 }
@@ -121,7 +122,7 @@ async fn list(api: Api<StoredDeployment>) -> kube::Result<ObjectList<StoredDeplo
     api.list(&ListParams::default()).await
 }
 
-/// Returns the whole `OpenStackDeployment`.
+/// Returns the `OpenStackDeployment` if osdpl can read all of it, not only its metadata.
 ///
 /// # Errors
 /// Returns an error with the reason and the remedy if osdpl can't read the resource.

@@ -8,8 +8,8 @@ use clap_complete::Shell;
 
 use super::output;
 
-/// The name of the program that kubectl runs to complete the arguments of the plugin `kubectl-osdpl`. Users install
-/// osdpl under this name, too.
+/// The name of the program that kubectl runs to complete the arguments of the plugin `kubectl-osdpl`. This program is
+/// osdpl itself: users install osdpl under both names.
 pub(crate) const KUBECTL: &str = "kubectl_complete-osdpl";
 
 #[derive(Args)]
@@ -28,7 +28,8 @@ impl Arguments {
 }
 
 /// Prints the candidates for the word that the user is typing, in the format of the library cobra, which kubectl uses:
-/// one candidate and its description per line, then a directive for the shell. The last of `words` is the typed prefix.
+/// one candidate and its description per line, then a directive, which says whether the shell completes file names. The
+/// last of `words` is the typed prefix.
 pub(crate) fn kubectl(mut root: Command, words: &[String]) -> ExitCode {
     // `build` adds the `help` subcommands and the global options to the command, so that the shell completes them, too.
     root.build();
@@ -46,8 +47,8 @@ pub(crate) fn kubectl(mut root: Command, words: &[String]) -> ExitCode {
     for (candidate, about) in candidates.iter().filter(|(candidate, _)| candidate.starts_with(prefix)) {
         output::line(format_args!("{candidate}\t{about}"));
     }
-    // With the directive `:4`, the shell never completes file names. With `:0`, the shell completes file names if osdpl
-    // prints no candidate.
+    // The last line is cobra's directive. With `:4`, the shell never completes file names. With `:0`, it completes file
+    // names if osdpl prints no candidate.
     output::line(if takes_files { ":0" } else { ":4" });
     ExitCode::SUCCESS
 }
@@ -79,8 +80,8 @@ fn options(command: &Command) -> Candidates {
 }
 
 /// Returns the candidates for a word that is neither an option nor an option's value: the subcommands or, if the
-/// command has none, the values of its positional arguments. The boolean is always `false`: the shell must not complete
-/// file names.
+/// command has none, the values of its positional arguments. Also returns `false`, because the shell never completes
+/// file names for such a word.
 fn names(command: &Command) -> (Candidates, bool) {
     let visible = command.get_subcommands().filter(|command| !command.is_hide_set());
     let subcommands: Candidates = visible.map(|found| (found.get_name().to_owned(), help(found.get_about()))).collect();

@@ -37,8 +37,8 @@ pub(crate) struct ClusterOption {
     #[arg(long)]
     context: Option<String>,
     /// How long to wait for each response of the API server: a span such as 1m or 30s, or a number of seconds; 0 for
-    /// no limit. A command that watches a resource reads the resource if the watch reports nothing for this time, and
-    /// fails if the API server does not respond to this read in time.
+    /// no limit. If a watch of a resource reports nothing for this time, the command reads the resource. The command
+    /// fails if this read takes too long, too.
     #[arg(long, value_name = "SPAN", default_value = "30s", value_parser = duration::parse_limit)]
     request_timeout: Duration,
 }
@@ -49,7 +49,7 @@ impl ClusterOption {
         self.kubeconfig.is_some() || self.context.is_some() || kubeconfig::from_environment().is_some()
     }
 
-    /// Returns the options `--kubeconfig` and `--context`, as given by the user, as arguments for another command.
+    /// Returns the options `--kubeconfig` and `--context` that the user set, as arguments for another command.
     pub(crate) fn selection(&self) -> Vec<&OsStr> {
         let kubeconfig = self.kubeconfig.iter().flat_map(|file| [OsStr::new("--kubeconfig"), file.as_os_str()]);
         let context = self.context.iter().flat_map(|context| [OsStr::new("--context"), OsStr::new(context)]);
@@ -66,7 +66,7 @@ impl ClusterOption {
         Ok(bounded(connect(config, timeout).map_err(readable)?, bounds))
     }
 
-    /// Returns the time limit of each request.
+    /// Returns the time limit of each request to the API server.
     pub(crate) fn timeout(&self) -> Duration {
         self.request_timeout
     }
@@ -150,7 +150,7 @@ pub(crate) fn is_configured() -> bool {
     in_files || std::env::var_os("KUBERNETES_SERVICE_HOST").is_some()
 }
 
-/// Returns the error for a file that is not a kubeconfig.
+/// Returns the error for a file that can't be read, or that is not a kubeconfig.
 fn unreadable(file: &Path, error: kubeconfig::Error) -> anyhow::Error {
     match error {
         kubeconfig::Error::Read { error, .. } => {

@@ -25,8 +25,8 @@ pub(crate) struct Arguments {
     file: Option<PathBuf>,
     /// Compare only these releases.
     releases: Vec<String>,
-    /// Compare not only values, but also objects: the recorded objects with the objects that helm would render.
-    /// Requires --charts with the operator's charts.
+    /// Also compare the objects in helm's records with the objects that helm would render. Requires --charts with the
+    /// operator's charts.
     #[arg(long)]
     manifests: bool,
     /// The output format.

@@ -119,7 +119,7 @@ impl Document {
     /// from the option `-n`.
     pub(crate) fn deployment(&self) -> anyhow::Result<OpenStackDeployment> {
         let object = self.object();
-        // Take only the metadata that users may write. The API server sets all other metadata, such as the uid.
+        // Take only the metadata that users set. The API server sets all other metadata, such as the uid.
         let fields = ["name", "namespace", "labels", "annotations"];
         let metadata: Value = fields.map(|key| (key.to_owned(), object["metadata"][key].clone())).into_iter().collect();
         let status = object.get("status").cloned().and_then(|status| serde_json::from_value(status).ok());
@@ -213,7 +213,9 @@ fn select(
     }
 }
 
-/// Returns the error for a file without an `OpenStackDeployment`.
+/// Returns the error for a file without an `OpenStackDeployment`. If the file contains likely mistakes, such as a
+/// misspelled kind, the error consists of the messages about them (`mistakes`). Otherwise, the error lists the kinds of
+/// the objects in the file (`others`).
 fn missing(file: &str, mistakes: &[String], others: &[Value]) -> anyhow::Error {
     if !mistakes.is_empty() {
         return anyhow!("{}", mistakes.join("\n"));

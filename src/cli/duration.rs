@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use k8s_openapi::jiff::fmt::friendly::{Spacing, SpanParser, SpanPrinter};
 
-/// Parses a duration: `90`, `90s`, `5m`, `1h30m`.
+/// Parses a duration, such as `90` (seconds), `90s`, `5m` or `1h30m`.
 pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     if let Ok(seconds) = text.parse() {
         return Ok(Duration::from_secs(seconds));
@@ -22,7 +22,7 @@ pub(crate) fn parse_limit(text: &str) -> Result<Duration, String> {
     parse(text).map(|limit| if limit.is_zero() { Duration::MAX } else { limit })
 }
 
-/// Formats a duration: `1h30m`.
+/// Formats a duration, such as `1h30m`.
 pub(crate) fn describe(duration: &Duration) -> String {
     SpanPrinter::new().spacing(Spacing::None).unsigned_duration_to_string(duration)
 }

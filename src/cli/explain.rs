@@ -28,8 +28,8 @@ use osdpl_values::Path;
 
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// A release and a path in its values (`nova conf.nova.DEFAULT.debug`), or only a path, for every release that has
-    /// this path.
+    /// A release and a path in its values (`nova conf.nova.DEFAULT.debug`), or only a path: osdpl then explains every
+    /// release that has this path.
     #[arg(required = true, num_args = 1..=2, value_name = "[RELEASE] PATH")]
     target: Vec<String>,
     /// Explain the resource of this file, without a cluster; `-` for standard input.
@@ -53,8 +53,8 @@ struct Cloud {
     selection: Arc<Selection>,
     facts: Facts,
     desired: Desired,
-    /// Whether osdpl resolved the cloud without a cluster. The cloud's credentials and settings of Ceph are then
-    /// placeholders.
+    /// Whether osdpl resolved the cloud without a cluster. The credentials are then placeholders, and so are the Ceph
+    /// settings that the file does not contain.
     is_offline: bool,
 }
 
@@ -194,8 +194,8 @@ impl Arguments {
     }
 }
 
-/// Resolves the `OpenStackDeployment` of a file without a cluster. Uses placeholders for the credentials and the
-/// settings of Ceph.
+/// Resolves the `OpenStackDeployment` of a file without a cluster. Uses placeholders for the credentials, and for the
+/// Ceph settings that the file does not contain.
 fn load_offline(document: &Document, catalog: &Catalog) -> anyhow::Result<Cloud> {
     let Offline { deployment, selection, facts, desired, .. } = Offline::resolve_leniently(document, catalog)?;
     Ok(Cloud {

@@ -41,7 +41,7 @@ impl ReadError {
 }
 
 /// Reads a file, or standard input if `path` is `-`. Standard input can be read only once, so the function keeps its
-/// text for further calls.
+/// text in memory for later calls.
 #[allow(clippy::disallowed_methods, reason = "the command line reads the file that its user names")]
 pub(crate) fn read(path: &Path) -> Result<String, ReadError> {
     static STDIN: OnceLock<String> = OnceLock::new();

@@ -1,7 +1,7 @@
 //! Reads kubeconfig files.
 //!
 //! Do not call the functions of the crate `kube` that read kubeconfig files. They parse YAML directly into kube's
-//! types, for which the compiler would generate the YAML parser once more for each type. A single call would make the
+//! types, and the compiler generates another copy of the YAML parser for each type. A single call would make the
 //! program 0.3 MB larger. This module first converts the YAML to JSON, as osdpl does with all YAML of users.
 
 use std::ffi::OsString;
@@ -66,8 +66,8 @@ pub(crate) fn from_environment() -> Option<OsString> {
     std::env::var_os("KUBECONFIG").filter(|text| !text.is_empty())
 }
 
-/// Returns the kubeconfig files that kubectl would read, and a text for error messages that says whether the variable
-/// KUBECONFIG names these files.
+/// Returns the kubeconfig files that kubectl would read. The returned text, which is for error messages, says whether
+/// the variable KUBECONFIG names these files.
 pub(crate) fn files() -> (Vec<PathBuf>, &'static str) {
     if let Some(text) = from_environment() {
         let files = std::env::split_paths(&text).filter(|path| path.as_os_str() != "").collect();
@@ -77,11 +77,12 @@ pub(crate) fn files() -> (Vec<PathBuf>, &'static str) {
     (vec![home.join(".kube/config")], "KUBECONFIG is not set")
 }
 
-/// Makes the relative paths in a kubeconfig relative to the file's `folder`, like kubectl. Leaves the command of a
-/// credential plugin unchanged if it has no slash: the system searches `PATH` for such a command.
+/// Resolves the relative paths in a kubeconfig against `folder`, which contains the kubeconfig file, like kubectl.
+/// Leaves the command of a credential plugin unchanged if it has no slash: the system searches `PATH` for such a
+/// command.
 fn resolve_paths(kubeconfig: &mut Kubeconfig, folder: &Path) {
     let resolve = |path: &mut Option<String>| {
-        // `join` returns an absolute path unchanged.
+        // An absolute path stays as it is, because `join` returns it unchanged.
         let joined = path.as_ref().and_then(|path| folder.join(path).to_str().map(str::to_owned));
         if joined.is_some() {
             *path = joined;

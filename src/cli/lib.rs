@@ -68,18 +68,18 @@ struct Arguments {
     command: Command,
 }
 
-/// The exit code if a given file can't be read.
+/// The exit code if osdpl can't read a file that the user named.
 const UNREADABLE: u8 = 2;
 
 #[derive(Subcommand)]
 enum Command {
-    /// Run the operator: watch the custom resource and drive helm.
+    /// Run the operator: watch the custom resource and run helm.
     Operator(operator::Arguments),
     /// Print the custom resource definitions.
     Crd(crd::Arguments),
     /// Print the values of each release, or write them with the helm commands that use them; no cluster needed.
     ///
-    /// With --out the folder contains one values file per release, and install.sh, which runs the same helm commands as
+    /// The folder of --out contains one values file per release, and install.sh, which runs the same helm commands as
     /// the operator, in dependency order. With --credentials the values contain the real credentials: the releases
     /// that install.sh installs then match the operator's desired state. Exits with code 1 if the resource is refused,
     /// 2 if a file can't be read.
@@ -261,8 +261,8 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Detach(arguments) => arguments.run().await,
         Command::Forget(arguments) => arguments.run().await,
         Command::Status(arguments) => arguments.run().await,
-        // An error of `why` or `wait` must exit with code 1, even if a file can't be read. For `why`, code 2 means that
-        // something is not ready; for `wait`, that the cloud needs manual intervention.
+        // Other commands exit with code 2 if a file can't be read. `why` and `wait` exit with code 1 on any error,
+        // because their code 2 means that something is not ready, or that the cloud needs manual intervention.
         Command::Why(arguments) => Ok(arguments.run().await.unwrap_or_else(|error| print_failure(&error))),
         Command::Openrc(arguments) => arguments.run().await,
         Command::Wait(arguments) => Ok(arguments.run().await.unwrap_or_else(|error| print_failure(&error))),

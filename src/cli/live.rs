@@ -83,7 +83,8 @@ pub(crate) async fn find_live(
     found.map(content).transpose()
 }
 
-/// Returns the resource with the spec and the annotations of the file, as `kubectl apply --server-side` would write it.
+/// Returns the resource that `kubectl apply --server-side` would produce from the file: `live`, the resource in the
+/// cluster, with the spec and the annotations of the file. If `live` is `None`, returns the resource of the file.
 pub(crate) fn after_apply(file: &OpenStackDeployment, live: Option<&OpenStackDeployment>) -> OpenStackDeployment {
     let Some(live) = live else { return file.clone() };
     let mut applied = live.clone();

@@ -20,8 +20,8 @@ use osdpl_operator::helm::Program;
 use osdpl_operator::helm::template::{Capabilities, Template};
 use osdpl_values::{Values, get, leaves};
 
-/// The top-level keys of recorded values below which nothing is secret, even if a key's name looks like the name of a
-/// secret, such as `images.tags.keystone_credential_setup`.
+/// The top-level keys below which recorded values contain no secrets, even if a key has a name like that of a secret,
+/// such as `images.tags.keystone_credential_setup`.
 const PLAIN: [&str; 5] = ["images", "dependencies", "manifests", "pod", "labels"];
 
 /// Renders the manifests of releases with helm, from the charts that the user selected.
@@ -76,18 +76,20 @@ impl Renderer {
 /// the release's values.
 pub(crate) fn scrubber(release: &DesiredRelease, secrets: &[String], recorded: Option<&Values>) -> Scrubber {
     let mut found: BTreeSet<String> = BTreeSet::new();
-    // A path that is secret in the record may be public in the desired values, because a later layer can override a
-    // secret with a public value. So scrub the recorded values at every path that any layer marks as secret.
+    // `secret` lacks the paths at which a later layer overrides a secret with a public value. At these paths, the
+    // recorded values may still contain the secret. So scrub the recorded values at all paths in `marked`, which any
+    // layer marks as secret.
     let recorded_marks = recorded.map(|values| (values, &release.marked));
     for (values, marks) in std::iter::once((&release.values, &release.secret)).chain(recorded_marks) {
-        // A mark may declare the whole manifest of a Secret in `extraObjects` as secret. Skip such a mark, because it
-        // would also scrub the Secret's name. `collect_secret_texts` finds the data in the manifest.
+        // A layer can mark the whole manifest of a Secret in `extraObjects` as secret. Skip such a mark, because it
+        // would also scrub the Secret's name. `collect_secret_texts` finds the secret data in the manifest.
         let manifests = find_secret_paths(values);
         let marked = marks.iter().filter(|path| !manifests.contains(path));
         found.extend(marked.filter_map(|path| get(values, path)).flat_map(collect_secret_scalars).map(Into::into));
         found.extend(collect_secret_texts(values));
         let all = serde_json::to_string(values).unwrap_or_default();
-        // `all` is JSON text, in which some characters are escaped. So escape the secret, too, before searching for it.
+        // `all` is JSON text, in which some characters are escaped. So escape each secret before searching `all` for
+        // the secret.
         let is_contained = |secret: &&String| all.contains(Value::from(secret.as_str()).to_string().trim_matches('"'));
         found.extend(secrets.iter().filter(is_contained).cloned());
     }

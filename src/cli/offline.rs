@@ -15,14 +15,14 @@ use osdpl_core::observed::ClusterInfo;
 use osdpl_lint::validate::{self, Argument, Kind, Report, ReviewInput, Schemas, keys_of_field};
 use osdpl_lint::{Evaluation, Input};
 
-/// The `OpenStackDeployment` of a file, resolved without a cluster. Placeholders replace the credentials and the
-/// settings of Ceph.
+/// The `OpenStackDeployment` of a file, resolved without a cluster. Placeholders replace the credentials, and the Ceph
+/// settings that the file does not contain.
 pub(crate) struct Offline {
     pub deployment: OpenStackDeployment,
     pub selection: Selection,
     pub facts: Facts,
     pub desired: Desired,
-    /// One line for each fact that a placeholder replaces. The command prints these lines.
+    /// One line for each fact that a placeholder replaces. `report_missing` prints these lines.
     placeholders: Vec<String>,
 }
 
@@ -46,6 +46,7 @@ impl Offline {
     }
 
     /// Resolves the `OpenStackDeployment` again, with the charts in `charts` instead of the charts that the lock names.
+    /// `charts` maps the name of a release to its chart, or to the reason why osdpl can't use the chart.
     pub(crate) fn with_charts(
         mut self,
         catalog: &Catalog,
@@ -54,7 +55,7 @@ impl Offline {
         let mut findings = std::mem::take(&mut self.desired.findings);
         let input = Input::of_resource(&self.deployment, &self.deployment.spec, catalog);
         let resolve_with = |facts: &Facts| input.resolve(&self.selection, facts);
-        // Drop the findings about the lock's charts, because they may be wrong for the charts in `charts`.
+        // Drop the findings that result from the charts of the lock, because `charts` replaces these charts.
         let of_locked_charts = resolve_with(&self.facts).findings;
         findings.retain(|finding| !of_locked_charts.contains(finding));
         self.facts.charts = charts;
@@ -64,8 +65,7 @@ impl Offline {
         self
     }
 
-    /// Prints the findings about the `OpenStackDeployment`, and then the data that osdpl lacks because it has no
-    /// cluster.
+    /// Prints the findings about the `OpenStackDeployment`, and then which data osdpl lacks because it has no cluster.
     ///
     /// # Errors
     /// Returns an error if the resource is refused.
@@ -75,8 +75,8 @@ impl Offline {
         Ok(self)
     }
 
-    /// Resolves the `OpenStackDeployment` of a file even if it has errors, so that its values can be explained. Prints
-    /// the number of errors.
+    /// Resolves the `OpenStackDeployment` of a file even if it has errors, so that `osdpl explain` can explain its
+    /// values. Prints the number of errors.
     ///
     /// # Errors
     /// Returns an error if the resource does not match the CRD's schema, or if osdpl can't determine the cloud's
@@ -91,8 +91,8 @@ impl Offline {
         Ok(resolved)
     }
 
-    /// Prints the data that osdpl lacks without a cluster: the facts that placeholders replace, the referenced objects
-    /// that the file does not contain, and the images in the charts' defaults.
+    /// Prints which data osdpl lacks without a cluster: the facts that placeholders replace, the referenced objects
+    /// that the file does not contain and, if `spec.images` rewrites images, the default images of unknown charts.
     fn report_missing(&self, document: &Document) {
         for placeholder in &self.placeholders {
             eprintln!("placeholder: {placeholder}");
@@ -111,8 +111,8 @@ impl Offline {
         }
     }
 
-    /// Resolves the `OpenStackDeployment` of a file if osdpl can determine the cloud's releases, even if the
-    /// `OpenStackDeployment` has other errors.
+    /// Resolves the `OpenStackDeployment` of a file even if it has errors, provided that osdpl can determine the
+    /// cloud's releases.
     ///
     /// # Errors
     /// Returns an error if the resource does not match the CRD's schema, or if osdpl can't determine the cloud's
@@ -128,8 +128,8 @@ impl Offline {
                 .err()
                 .unwrap_or_else(|| anyhow::anyhow!("the resource is refused")));
         };
-        // Replace the findings in `desired` by the findings of `review`. The former are only about values; the latter
-        // are about every field of the file.
+        // `desired` contains only findings about values. Replace them by `findings`, which are about every field of the
+        // file.
         let desired = Desired { findings, ..desired };
         Ok(Self { deployment, selection, facts, desired, placeholders })
     }

@@ -20,24 +20,24 @@ use osdpl_decide::owned_releases;
 use osdpl_operator::cluster::Reader;
 use osdpl_values::{CollectSorted, Values, coalesce, yaml};
 
-/// The region in which the default values of upstream's charts install the cloud.
+/// The default region of upstream's charts, for a cloud whose values do not name a region.
 const DEFAULT_REGION: &str = "RegionOne";
 
 /// What to print.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Output {
-    /// Environment variables for a shell: eval "$(osdpl openrc)".
+    /// Shell commands that set environment variables; run them with eval "$(osdpl openrc)".
     Shell,
     /// A clouds.yaml, for OpenStack's clients and libraries.
     Clouds,
 }
 
-/// The endpoints that the clients use.
+/// The endpoints that OpenStack's clients use.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum InterfaceArgument {
     /// For clients in the Kubernetes cluster.
     Internal,
-    /// For clients outside of the cluster. Without features.publicEndpoints, these are the internal endpoints.
+    /// For clients outside of the cluster; the same as internal if the cloud has no features.publicEndpoints.
     Public,
 }
 
@@ -55,10 +55,10 @@ pub(crate) struct Arguments {
     /// What to print.
     #[arg(long, short, value_enum, default_value_t = Output::Shell)]
     output: Output,
-    /// The endpoints that the clients use.
+    /// The endpoints that OpenStack's clients use.
     #[arg(long, value_enum, default_value_t = InterfaceArgument::Internal)]
     interface: InterfaceArgument,
-    /// The project to work in, in the domain of the administrator's project; default: the administrator's project.
+    /// The project to work in; default: the administrator's project. Both projects must be in the same domain.
     #[arg(long)]
     project: Option<String>,
     /// Include the password. Without this option, the shell runs osdpl to get the password, and a clouds.yaml has none.
@@ -108,8 +108,7 @@ impl Arguments {
     }
 }
 
-/// What a client needs to log in to the cloud: the login of the administrator, and the endpoint of Keystone and the
-/// region for which the login is valid.
+/// What a client needs to log in to the cloud as its administrator: the login, Keystone's endpoint and the region.
 struct KeystoneAccess {
     cloud: String,
     identity: Url,

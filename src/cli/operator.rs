@@ -48,8 +48,8 @@ mod webhook;
 /// the kubelet kills the process.
 const LAST_PASSES: Duration = Duration::from_secs(10);
 
-/// How long a stopping operator waits until its servers have answered open requests to the probes, the metrics and the
-/// webhook.
+/// How long a stopping operator waits until its servers (probes, metrics, webhook) have answered the requests that they
+/// have received.
 const SERVER_STOP: Duration = Duration::from_secs(2);
 
 #[derive(Args)]
@@ -158,7 +158,7 @@ impl Arguments {
         };
         let context = Arc::new(Context::new(parts, &trigger));
         // A standby, which does not hold the Lease, also serves the webhook, and the webhook queries Nova. So the
-        // webhook's HTTP client must send requests without the Lease.
+        // webhook's HTTP client must send requests even while this process does not hold the Lease.
         let always = OpenStackClient::new(HttpConfig { permit: Permit::default(), ..http_config.clone() });
         let webhook = self.webhook.serve(&context, &always, &stop).await?;
         let maintenance = self.maintain(context.clone(), writes, http_config, leadership, stop.clone());
@@ -175,7 +175,7 @@ impl Arguments {
         Ok((web::listen(self.listen, thread)?, metrics))
     }
 
-    /// Starts the task that carries out the maintenance of nodes. The task begins when this process is the active
+    /// Starts the task that carries out the maintenance of nodes. The task first waits until this process is the active
     /// operator.
     fn maintain(
         &self,
@@ -227,7 +227,8 @@ impl Arguments {
         }
     }
 
-    /// Returns the clients of the API server. `name` identifies this process in the Lease.
+    /// Returns the clients that send requests to the API server. `name` identifies this process in the audit log of the
+    /// API server.
     async fn clients(&self, leadership: &Leadership, name: &str) -> anyhow::Result<Clients> {
         const FAILURE: &str = "no cluster to connect to";
         let config = kubeconfig::infer().await.context(FAILURE)?;
@@ -259,7 +260,7 @@ impl Arguments {
         Ok(source)
     }
 
-    /// Returns the lock (the versions and digests of the charts) in the operator's own catalogue.
+    /// Returns the lock (the versions and digests of the charts) that is part of the operator's catalogue.
     fn lock(&self, catalog: &Catalog) -> Result<charts::Lock, charts::InvalidLock> {
         let lock = charts::Lock::of_catalogue(&catalog.lock)?;
         if !self.allow_http_charts {
@@ -325,8 +326,8 @@ impl Running {
         if let Ok(ended) = tokio::time::timeout(LAST_PASSES, last_passes).await {
             ended?;
         } else {
-            // The pass may still run, but it can't write any more: before this process releases the Lease, its client
-            // for writes begins to refuse all requests.
+            // The last pass could still be running, but it can't write any more: before this process releases the
+            // Lease, its client for writes begins to refuse all requests.
             tracing::warn!(
                 "the operator ends during a pass: the API server did not respond within {} s; check the API server",
                 LAST_PASSES.as_secs()
@@ -336,11 +337,11 @@ impl Running {
     }
 }
 
-/// Waits until this process has observed the whole cluster. Only then takes part in the election of the active
-/// operator, until `release` is cancelled.
+/// Takes part in the election of the active operator until `release` is cancelled. First waits until this process has
+/// observed the whole cluster.
 ///
-/// Without the wait, an operator that can't list the cluster could hold the Lease and do nothing, while another one
-/// could work.
+/// Without the wait, an operator process that can't list the cluster's objects could hold the Lease and do nothing,
+/// although another process could run passes.
 async fn elect(elector: Elector, context: Arc<Context>, release: CancellationToken) -> Result<(), Lost> {
     tokio::select! {
         () = context.ready() => {}
@@ -350,7 +351,7 @@ async fn elect(elector: Elector, context: Arc<Context>, release: CancellationTok
 }
 
 /// Waits until the servers of the probes, the metrics and the webhook have ended, but at most for [`SERVER_STOP`]. So a
-/// client that has sent only half a request does not delay the end of the operator.
+/// client that has sent only half a request can't keep the operator from ending.
 async fn until_served(web: JoinHandle<()>, webhook: JoinHandle<()>) -> Result<(), JoinError> {
     let served = async { web.await.and(webhook.await) };
     let Ok(served) = tokio::time::timeout(SERVER_STOP, served).await else {
@@ -360,8 +361,8 @@ async fn until_served(web: JoinHandle<()>, webhook: JoinHandle<()>) -> Result<()
     served
 }
 
-/// Reads the operator's Lease, and returns all secrets of clouds that are stored in the cluster. The operator needs
-/// these secrets before the first reconcile pass, because its other tasks read pod logs and must scrub them.
+/// Reads the operator's Lease into `elector`, and returns the secrets of all clouds in the cluster. The operator needs
+/// the secrets before the first reconcile pass, because other tasks read pod logs and must scrub the secrets from them.
 async fn read_before_start(
     elector: &mut Elector,
     client: &kube::Client,
@@ -394,7 +395,8 @@ where
 /// it would answer probes, but reconcile nothing.
 async fn wait_for_stop(reconciling: &mut JoinHandle<()>, stop_signal: impl Future<Output = ()>) -> anyhow::Result<()> {
     tokio::select! {
-        // The panic hook has printed the message already. The error does not repeat it, because it may contain secrets.
+        // The panic hook has already printed the message of the panic. The error does not repeat this message, because
+        // it could contain secrets.
         _ = reconciling => anyhow::bail!(
             "a reconcile pass panicked (see the message above), so the operator exits, and the kubelet restarts it; please report this panic"
         ),
@@ -410,8 +412,8 @@ async fn when_active(leadership: Leadership, stop: CancellationToken, task: impl
     }
 }
 
-/// Requests every 30 seconds that the next reconcile pass checks the charts in a folder for changes, because no watch
-/// reports changed files.
+/// Every 30 seconds, makes the next reconcile pass check whether the charts in a folder (`--charts`) have changed,
+/// because no watch reports changed files.
 async fn check_charts(charts: Arc<Notify>) {
     let mut interval = tokio::time::interval(Duration::from_secs(30));
     loop {
@@ -448,8 +450,8 @@ pub(crate) struct ExecArguments {
     argv: Vec<OsString>,
 }
 
-/// The arguments of `osdpl guard-helm INSTANCE`. INSTANCE is the identity of the operator process whose helm processes
-/// the guard kills.
+/// The arguments of `osdpl guard-helm INSTANCE`. This command kills the helm processes of an operator process that
+/// hangs or has ended. INSTANCE is the identity of the operator process.
 #[derive(clap::Parser)]
 pub(crate) struct GuardArguments {
     instance: String,

@@ -4,8 +4,8 @@
 use std::fmt::Display;
 use std::io::{ErrorKind, Write};
 
-/// The exit code if the reader closes the pipe. A shell reports the same code for a process that SIGPIPE has ended. It
-/// is not 0, because the output is incomplete.
+/// The exit code if the reader closes the pipe. A shell reports the same code for a process that SIGPIPE has ended. The
+/// code is not 0, because the output is incomplete.
 const BROKEN_PIPE: i32 = 141;
 /// The exit code if osdpl can't write to standard output. The code is not 1, because some commands exit with 1 if they
 /// find differences or failed test cases.

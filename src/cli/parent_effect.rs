@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use osdpl_values::{Path, Values, get};
 
-/// Why helm ignores the chart's default at a path, although osdpl passes no value for this path itself.
+/// Why helm ignores the chart's default at a path, although osdpl passes no value for exactly this path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum ParentEffect {

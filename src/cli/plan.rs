@@ -115,7 +115,7 @@ impl Arguments {
     }
 
     /// With `--output json`, converts the error [`Refused`] to a report that contains the findings about the refused
-    /// resource. Returns every other error unchanged. With the text format, returns [`Refused`] unchanged, too.
+    /// resource. Returns every other error unchanged. With `--output table`, returns every error unchanged.
     fn refused_report(&self, error: anyhow::Error, document: Option<&Document>) -> anyhow::Result<PlanReport> {
         let Refused(findings) = error.downcast()?;
         let Some(document) = document.filter(|_| self.output == Format::Json) else {
@@ -133,8 +133,8 @@ impl Arguments {
         })
     }
 
-    /// With `--output json`, prints the findings about a file for which the command can't make a plan. The command also
-    /// prints the error as text.
+    /// With `--output json`, prints the findings about a file for which the command can't make a plan. The command then
+    /// fails, and also prints its error as text.
     fn print_findings(&self) {
         let Some(file) = self.file.as_deref().filter(|_| self.output == Format::Json) else { return };
         let Ok(Some(report)) = report(file, &self.catalog) else { return };
@@ -145,8 +145,8 @@ impl Arguments {
         }
     }
 
-    /// Returns the findings that the report contains: all of them in the JSON format. In the text format, none, because
-    /// the command has already printed them.
+    /// Returns the findings that the report contains. With `--output json`, these are all findings. With the text
+    /// format, the result is empty, because the command has already printed the findings.
     fn json_findings(&self, findings: &[Finding], document: &Document) -> Vec<FindingOutput> {
         let printed = findings.iter().filter(|_| self.output == Format::Json);
         printed.map(|finding| FindingOutput::of(finding, Some(document))).collect()
@@ -169,7 +169,8 @@ impl Arguments {
         !configured
     }
 
-    /// Computes the plan of the next pass for the `OpenStackDeployment` from the current state of the cluster.
+    /// Computes the plan of the next pass from the current state of the cluster. If the user named a file (`document`),
+    /// plans as if the file were applied.
     async fn plan_live(&self, document: Option<&Document>) -> anyhow::Result<PlanReport> {
         let client = self.target.cluster.client().await?;
         let (deployment, live, (extended, errors)) = match document {

@@ -114,7 +114,7 @@ fn resolve(spec: &OpenStackDeploymentSpec, presets: &[String], catalog: &Catalog
         bail!("{}: {} can't be combined with {}: {why}", presets.join(","), presets[*later], presets[*earlier]);
     }
     let spec = OpenStackDeploymentSpec { presets: presets.to_vec(), ..spec.clone() };
-    // Errors in the spec do not stop the comparison: its output lists them as findings.
+    // Errors in the spec do not stop the comparison: the output of the command lists them as findings.
     let input = Input::of_spec(&spec, catalog);
     let Evaluation { selection, desired, .. } = input.evaluate_offline(&[], &ClusterInfo::default());
     Ok(Cloud { presets: presets.to_vec(), selection, desired })

@@ -71,7 +71,7 @@ impl Kind {
     }
 }
 
-/// An entry of the catalogue, as a list of entries shows it.
+/// The name and description of an entry, for a list of entries.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct ListEntry {
     /// The name of the entry.
@@ -92,7 +92,7 @@ pub struct Description {
 /// Why osdpl can't parse the catalogue, or can't describe an entry.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A file of the catalogue does not match the schema of such files.
+    /// A file of the catalogue is not valid YAML, or does not match its schema.
     #[error("{0}; correct the file")]
     Yaml(#[from] yaml::Error),
     /// There is no entry of the requested kind and name.

@@ -79,16 +79,17 @@ struct Cloud {
     spec: OpenStackDeploymentSpec,
     catalog: std::sync::Arc<Catalog>,
     desired: Desired,
-    /// The Jobs that install.sh deletes before it upgrades a release. The keys are the names of the releases.
+    /// For each release, the names of the Jobs that install.sh deletes before it upgrades the release. The operator
+    /// would delete these Jobs, too. The keys are the names of the releases in the catalogue.
     jobs: BTreeMap<String, Vec<String>>,
     helm: Version,
     /// The cluster from which osdpl read the real credentials; `None` if the values contain placeholders or
     /// `<redacted>`.
     cluster: Option<script::ClusterIdentity>,
-    /// The texts of all secrets of the cloud, which osdpl removes from manifests.
+    /// The texts of all secrets of the cloud. osdpl removes these texts from manifests.
     secrets: Vec<String>,
-    /// The paths of secrets that users wrote in the spec or in Secrets, by release. osdpl has no placeholders for
-    /// these, so they stay redacted with `--placeholders`.
+    /// The paths of secrets that users wrote in the spec or in Secrets, by release. osdpl has no placeholders for such
+    /// secrets, so it redacts them even with `--placeholders`.
     user_secrets: BTreeMap<String, Vec<Path>>,
 }
 
@@ -213,7 +214,7 @@ impl Arguments {
     }
 }
 
-/// Returns the paths at which a layer sets secrets that users wrote, as opposed to credentials that osdpl generates.
+/// Returns the paths at which a layer sets secrets that users wrote, but not those of credentials that osdpl generates.
 fn user_secret_paths(layer: &Layer, secret: &[Path]) -> Vec<Path> {
     match layer.origin {
         Origin::Field(_) | Origin::Object(_) => secret_leaves(layer, secret),
@@ -221,8 +222,8 @@ fn user_secret_paths(layer: &Layer, secret: &[Path]) -> Vec<Path> {
     }
 }
 
-/// Returns the paths of all leaf values that a layer sets at or below a secret path. With such a value, a user may have
-/// replaced a generated credential.
+/// Returns the paths of all leaf values that a layer sets at or below a path in `secret`. At these paths, the user can
+/// have replaced a generated credential with another secret.
 fn secret_leaves(layer: &Layer, secret: &[Path]) -> Vec<Path> {
     let paths = leaves(&layer.values).into_iter().map(|(path, _)| path);
     paths.filter(|path| secret.iter().any(|secret| secret.covers(path))).collect()

@@ -60,8 +60,8 @@ impl Arguments {
     }
 }
 
-/// Prints those lines about releases that `last` does not contain, and returns all lines. `last` contains the lines
-/// that the previous call returned. `--watch` uses this function if standard output is not a terminal.
+/// Prints the status of the releases, one line each, except for the lines in `last`. Returns all lines; the next call
+/// gets them as `last`. `--watch` uses this function if standard output is not a terminal.
 fn print_changes(deployment: &OpenStackDeployment, last: &[String]) -> Vec<String> {
     let status = deployment.status.clone().unwrap_or_default();
     let children = status.children.iter().map(|(name, child)| line(name, child));

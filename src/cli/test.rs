@@ -162,8 +162,8 @@ fn run_suite(file: &Path, catalogs: &mut CatalogCache) -> Vec<CaseResult> {
 /// Runs one case.
 fn run_case(cloud: &Cloud, suite: &Suite, index: usize, case: &Case) -> anyhow::Result<CaseResult> {
     let mut failures = Vec::new();
-    // A refused cloud has no values, so all expectations about values would fail. Report why osdpl refuses the cloud
-    // instead, unless the case expects that.
+    // A refused cloud has no values, so all expectations about values would fail. Unless the case expects the refusal,
+    // report only why osdpl refuses the cloud.
     if !case.expect.iter().any(|expectation| expectation.refused.is_some()) {
         failures.extend(
             cloud

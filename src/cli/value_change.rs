@@ -31,8 +31,8 @@ pub(crate) struct Change {
     /// value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<Value>,
-    /// If the new value is a setting of Ceph: the object from which osdpl took it, such as a Secret. Absent for other
-    /// values.
+    /// For a value that describes Ceph: the kind and name of the object, such as a Secret, from which osdpl takes
+    /// Ceph's settings. Absent for all other values.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
 }
@@ -41,9 +41,9 @@ pub(crate) struct Change {
 pub(crate) fn changes(name: &str, release: &DesiredRelease, preview: &Preview, options: DisplayOptions) -> Vec<Change> {
     let without_values = |path: String| Change { path, before: None, after: None, source: None };
     let (before, after) = match (preview.compared.get(name), preview.recorded.get(name)) {
-        // If another tool created the release, compare helm's record with the desired release after merging the
-        // overrides of each into the chart's defaults. The tool's overrides may differ from osdpl's, although helm gets
-        // the same values in the end.
+        // If another tool made the newest revision of the release, do not compare the overrides, but the values that
+        // the templates read: the chart's defaults with the overrides merged into them. The tool's overrides can differ
+        // from osdpl's, although the templates read the same values.
         (Some(compared), _) => (&compared.before, &compared.after),
         (None, None) => return Vec::new(),
         (None, Some(Err(problem))) => return vec![without_values(format!("(unknown: {problem})"))],
@@ -73,22 +73,21 @@ pub(crate) fn changes(name: &str, release: &DesiredRelease, preview: &Preview, o
 
 /// Replaces the secret values of a release with `<redacted>`.
 ///
-/// A value is secret if a layer marks it as secret, or if it contains a secret that the scrubber knows. Values in
-/// helm's records have no marks. So a value is also secret if its key is named like a secret, or if it belongs to the
-/// manifest of a Secret in `extraObjects`.
+/// A value is secret if a layer marks it as secret, or if it contains a secret that the scrubber knows. No layer marks
+/// the values in helm's records. So a value is also secret if its key is named like a secret, or if the value belongs
+/// to the manifest of a Secret in `extraObjects`.
 pub(crate) struct Redactor<'a> {
     release: &'a DesiredRelease,
     scrubber: &'a Scrubber,
-    /// The paths of the secret data of Secrets in `extraObjects`, in the values before and after the upgrade.
+    /// The paths at which `extraObjects` contains the data of Secrets, in the values before or after the upgrade.
     paths_in_secrets: Vec<Path>,
 }
 
-/// Where values come from: helm's record, or the desired state. [`Redactor`] uses this to choose the marks by which it
-/// recognizes secrets.
+/// Where values come from: helm's record, or the desired state. [`Redactor`] treats the two differently.
 #[derive(Clone, Copy)]
 pub(crate) enum ValuesSource {
-    /// Recorded values, whose layers osdpl does not know. [`Redactor`] regards a value as secret if any layer of the
-    /// desired state marks its path as secret.
+    /// The values in helm's record. osdpl does not know their layers, so [`Redactor`] regards a value as secret if any
+    /// layer of the desired state marks its path as secret.
     Record,
     /// Desired values. [`Redactor`] regards a value as secret if the layer that sets the value marks it as secret.
     /// Marks of overridden layers have no effect.

@@ -40,7 +40,8 @@ impl Refusal {
         }
     }
 
-    /// Returns the end of the log message: what the user must do so that kube can watch the resources.
+    /// Returns what the user must do so that kube can watch the resources. The log message about the refusal ends with
+    /// this text.
     fn remedy(self) -> &'static str {
         match self {
             Self::Undefined => "apply their CRD (osdpl crd)",
@@ -55,8 +56,9 @@ impl Refusal {
 /// `failed` is the text that the log shows before the error of a failed pass.
 ///
 /// Calls `on_listed` when kube has listed the resources for the first time, even if some of them are unreadable
-/// ([`Stored`]). The caller then makes the operator's pod ready. It must not wait until all resources are readable: the
-/// API server sends the webhook's requests only to a ready pod, and without the webhook nobody can correct a resource.
+/// ([`Stored`]). The caller then makes the operator's pod ready. The pod must become ready even if some resources are
+/// unreadable: the API server sends the webhook's requests only to a ready pod, and without the webhook nobody can
+/// correct a resource.
 ///
 /// Before the first list, kube does not end a controller when `stop` is cancelled. In that case, this function ends the
 /// controller itself.

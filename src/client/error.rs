@@ -48,7 +48,10 @@ pub fn explain(error: &kube::Error) -> String {
             format!("{} (grant the permission with rbac.extraRules of the operator's chart)", refusal(status))
         }
         kube::Error::Api(status) if status.message.contains(UNDECLARED) => {
-            format!("{} (the CRD is older than this version of osdpl: apply the CRD, osdpl crd)", status.message)
+            format!(
+                "{} (the CRD is older than this version of osdpl: apply the CRD that `osdpl crd` prints)",
+                status.message
+            )
         }
         other => api_message(other),
     }

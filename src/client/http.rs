@@ -41,7 +41,7 @@ pub struct HttpConfig {
     pub timeout: Duration,
     /// The certificates, in PEM, that the client trusts in addition to the certificates of the system.
     pub ca: Vec<u8>,
-    /// Whether the client may send requests.
+    /// The function that decides before each request whether the client may send the request.
     pub permit: Permit,
 }
 
@@ -69,7 +69,7 @@ impl fmt::Debug for Permit {
     }
 }
 
-/// Request headers by name. The values may be secret.
+/// The headers of a request, each with its name and its value. The values can be secret.
 type Headers = [(&'static str, String)];
 
 /// An HTTP client, which uses a new connection for each request.
@@ -93,13 +93,14 @@ impl Http {
         Self { response_timeout: response_timeout.max(config.timeout), ..Self::new(config) }
     }
 
-    /// Sends a `GET` request and returns the response; `None` under the same conditions as [`Http::send`].
+    /// Sends a `GET` request and returns the response; `None` if the client could not connect, or if its `Permit`
+    /// forbids the request.
     pub async fn get(&self, url: &Url) -> Option<ProbeResponse> {
         self.send(url, Method::GET, &[], Vec::new()).await
     }
 
-    /// Sends a `POST` request with a JSON body and returns the response; `None` under the same conditions as
-    /// [`Http::send`].
+    /// Sends a `POST` request with a JSON body and returns the response; `None` if the client could not connect, or if
+    /// its `Permit` forbids the request.
     pub async fn post(&self, url: &Url, body: Vec<u8>) -> Option<ProbeResponse> {
         self.send(url, Method::POST, &[], body).await
     }
@@ -220,7 +221,7 @@ mod tests {
             Http::new(HttpConfig { address: None, timeout: Duration::from_secs(10), ca: Vec::new(), permit })
         };
         // Returns the first line that the fake server receives on one connection, or only the start of this line if the
-        // client closes the connection before its end.
+        // client closes the connection before the line ends.
         let receive = async || {
             let (mut connection, _) = server.accept().await.unwrap();
             let mut received = Vec::new();

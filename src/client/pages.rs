@@ -7,12 +7,13 @@ use kube::api::ListParams;
 use kube::core::PartialObjectMeta;
 use serde::de::DeserializeOwned;
 
-/// The number of objects per page. The metadata of one object can have up to 1.5 MiB, etcd's limit for a request.
+/// The number of objects per page. A page can take 12 MiB, because the metadata of one object can have up to 1.5 MiB,
+/// etcd's limit for a request.
 const PAGE: u32 = 8;
 
-/// Lists the metadata of objects page by page, and returns what `keep` returns for each object. So memory never
-/// contains the metadata of more than one page. The metadata of all objects could be too much: a user may create many
-/// objects, each with 256 KiB of annotations.
+/// Lists the metadata of objects page by page, and returns what `keep` returns for each object; leaves out objects for
+/// which `keep` returns `None`. So memory never contains the metadata of more than one page. The metadata of all
+/// objects could be too much: a user can create many objects, each with 256 KiB of annotations.
 ///
 /// # Errors
 /// Returns an error if a request to the API server fails.

@@ -30,7 +30,7 @@ const READ_TIMEOUT: Duration = Duration::from_secs(75);
 
 /// The read timeout of a client whose requests have no time limit.
 ///
-/// hyper adds the timeout to the present time. With an infinite timeout, this sum would overflow.
+/// hyper adds the read timeout to the current time. With `Duration::MAX`, this sum would overflow.
 const LONGEST_READ_TIMEOUT: Duration = Duration::from_hours(365 * 24);
 
 /// The time limit for one request of the operator. A reconcile pass sends many requests, and has a longer limit.
@@ -47,7 +47,7 @@ pub type Check = Arc<dyn Fn(&Method) -> Result<(), BoxError> + Send + Sync>;
 /// end, only the check applies.
 #[derive(Clone)]
 pub struct Bounds {
-    /// The time limit of a request. It covers all attempts, the pauses, and the whole last response.
+    /// The time limit of a request, from the first attempt until the last response is complete. It includes the pauses.
     pub timeout: Duration,
     /// The pauses before the retries of a request, one for each retry. If the list is empty, there are no retries.
     ///
@@ -72,9 +72,10 @@ impl Bounds {
 /// limit with [`bounded`].
 ///
 /// The client is the same as kube's default client, except that it resolves the name of the API server with
-/// [`resolve`]. kube's default client would resolve the name on one of tokio's threads for blocking work.
+/// [`resolve`]. kube's default client would resolve the name on one of tokio's threads for blocking work, where a slow
+/// DNS server would delay other work.
 ///
-/// `timeout` must be the time limit that the caller will pass to [`bounded`]. The client of this function uses it only
+/// `timeout` must be the time limit that the caller will pass to [`bounded`]. The returned client uses `timeout` only
 /// to decide how long to wait for data on a connection.
 ///
 /// # Errors
@@ -164,9 +165,9 @@ async fn receive(client: &Client, request: Request<Body>) -> Result<Response<Bod
     Ok(Response::from_parts(parts, Body::from(body.collect_bytes().await?)))
 }
 
-/// Whether a request reads the log of a pod. The API server gets the log from the kubelet of the pod's node. So if
-/// there is no response, the cause may be this node, and not the API server. The client then does not refuse further
-/// requests (`gives_up`).
+/// Whether a request reads the log of a pod. The API server gets the log from the kubelet of the pod's node. If there
+/// is no response, the cause may be this node instead of the API server. So the client does not give up after such a
+/// request (see [`Bounds::gives_up`]).
 fn is_log(uri: &Uri) -> bool {
     uri.path().ends_with("/log")
 }
@@ -197,10 +198,9 @@ mod tests {
         Bounds { pauses: &SHORT, ..Bounds::new(Duration::MAX) }
     }
 
-    /// Returns a client of a fake API server, and the list of status codes that the server has still to send, in
-    /// reverse order.
+    /// Returns a client of a fake API server, and the status codes that the server has not sent yet, the next one last.
     ///
-    /// The server responds with `codes`, one for each request, and does not respond to further requests.
+    /// The server responds to each request with the next code of `codes`, and does not respond to further requests.
     fn fake(codes: &[u16], bounds: Bounds) -> (Api<DynamicObject>, Arc<Mutex<Vec<u16>>>) {
         let codes = Arc::new(Mutex::new(codes.iter().rev().copied().collect::<Vec<_>>()));
         let left = Arc::clone(&codes);

@@ -1,6 +1,6 @@
-//! Resolves host names on threads of its own.
+//! Resolves host names on threads that do nothing else.
 //!
-//! The C library may wait half a minute for a DNS server, and nothing can interrupt a waiting thread. tokio would
+//! The C library can wait half a minute for a DNS server, and nothing can interrupt a waiting thread. tokio would
 //! resolve the names on its threads for blocking work. Then other work of these threads, decoding release records and
 //! reading charts, would have to wait.
 

@@ -13,8 +13,8 @@ use serde_json::value::RawValue;
 
 use osdpl_values::json_too_deep;
 
-/// The maximum nesting of a resource that osdpl reads, in levels. serde can parse at most 127 levels. The API server
-/// has no such limit.
+/// The maximum number of nested levels in a resource. osdpl does not read a resource with more levels, because serde
+/// can parse at most 127 levels. The API server has no such limit.
 const DEPTH: usize = 100;
 
 /// A resource from the API server. If osdpl can't read the resource, the struct contains only its metadata.
@@ -34,7 +34,7 @@ impl<K> Stored<K> {
         self.content.as_ref().map_err(String::as_str)
     }
 
-    /// Returns the resource or the message, like [`Self::content`].
+    /// Returns the resource. If osdpl can't read it, returns why, and what the user can do.
     ///
     /// # Errors
     /// Returns an error if osdpl can't read the resource.
@@ -79,8 +79,8 @@ struct Head {
 
 impl<'de, K: DeserializeOwned> Deserialize<'de> for Stored<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // A resource may be nested deeper than serde permits. The next two lines do not fail then, because serde
-        // captures the raw text, and skips unknown fields, without recursion.
+        // Even if a resource is nested more deeply than serde permits, the next two lines do not fail: serde captures
+        // the raw text, and skips unknown fields, without recursion.
         let text = Box::<RawValue>::deserialize(deserializer)?;
         let Head { metadata } = serde_json::from_str(text.get()).map_err(serde::de::Error::custom)?;
         let content = read(text.get());

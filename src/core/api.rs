@@ -36,7 +36,8 @@ pub use status::{
 use kube::ResourceExt;
 use osdpl_values::digest;
 
-/// The field manager of the operator's writes, and the value of `app.kubernetes.io/managed-by` on its objects.
+/// The field manager of the operator's writes, and the value of the label `app.kubernetes.io/managed-by` on the objects
+/// that the operator creates.
 pub const MANAGER: &str = "osdpl";
 /// The annotation with which a person approves changes that wait for approval. Its value is the target hash that the
 /// status and `osdpl plan` show for these changes.
@@ -49,21 +50,22 @@ pub const ADOPT: &str = "osdpl.dev/adopt";
 ///
 /// To repair a release, the operator restores the objects that someone edited or deleted without helm. If someone else
 /// made the newest revision, the operator upgrades the release to a new revision of its own. If the operator's last
-/// helm operation failed, it retries after a short delay.
+/// helm operation failed, the operator retries the operation after a short delay.
 pub const REPAIR: &str = "osdpl.dev/repair";
 /// The annotation with which a person confirms that nodes were removed permanently. Its value consists of the names of
 /// the nodes, separated by commas. The operator removes the hosts of these nodes from Nova and Neutron.
 pub const FORGET_NODES_ANNOTATION: &str = "osdpl.dev/forget-nodes";
-/// The annotation with which a person asks the operator to uninstall releases without running the charts' hooks,
-/// because a hook can never finish. Its value consists of the names of the releases, separated by commas, or is `all`.
+/// The annotation with which a person asks the operator to uninstall releases without running the charts' hooks, for
+/// example because a hook can never finish. Its value consists of the names of the releases, separated by commas, or is
+/// `all`.
 pub const SKIP_HOOKS: &str = "osdpl.dev/skip-hooks";
 /// The annotation with which a person allows the deletion of a cloud although the deletion destroys the cloud's
 /// instances. Its value is the name of the `OpenStackDeployment`.
 pub const DELETE_WITH_INSTANCES: &str = "osdpl.dev/delete-with-instances";
 /// The finalizer that keeps an `OpenStackDeployment` until the operator has uninstalled or detached its releases.
 pub const FINALIZER: &str = "osdpl.dev/releases";
-/// The annotation on a node that lists the labels which the operator has set for the node's roles. It begins the labels
-/// of each cloud with the cloud's [`owner_label`]:
+/// The annotation on a node that lists the labels which the operator has set for the node's roles. In the annotation's
+/// value, the [`owner_label`] of a cloud precedes the labels that the operator has set for this cloud:
 /// `openstack.cloud,openstack-compute-node=enabled,openvswitch=enabled`.
 pub const NODE_LABELS: &str = "osdpl.dev/labels";
 /// The annotation on a node that the operator cordoned for a `NodeMaintenance`. Its value is the name of this
@@ -85,8 +87,8 @@ const LABEL_LIMIT: usize = 63;
 
 /// Returns the value of [`DEPLOYMENT_LABEL`] on the objects of an `OpenStackDeployment`: `namespace.name`.
 ///
-/// The namespace is part of the value because a detached cloud may have the same name in another namespace. If the
-/// value is too long for a label, a digest replaces its end.
+/// The namespace is part of the value, because another cloud, such as a detached one, may have the same name in another
+/// namespace. If the value is too long for a label, a digest replaces its end.
 pub fn owner_label(namespace: &str, name: &str) -> String {
     let mut owner = format!("{namespace}.{name}");
     if owner.len() > LABEL_LIMIT {

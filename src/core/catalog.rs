@@ -90,8 +90,8 @@ pub struct Catalog {
     /// The changes that osdpl does not report as drift: all changes by some field managers, and all changes of some
     /// fields (`values/drift.yaml`).
     pub tolerated: ToleratedChanges,
-    /// The paths of the values that no hook of a release reads, by the name of the release (`values/hooks.yaml`). osdpl
-    /// assumes that the hooks of a release without an entry may read all values.
+    /// The paths of the values that no hook of a release reads, by the name of the release (`values/hooks.yaml`). If a
+    /// release has no entry, osdpl assumes that its hooks read all values.
     pub unread_by_hooks: BTreeMap<String, Vec<Path>>,
     /// The built-in roles of nodes, by name (`values/nodes.yaml`).
     pub roles: BTreeMap<String, Role>,
@@ -118,7 +118,7 @@ pub struct Service {
     /// group.
     pub group: Group,
     /// The releases of the service, by name. A name is unique across all services. The releases are boxed to save
-    /// memory: most services have only one release, but each map allocates space for eleven entries.
+    /// memory: most services have only one release, but each `BTreeMap` allocates space for eleven entries.
     pub releases: BTreeMap<String, Box<Release>>,
     /// The passwords and keys that the service owns, by name. osdpl generates each credential that the user does not
     /// provide.
@@ -136,7 +136,7 @@ pub struct Release {
     /// The default namespace of the release; `None` for the namespace of the OpenStackDeployment. The spec can set
     /// another namespace.
     pub namespace: Option<String>,
-    /// The condition under which the release is part of the service; `None` if it always is.
+    /// The condition under which the release is part of the service; `None` if the release always is part of it.
     pub when: Option<Expression>,
     /// The components that must be available before helm installs the release. The services that provide the components
     /// become part of the cloud.
@@ -144,10 +144,9 @@ pub struct Release {
     /// The components that the init containers of the release's pods wait for. The operator does not wait for these
     /// components before it starts helm. The services that provide the components become part of the cloud.
     pub waits_for: Vec<Need>,
-    /// The components without which the programs in the release's pods do not work. The operator may install the
-    /// release before or after these components, because the pods of the release and of the components may wait for
-    /// each other. The services that provide the components become part of the cloud, unless the spec disables the
-    /// services.
+    /// The components without which the programs in the release's pods do not work. The operator does not wait for
+    /// these components before it installs the release, because the components' pods can also depend on the release's
+    /// pods. The services that provide the components become part of the cloud, unless the spec disables them.
     pub alongside: Vec<Need>,
     /// The components whose pods the release's chart creates, each with the kind of workload that runs the pods.
     pub components: BTreeMap<Component, WorkloadKind>,
@@ -164,11 +163,11 @@ pub struct Release {
     pub hosts: Option<file::Hosts>,
     /// The `DaemonSets` whose values can differ between nodes.
     ///
-    /// The map's key is the name by which the chart's overrides refer to the `DaemonSet`, without the chart's name:
-    /// `ovs-agent` for `neutron_ovs-agent`.
+    /// The map's key is the `DaemonSet`'s name in the chart's overrides, without the prefix `<chart>_`: `ovs-agent` for
+    /// `neutron_ovs-agent`.
     pub daemonsets: BTreeMap<String, DaemonSet>,
     /// The names of the release's Jobs that are not helm hooks. The operator deletes these Jobs before an upgrade,
-    /// because Kubernetes does not allow changes to a Job.
+    /// because Kubernetes refuses to change the pod template of a Job.
     pub plain_jobs: Vec<String>,
     /// The name of the `ConfigMap` in which a Job of the release records facts, such as the UUIDs of OpenStack objects
     /// that the Job created. The `ConfigMap` is in the release's namespace. Expressions read the facts as
@@ -182,7 +181,8 @@ pub struct Release {
     /// stands for the name of the helm release.
     pub kept_config_maps: Vec<String>,
     /// The values that set the size of volume claims, each with the owner of the claims. The sizes of existing claims
-    /// override the sizes in the catalogue.
+    /// override the sizes in the catalogue, because Kubernetes can neither shrink a claim nor change the claim template
+    /// of a `StatefulSet`.
     pub claim_sizes: BTreeMap<Path, ClaimOwner>,
     /// An expression that computes a digest of the settings on which running OpenStack instances depend; `None` if the
     /// release has no such settings. If an upgrade changes the digest, the operator waits for a person to approve the
@@ -203,9 +203,9 @@ pub struct Release {
 /// The object that determines the size of volume claims.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClaimOwner {
-    /// The `StatefulSet` with this component. The size is in its first template of volume claims.
+    /// The `StatefulSet` with this component. Its first template of volume claims sets the size of the claims.
     StatefulSet(Component),
-    /// The volume claim with this name, which the chart renders.
+    /// The volume claim with this name. The chart creates the claim.
     Claim(String),
 }
 
@@ -221,14 +221,14 @@ pub struct Endpoint {
     pub service: String,
     /// The key of the API's port below `endpoints.<endpoint>.port` in the values of charts, such as `api`.
     pub port_name: String,
-    /// The TCP port of the internal endpoint according to the chart's defaults.
+    /// The default of the internal endpoint's TCP port in the chart. osdpl uses it if the release's values set no port.
     pub port: u16,
     /// The path of the URL that the probe requests. The API must respond there without a token.
     pub path: String,
     /// The HTTP status codes with which a probe succeeds.
     pub accept: Vec<u16>,
-    /// Whether this is Keystone's own API. If so, the operator not only probes the API. It also reads the API versions
-    /// and, as the administrator, the service catalogue from Keystone.
+    /// Whether this is Keystone's own API. If so, a probe also checks that the response describes an API version. The
+    /// operator also requests a token as the administrator, because the response contains Keystone's service catalogue.
     pub keystone: bool,
 }
 
@@ -251,7 +251,7 @@ pub struct DaemonSet {
 pub struct Need {
     /// The component that the release refers to.
     pub component: Component,
-    /// The condition under which the release requires the component; `None` if it always does.
+    /// The condition under which the release requires the component; `None` if it always requires it.
     pub when: Option<Expression>,
 }
 
@@ -264,7 +264,7 @@ pub struct Preset {
     pub description: String,
     /// The names of the services that the preset enables.
     pub services: Vec<String>,
-    /// The settings of features that the preset provides, by the feature's name. The spec can override them.
+    /// The settings of features that the preset provides, by the feature's name. The spec can override these settings.
     pub features: Values,
     /// The values that the preset sets in releases.
     pub fragments: Vec<Fragment>,
@@ -289,19 +289,20 @@ pub struct Feature {
     pub fragments: Vec<Fragment>,
     /// The Secrets with certificates that the feature requires.
     pub certificates: Vec<Certificates>,
-    /// The checks about the feature that osdpl runs on every spec.
+    /// The checks that the feature contributes. osdpl runs them on every spec, even if the spec has no settings of the
+    /// feature.
     pub checks: Vec<Check>,
 }
 
 /// A list of Secrets with certificates that a feature requires, and how osdpl checks the Secrets.
 #[derive(Debug)]
 pub struct Certificates {
-    /// The condition under which the feature requires the Secrets; `None` if it always does.
+    /// The condition under which the feature requires the Secrets; `None` if it always requires them.
     pub when: Option<Expression>,
     /// The field of the spec to which findings about these certificates refer.
     pub field: String,
-    /// The list of Secrets, as the only key `secrets` of a [`Body`]. A [`Body`] can contain expressions, and so can
-    /// this list.
+    /// The list of Secrets, stored as values with the single key `secrets`. The type is [`Body`], because a [`Body`]
+    /// can evaluate the expressions in the list.
     pub secrets: Body,
     /// The names of the entries in each Secret's data that contain the certificate, the private key and the CA.
     pub keys: CertificateKeys,
@@ -329,25 +330,24 @@ pub struct OpenStackRelease {
 pub struct Check {
     /// The condition under which osdpl reports the message.
     pub when: Expression,
-    /// The severity of the message. If it is an error, osdpl refuses the `OpenStackDeployment`.
+    /// The severity of the finding. If it is `Error`, osdpl refuses the `OpenStackDeployment`.
     pub level: Level,
     /// The field of the spec to which the finding refers.
     pub field: String,
-    /// The text of the finding: the problem and the remedy. It may contain expressions (`${…}`).
+    /// The text of the finding: the problem and the remedy. It can contain expressions (`${…}`).
     pub message: String,
 }
 
 impl Catalog {
-    /// Returns the paths at which the catalogue sets values about Ceph in a release, such as the name of a pool. At
-    /// each of these paths, the whole value is one expression that reads the variable `ceph`.
+    /// Returns the paths at which the catalogue inserts Ceph's settings, such as the name of a pool, into the values of
+    /// a release. At each of these paths, the whole value is one expression that reads the variable `ceph`.
     pub fn ceph_paths(&self, release: &str) -> BTreeSet<Path> {
         let expressions = self.bodies(release).flat_map(Body::whole_scalar_expressions);
         expressions.filter(|(_, expression)| crate::ceph::uses_ceph(expression)).map(|(path, _)| path).collect_set()
     }
 
-    /// Returns the fields in `features` that reference a key of a Secret, in the order of `features`.
-    ///
-    /// `features` contains the settings of all features.
+    /// Returns each field of `features` that references a key of a Secret. `features` contains the settings of all
+    /// features. The result lists the fields in the order in which `features` contains them.
     pub(crate) fn secret_references(&self, features: &Values) -> Vec<SecretField> {
         let known = features.iter().filter_map(|(name, value)| Some((name, &self.features.get(name)?.schema, value)));
         let marked = known.filter(|(_, schema, _)| schema.contains_text(SECRET_MARK));

@@ -11,8 +11,8 @@
 //! roots   the root causes without duplicates
 //! ```
 //!
-//! Pure module (no I/O). Messages contain no ages and no counts: if the same failure happens again, the message and so
-//! the status do not change.
+//! Pure module (no I/O). Messages contain no ages and no counts, so that the status does not change if the same failure
+//! happens again.
 
 mod claim;
 mod facts;
@@ -60,14 +60,15 @@ pub struct Input<'a> {
 /// One object of a [`Chain`]. Each object of a chain waits for the next object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Link {
-    /// The name of the object in messages, such as `neutron/neutron-ovs-agent on n3` or `Job nova-db-sync`.
+    /// The name of the object in messages, such as `Job nova-db-sync`, or `neutron/neutron-ovs-agent on n3` for a
+    /// component on the node n3.
     pub label: String,
     /// The reference to the Kubernetes object that a person should inspect to learn more about this link.
     pub object: CauseObject,
 }
 
-/// The path from an affected object to its root cause. If the affected object waits for no other object, it is itself
-/// the root cause, and the path has only one link.
+/// The path from an affected object (an object that is not ready) to its root cause. If the affected object waits for
+/// no other object, it is itself the root cause, and the path has only one link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chain {
     /// The objects of the path: the affected object first, the root cause last; never empty.
@@ -83,9 +84,10 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// Returns a text with the name of the root cause and the reason why it is not ready.
+    /// Returns a text with the name of the root cause and the reason why the root cause is not ready.
     ///
-    /// [`group_by_root_cause`] groups chains by this text: all chains that end at one root cause have the same text.
+    /// [`group_by_root_cause`] groups chains by this text, because all chains that end at one root cause have the same
+    /// text.
     pub fn root(&self) -> String {
         let label = self.links.last().map(|link| link.label.as_str()).unwrap_or_default();
         self.why.as_ref().map_or_else(|| format!("{label} is not ready yet"), |why| format!("{label}: {why}"))

@@ -38,12 +38,12 @@ pub use variables::{uses_ceph, variables};
 
 use problem::SecretData;
 
-/// The name of the `ConfigMap` from which every chart mounts `ceph.conf`. It is upstream's default of
+/// The name of the `ConfigMap` from which every chart mounts `ceph.conf`. The name is the charts' default of the value
 /// `ceph_client.configmap`.
 pub(crate) const CONFIG_MAP: &str = "ceph-etc";
 
-/// The name of the Secret from which the charts' Jobs and init containers mount the cephx key of `client.admin`. It is
-/// upstream's default of `ceph_client.user_secret_name`.
+/// The name of the Secret from which the charts' Jobs and init containers mount the cephx key of `client.admin`. The
+/// name is the charts' default of the value `ceph_client.user_secret_name`.
 pub(crate) const ADMIN_SECRET: &str = "pvc-ceph-client-key";
 
 /// A consumer: an OpenStack service that stores data in Ceph. It has a Ceph user and a pool there.
@@ -89,7 +89,7 @@ impl Consumer {
         }
     }
 
-    /// Returns the role of the pool in which the consumer stores its data, as a Secret in Mirantis' layout writes it.
+    /// Returns the word with which a Secret in Mirantis' layout marks the consumer's pool: the role of the pool.
     fn role(self) -> &'static str {
         match self {
             Self::Glance => "images",
@@ -101,8 +101,8 @@ impl Consumer {
         }
     }
 
-    /// Returns upstream's default name of the consumer's Ceph user. A Secret in osdpl's documented layout can set
-    /// another name.
+    /// Returns the name that upstream's charts give to the consumer's Ceph user by default. A Secret in osdpl's
+    /// documented layout can set another name.
     pub fn user(self) -> &'static str {
         match self {
             Self::CinderBackup => "cinderbackup",
@@ -113,7 +113,8 @@ impl Consumer {
     /// Returns the name of the Secret from which the charts' pods mount the cephx key of the consumer's Ceph user.
     ///
     /// The names for glance, cinder, manila and gnocchi are upstream's defaults (`secrets.rbd`). Nova's chart has no
-    /// such default, because it mounts no Secret with a Ceph key. For Nova, osdpl chose the name.
+    /// such default, because it does not mount a Secret with a Ceph key by itself. osdpl adds the mount in Nova's
+    /// values, and chose the name.
     pub fn keyring(self) -> &'static str {
         match self {
             Self::Glance => "images-rbd-keyring",
@@ -209,8 +210,8 @@ impl Ceph {
         self.users.values().map(|user| &user.key).chain(self.admin.iter().map(|admin| &admin.key))
     }
 
-    /// Whether the consumer has a Ceph user, or will have one, because its chart creates the user with `client.admin`'s
-    /// key.
+    /// Whether the consumer has a Ceph user, or its chart creates one. The charts create the users themselves if they
+    /// have the cephx key of `client.admin`.
     pub(crate) fn has_user_for(&self, consumer: Consumer) -> bool {
         self.users.contains_key(&consumer) || self.admin.is_some()
     }
@@ -224,7 +225,7 @@ impl Ceph {
     /// Returns the consumer whose Ceph key libvirt uses to attach volumes: Cinder or, if Cinder has no Ceph user, Nova;
     /// `None` if neither of the two has a user.
     ///
-    /// Libvirt prefers Cinder's key, because the connection data that Nova receives for a volume names Cinder's user.
+    /// osdpl prefers Cinder's key, because the connection data that Nova receives for a volume names Cinder's user.
     pub(crate) fn volume_consumer(&self) -> Option<Consumer> {
         [Consumer::Cinder, Consumer::Nova].into_iter().find(|consumer| self.users.contains_key(consumer))
     }
@@ -236,7 +237,7 @@ impl Ceph {
         name(Consumer::Nova).is_some() && self.volume_consumer().and_then(name) != name(Consumer::Nova)
     }
 
-    /// Returns the error for a consumer for which the settings of Ceph contain no user.
+    /// Returns the error that the settings of Ceph contain no user for a consumer.
     pub(crate) fn missing_user_error(&self, consumer: Consumer) -> SecretError {
         let key = match (self.layout, consumer) {
             (Layout::Documented, Consumer::Nova) => "nova.pool".to_owned(),

@@ -73,12 +73,13 @@ impl std::fmt::Display for RestoredSecret {
     }
 }
 
-/// Returns the paths at which the catalogue sets the value of a release to the credential, and to nothing else. At
+/// Returns the paths at which the catalogue sets a release's value to exactly the credential, without other text. At
 /// these paths, osdpl can find the credential in the values of an installed release.
 pub fn find_credential_paths(catalog: &Catalog, release: &str, (service, name): &Name) -> Vec<Path> {
     let wanted = format!("credentials.{service}.{name}");
-    // To parse a body takes much longer than to search its text. So parse only bodies whose text contains `wanted`. The
-    // search misses no body, because JSON never escapes the characters of a credential's name.
+    // To parse a body (the values of a fragment or service) takes much longer than to search its text. So parse only
+    // bodies whose text contains `wanted`. The search misses no body, because JSON never escapes the characters of a
+    // credential's name.
     let mentions = |body: &&Body| body.source.contains(&wanted);
     let expressions = catalog.bodies(release).filter(mentions).flat_map(Body::whole_scalar_expressions);
     expressions.filter(|(_, source)| *source == wanted).map(|(path, _)| path).collect()

@@ -63,17 +63,18 @@ use crate::release::ChartIdentity;
 use osdpl_values::expr::Scope;
 use osdpl_values::{Path, Values};
 
-/// The baseline of a release that osdpl installs now.
+/// The baseline of the releases that osdpl installs now: a number that decides which defaults of the catalogue apply to
+/// a release.
 ///
 /// The catalogue has defaults that must not change on a running release, such as the type of message queues. It sets
 /// such a default only for releases with a certain baseline (`release.baseline` in expressions). A release keeps the
-/// baseline with which osdpl installed it. Releases that another tool or an osdpl without baselines installed have the
-/// baseline 0.
+/// baseline with which osdpl installed it. The baseline is 0 for releases that another tool installed, or that a
+/// version of osdpl without baselines installed.
 ///
 /// Increase the number when the catalogue gets a new default of this kind.
 pub const BASELINE: u32 = 1;
 
-/// What sets the version of a release's chart.
+/// Whether the chart lock or the spec sets the version of a release's chart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VersionSource {
     /// The chart lock of the catalogue.
@@ -155,39 +156,42 @@ pub struct Facts {
     /// The settings and problems of the Ceph cluster that the cloud uses, as far as the operator could read them;
     /// `None` if the cloud does not use Ceph.
     pub ceph: Option<DeclaredCeph>,
-    /// The values in each Secret or ConfigMap that a field `valuesFrom` of the spec names, by the object's kind and
-    /// name and the key in its data. An error is the reason why osdpl can't read the values.
+    /// The values in each Secret or ConfigMap that a field `valuesFrom` of the spec names. The map's key is the kind
+    /// and the name of this object, and the key in the object's data. An error is the reason why osdpl can't read the
+    /// values.
     pub values_from: BTreeMap<(ValuesKind, String, String), Result<Values, Unavailable>>,
-    /// The text under each key of a Secret that a feature refers to, by the names of the Secret and the key. An error
-    /// is the reason why osdpl can't read the text.
+    /// The texts that features read from Secrets, by the name of the Secret and the key in its data. An error is the
+    /// reason why osdpl can't read the text.
     pub secrets: BTreeMap<(String, String), Result<String, Unavailable>>,
     /// The facts that Jobs of releases have stored in ConfigMaps, by release. An error is the reason why osdpl can't
     /// read the facts.
     pub job_facts: BTreeMap<String, Result<JobFacts, Unavailable>>,
     /// The reason why a credential is not available, and the remedy, by service and credential name.
     pub missing: BTreeMap<(String, String), String>,
-    /// The reason why osdpl refuses to install a release under the name or namespace that the spec requests, by the
-    /// release's catalogue name.
+    /// The releases for which osdpl refuses the name or namespace in the spec, by catalogue name, each with the reason.
     pub refused: BTreeMap<String, Blocked>,
     /// The properties of each release's chart, by the release's catalogue name. An error is the reason why the chart is
     /// not available.
     pub charts: BTreeMap<String, Result<ChartInfo, Blocked>>,
-    /// The baseline ([`BASELINE`]) of each installed release. Releases that are not installed have no entry.
+    /// The baseline of each installed release: a number that decides which defaults of the catalogue apply to the
+    /// release (see [`BASELINE`]). Releases that are not installed have no entry.
     pub baselines: BTreeMap<String, u32>,
-    /// The sizes of the existing volume claims for which the catalogue names a value, by release and by the path of the
-    /// value. They override the sizes in the catalogue.
+    /// The sizes of existing volume claims, by release and by the path of the value that sets the size. They override
+    /// the sizes in the catalogue. A claim is missing here if the catalogue does not name the value that sets its size.
     pub claim_sizes: ClaimSizes,
     /// The storage classes of the releases' existing volume claims. They override `spec.storageClass` in the values of
     /// these releases.
     pub claim_classes: ClaimClasses,
-    /// The properties of the cluster that only the checks of a spec read. The values of releases do not depend on them.
+    /// The properties of the Kubernetes cluster that osdpl uses to check a spec. The values of releases do not depend
+    /// on them.
     pub cluster_info: ClusterInfo,
     /// The major version of the helm program that osdpl runs.
     pub helm_major: u64,
 }
 
 impl Facts {
-    /// Returns a copy without `job_facts`, the facts that Jobs have stored; `None` if Jobs have stored no facts.
+    /// Returns a copy of these facts without `job_facts`, the facts that Jobs have stored; `None` if Jobs have stored
+    /// no facts.
     fn without_job_facts(&self) -> Option<Self> {
         let are_stored = self.job_facts.values().flatten().any(|facts| !facts.is_empty());
         are_stored.then(|| Self { job_facts: BTreeMap::new(), ..self.clone() })
@@ -197,10 +201,10 @@ impl Facts {
 /// Why osdpl can't use the content of a Secret or ConfigMap to which the spec refers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unavailable {
-    /// The object does not exist, or it lacks the key. A reference with `optional: true` tolerates this error.
+    /// The object does not exist, or it lacks the key. osdpl ignores this error if the reference has `optional: true`.
     Missing(String),
-    /// osdpl can't read or parse the object. The object may exist and contain required values, so even a reference with
-    /// `optional: true` does not tolerate this error.
+    /// osdpl can't read or parse the object. The object may contain required values, so osdpl does not ignore this
+    /// error even if the reference has `optional: true`.
     Unusable(String),
 }
 
@@ -212,13 +216,13 @@ impl fmt::Display for Unavailable {
     }
 }
 
-/// The properties of a chart that osdpl has fetched, so that helm can use it.
+/// The properties of a chart that osdpl has fetched for helm.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChartInfo {
     /// The version of the chart.
     pub version: String,
-    /// The digest of the chart's files. The inputs of a release include this digest, so the release changes with the
-    /// chart.
+    /// The digest of the chart's files. The inputs of a release include this digest, so osdpl upgrades the release if
+    /// the chart's files change.
     pub digest: String,
     /// The fingerprint by which osdpl recognizes the chart in helm's records of releases
     /// ([`crate::release::chart_fingerprint`]); empty if unknown.
@@ -247,7 +251,7 @@ pub struct Desired {
     /// All findings about the spec, including the findings that osdpl made while it merged the values.
     pub findings: Vec<Finding>,
     /// The settings in the spec on which objects outside of helm releases depend, each as text: the roles of nodes, the
-    /// external services, and the settings of Ceph. The target hash is computed over these texts, too.
+    /// external services, and the settings of Ceph. The target hash also covers these texts.
     pub object_settings: Vec<String>,
 }
 
@@ -266,30 +270,32 @@ pub struct DesiredRelease {
     pub values: Values,
     /// The paths at which the values contain a secret. osdpl never shows the values at these paths.
     pub secret: Vec<Path>,
-    /// The paths that any layer marks as secret, including paths at which a later layer sets another value. At these
-    /// paths, the values of an earlier revision of the release may still contain the secret.
+    /// The paths that any layer marks as secret, even if a later layer replaces the secret. In an earlier revision of
+    /// the release, the values at these paths may still be secret.
     pub marked: Vec<Path>,
     /// The digest of everything that osdpl passes to helm: chart, values, name and flags; 63 hexadecimal digits.
     pub inputs: String,
-    /// The digest that `inputs` would have without the facts that Jobs of releases have stored; `None` if Jobs have
-    /// stored no facts.
+    /// The digest of the inputs without the facts that Jobs of releases have stored; `None` if Jobs have stored no
+    /// facts. A person approves this digest, so that new facts do not invalidate the approval.
     pub inputs_without_facts: Option<String>,
-    /// The digest of everything that helm gets from the catalogue, except for the chart; 16 hexadecimal digits.
+    /// The digest of everything in the built-in catalogue on which the release's values and helm's flags depend; 16
+    /// hexadecimal digits.
     pub catalog: String,
-    /// The digest of the names of the container images that the release's pods and Jobs use; 16 hexadecimal digits.
+    /// The digest over the names of all container images that the release's pods and Jobs use; 16 hexadecimal digits.
     pub images: String,
     /// The digest of the settings on which running OpenStack instances depend; `None` if the catalogue names no such
     /// settings. If an upgrade changes the digest, the operator waits for a person to approve the upgrade.
     pub instances: Option<String>,
-    /// The digest of everything in `inputs` that the release's hooks may read, 16 hexadecimal digits. If an upgrade
-    /// does not change the digest, osdpl may skip the hooks. `None` if the catalogue does not list which values the
-    /// hooks ignore.
+    /// The digest of the inputs that the release's hooks can read; 16 hexadecimal digits. If an upgrade does not change
+    /// the digest, osdpl can skip the hooks. `None` if `values/hooks.yaml` has no entry for the release. Then every
+    /// upgrade runs the hooks.
     pub hooks: Option<String>,
     /// How the chart splits each `DaemonSet` of the release into several, so that values can differ between nodes;
-    /// `None` if the chart can't split `DaemonSets`. An upgrade with another split recreates the pods, so the operator
-    /// waits for a person to approve the upgrade.
+    /// `None` if the chart can't split `DaemonSets`. An upgrade that changes the split recreates the pods, so the
+    /// operator waits for a person to approve the upgrade.
     pub split: Option<NodeSplit>,
-    /// The baseline of the release ([`BASELINE`]).
+    /// The baseline of the release: a number that decides which defaults of the catalogue apply to it (see
+    /// [`BASELINE`]).
     pub baseline: u32,
     /// The components that must be available before osdpl runs helm, each with the release or service that provides it.
     pub needs: BTreeMap<Component, Provider>,
@@ -314,12 +320,13 @@ pub struct DesiredRelease {
     pub version: Option<String>,
     /// The digest of the chart's content, if known.
     pub chart_digest: Option<String>,
-    /// The identity of the chart, for the label [`crate::release::CHART_LABEL`]; `None` if the chart is not available.
+    /// Identifies the chart by its version and content, for the label [`crate::release::CHART_LABEL`]; `None` if the
+    /// chart is not available.
     pub chart_identity: Option<ChartIdentity>,
     /// The fingerprint by which osdpl recognizes the chart in helm's records ([`crate::release::chart_fingerprint`]);
     /// `None` if unknown.
     pub fingerprint: Option<String>,
-    /// What sets the version of the chart.
+    /// Whether the chart lock or the spec sets the version of the chart.
     pub version_source: VersionSource,
     /// Whether the spec pauses the release.
     pub paused: bool,

@@ -67,7 +67,9 @@ pub enum Effect {
 }
 
 impl Effect {
-    /// Whether the upgrade ends pods of the object: at once, or as soon as someone deletes the pods or the object.
+    /// Whether the upgrade ends pods of the object. [`Self::RestartsPods`] ends them at once,
+    /// [`Self::RestartsPodsOnDelete`] when someone deletes the pods, and [`Self::Recreated`] when someone deletes the
+    /// object.
     pub fn ends_pods(&self) -> bool {
         matches!(self, Self::RestartsPods | Self::RestartsPodsOnDelete | Self::Recreated { pods: true, .. })
     }
@@ -146,7 +148,7 @@ pub fn diff_manifests(before: &[Object], after: &[Object], scrubber: &Scrubber) 
 /// Returns the objects of a manifest that take part in an upgrade, by identity.
 ///
 /// Hooks that helm does not run in upgrades, such as `pre-delete` hooks, take no part. If several objects have the same
-/// identity, the result contains only the last of them, because helm does the same.
+/// identity, the result contains only the last of them, because helm also uses only the last of them.
 fn by_id(objects: &[Object]) -> BTreeMap<&Id, &Object> {
     let taking_part = objects.iter().filter(|object| !object.is_hook() || object.is_hook_of_upgrades());
     taking_part.map(|object| (object.id(), object)).collect_map()

@@ -75,7 +75,7 @@ pub enum Change {
 pub struct DriftedObject {
     /// The identity of the changed object.
     pub id: ObjectId,
-    /// The change that someone made.
+    /// The change that someone made to the object.
     pub change: Change,
 }
 

@@ -8,8 +8,8 @@ use osdpl_values::CollectSorted;
 
 use crate::catalog::{Catalog, Errors, Files, Text};
 
-/// A built-in file: its path, its compressed text, and its content as compressed JSON (the fields of
-/// [`Text::BuiltIn`]).
+/// A built-in file: its path, its compressed text and, if the file is YAML, its content as compressed JSON
+/// ([`Text::BuiltIn`]).
 type BuiltIn = (&'static str, &'static [u8], Option<&'static [u8]>);
 
 /// The files of the built-in catalogue, which are part of the program.
@@ -23,12 +23,12 @@ pub enum Error {
     /// osdpl can't read a folder or file of the catalogue.
     #[error("osdpl cannot read the catalogue at {path}: {error}; name a folder that contains values/ and presets/")]
     Read {
-        /// The path of the folder or file.
+        /// The path of the folder or file that osdpl can't read.
         path: String,
         /// The error of the operating system.
         error: std::io::Error,
     },
-    /// The content of the files has errors.
+    /// The content of the catalogue's files has errors.
     #[error("{0}")]
     Catalog(#[from] Errors),
 }

@@ -7,8 +7,8 @@ use serde::{Serialize, Serializer};
 
 use crate::catalog::Level;
 
-/// The rule name of findings that osdpl derives from the catalogue: unknown names, services without a service that they
-/// need, and violations of the catalogue's checks.
+/// The rule name of findings that osdpl derives from the catalogue: unknown names, services that lack another service
+/// that they need, and violations of the catalogue's checks.
 pub const CATALOGUE: &str = "catalogue";
 
 /// A finding: an error, warning or note about a custom resource, with its location and remedy.
@@ -44,7 +44,7 @@ pub struct SourceLine {
     /// The line number of the field in the file, from 1. If the file does not contain the field, this is the line of
     /// the field's nearest parent.
     pub line: u64,
-    /// The kind and name of the resource that the line belongs to; empty if osdpl could not parse the document.
+    /// The kind and name of the resource that the line belongs to; empty if osdpl could not parse the YAML document.
     pub resource: String,
 }
 

@@ -142,10 +142,10 @@ fn assess_replicas(workload: &Workload) -> (ComponentHealth, String) {
     (ComponentHealth::Progressing, reason)
 }
 
-/// Whether `NotReady` nodes alone explain why pods of a `DaemonSet` are missing or outdated.
+/// Whether `NotReady` nodes alone explain why pods of a `DaemonSet` are not ready or are outdated.
 ///
-/// This is true if the `DaemonSet` has a ready pod, and neither its missing pods nor its outdated pods outnumber the
-/// `NotReady` nodes.
+/// This is true if the `DaemonSet` has a ready pod, and if neither the number of its pods that are not ready nor the
+/// number of its outdated pods exceeds the number of `NotReady` nodes.
 fn misses_only_lost_nodes(workload: &Workload) -> bool {
     let Workload { kind, desired, ready, updated, .. } = *workload;
     let lost = i32::try_from(workload.lost_nodes.len()).unwrap_or(i32::MAX);
@@ -163,8 +163,8 @@ pub fn lost_nodes(nodes: &[String]) -> String {
     }
 }
 
-/// Returns the message about a `DaemonSet` that selects no node; `nodes` is the number of nodes in the cluster, if
-/// known.
+/// Returns the message about a `DaemonSet` that selects no node. `nodes` is the number of nodes in the cluster; `None`
+/// if osdpl does not know the number.
 pub fn no_nodes(workload: &Workload, nodes: Option<usize>) -> String {
     let of = nodes.map_or_else(|| "no node".to_owned(), |nodes| format!("none of {nodes} nodes"));
     match workload.node_selector.as_str() {
@@ -178,10 +178,10 @@ pub fn no_nodes(workload: &Workload, nodes: Option<usize>) -> String {
 pub enum JobHealth {
     /// The Job is complete.
     Complete,
-    /// The Job's pod runs, starts or waits; the text says what the pod waits for, or is empty.
+    /// The Job's pod runs, starts or waits. The text says what the pod waits for; it is empty if osdpl found nothing.
     Running(String),
-    /// The Job's pods fail or cannot start, but Kubernetes has not given up the Job; the text says why, or how many
-    /// pods have failed.
+    /// The Job's pods fail or cannot start, but Kubernetes still retries the Job; the text says why, or how many pods
+    /// have failed.
     Failing(String),
     /// The Job failed, and Kubernetes creates no more pods for it; the text says why, if osdpl knows the reason.
     Failed(String),

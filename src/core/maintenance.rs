@@ -31,8 +31,8 @@ pub struct CloudSettings {
     /// The components that need a quorum, such as a database: more than half of the component's pods must stay ready
     /// when osdpl evicts the pods of a node.
     pub quorum: BTreeSet<Component>,
-    /// The component that runs a pod on each of Nova's hypervisors, such as `nova/compute`. By this component, osdpl
-    /// finds out whether a node may host instances. `None` if the catalogue names no such component.
+    /// The component that runs a pod on each of Nova's hypervisors, such as `nova/compute`. osdpl uses it to find out
+    /// whether a node can host instances. `None` if the catalogue names no such component.
     pub hosts: Option<Component>,
 }
 
@@ -64,7 +64,7 @@ impl CloudSettings {
         Self { absent: true, ..Self::default() }
     }
 
-    /// Returns the URLs and credentials of the cloud's APIs, which include Nova's API.
+    /// Returns the URLs and credentials of the cloud's APIs. The result always includes the URL of Nova's API.
     ///
     /// # Errors
     /// Returns a message if there is no OpenStackDeployment, if the cloud does not include Nova, or while the
@@ -74,7 +74,7 @@ impl CloudSettings {
             Some(access) if access.compute.is_some() => Ok(access),
             _ if self.absent => Err(NO_CLOUD),
             _ if self.has_nova => Err(
-                "osdpl cannot query Nova: the password of the cloud's administrator is not known yet (Keystone's values, endpoints.identity.auth.admin)",
+                "osdpl cannot query Nova: the password of the cloud's administrator is not known yet (endpoints.identity.auth.admin in Keystone's values)",
             ),
             _ => Err("the cloud's OpenStackDeployment does not include Nova"),
         }

@@ -7,11 +7,11 @@
 //!
 //! * If another writer set a label to a value that differs from the role's value, the operator keeps the writer's value
 //!   and warns about the label.
-//! * When a role leaves the spec, the operator removes only labels that it owns, and only after approval.
+//! * When someone removes a role from the spec, the operator removes only labels that it owns, and only after approval.
 //! * If the selector of a role matches no node, the operator removes no label of that role.
-//! * The operator does not remove a label that it set for another cloud, because that cloud may have been detached and
-//!   its pods may still run. If the operator set the label for two clouds, the label stays until the annotation lists
-//!   it for neither cloud.
+//! * The operator does not remove a label that it set for another cloud, because that cloud may have been detached, and
+//!   its pods could still be running. If the operator set the label for two clouds, the label stays until the
+//!   annotation lists it for neither cloud.
 //!
 //! Pure module (no I/O).
 
@@ -35,8 +35,8 @@ pub use removal::{
 /// The nodes of the cluster, by name.
 pub type Inventory = BTreeMap<String, Node>;
 
-/// The results of comparing the node roles and per-node values of a spec with the nodes: label changes, the status of
-/// each role, and findings.
+/// What a spec's node roles and per-node values mean for the nodes of the cluster: label changes, the status of each
+/// role, and findings.
 #[derive(Debug, Default)]
 pub struct NodeInventory {
     /// The label changes that the operator must apply, by node.
@@ -52,7 +52,8 @@ pub struct NodeInventory {
 pub struct LabelChange {
     /// The uid of the node. The operator does not change a new node that has the same name but another uid.
     pub uid: String,
-    /// The cloud's owner label, under which the node's annotation `osdpl.dev/labels` lists the cloud's labels.
+    /// The cloud's owner label. The node's annotation `osdpl.dev/labels` lists the operator's labels separately for
+    /// each owner label.
     pub owner: String,
     /// All labels that the operator owns on the node for this cloud after the change.
     pub labels: Labels,
@@ -74,9 +75,9 @@ impl LabelChange {
         !self.gains.is_empty() || !self.losses.is_empty()
     }
 
-    /// Returns the change without its removals of labels; `None` if the rest of the change adds no label.
+    /// Returns a copy of this change that removes no label; `None` if the copy adds no label.
     ///
-    /// A label whose value the change replaces keeps its present value.
+    /// If this change replaces the value of a label, the copy keeps the label's current value.
     pub fn without_losses(&self) -> Option<Self> {
         let kept: Labels = self.losses.iter().filter_map(|label| label.split_once('=')).map(owned).collect_map();
         let is_kept = |label: &String| label.split_once('=').is_some_and(|(key, _)| kept.contains_key(key));
@@ -102,8 +103,8 @@ pub fn build_inventory(
     let mut inventory = NodeInventory::default();
     roles::assign_roles(&spec.nodes, catalog, nodes, owner, &mut inventory);
     if !spec.nodes.overrides.is_empty() {
-        // Check the entries of `spec.nodes.overrides` against the labels that the nodes will have after the changes,
-        // because the entries may select nodes by these labels.
+        // Check the entries of `spec.nodes.overrides` against the labels that the nodes will have after the label
+        // changes, because the entries may select nodes by these labels.
         let labelled = nodes.iter().map(|(name, node)| (name.clone(), apply(node, inventory.changes.get(name))));
         overrides::check_overrides(&spec.nodes, catalog, &labelled.collect_map(), &mut inventory.findings);
     }

@@ -40,13 +40,12 @@ pub use storage::{Claim, ClaimPhase, Class};
 pub struct Observed {
     /// The state of each release according to helm's records. A release of which helm has no record has no entry.
     pub releases: BTreeMap<ReleaseKey, ObservedRelease>,
-    /// The releases that belong to the cloud according to the status of the OpenStackDeployment. To uninstall a release
-    /// outside of this set, osdpl waits for approval, because anyone who may write Secrets in the release's namespace
-    /// can forge the release's records.
+    /// The releases that belong to the cloud: those that the status of the OpenStackDeployment names or, if that status
+    /// was lost, those in `recognized`. To uninstall a release outside of this set, osdpl waits for approval, because
+    /// anyone who is allowed to write Secrets in the release's namespace can forge the release's records.
     pub owned: BTreeSet<ReleaseKey>,
-    /// The releases in `owned` that the status of the OpenStackDeployment does not name, because that status is lost.
-    /// osdpl has recognized them by the labels of their records. osdpl manages them, but uninstalls them only after
-    /// approval.
+    /// If the status of the OpenStackDeployment was lost, the releases that osdpl recognized by the labels of their
+    /// records; else empty. osdpl manages these releases, but uninstalls them only after approval.
     pub recognized: BTreeSet<ReleaseKey>,
     /// The labels that osdpl removes from nodes, by node. Until the whole removal is finished, the map also contains
     /// the labels that osdpl has already removed, so that the target hash stays the same.
@@ -75,18 +74,17 @@ pub struct Observed {
     /// The result of the last probe of each release's API. A release has no entry if osdpl does not probe its API, or
     /// if the API accepts no connection.
     pub endpoints: Arc<BTreeMap<ReleaseKey, EndpointProbe>>,
-    /// For how long each record with a pending status has been unchanged. This operator process measures the time with
-    /// its monotonic clock. osdpl unlocks a record that someone else left pending only after the record has been
-    /// unchanged for a while.
+    /// For how long each record with a pending status has been unchanged, by the monotonic clock of this operator
+    /// process. If someone else left a record pending, osdpl unlocks it only after it has been unchanged for a while.
     pub unchanged: BTreeMap<ReleaseKey, SignedDuration>,
-    /// The comparison of a release's newest revision with the release's desired state, for each release whose newest
-    /// revision osdpl did not make. The map also contains releases that osdpl adopted although they differ from the
-    /// desired state.
+    /// The comparison of a release's newest revision with the release's desired state. The map contains a release only
+    /// if someone else made its newest revision, or if osdpl adopted this revision and the desired inputs differ from
+    /// the revision's inputs.
     pub comparisons: BTreeMap<ReleaseKey, ManifestComparison>,
     /// The namespaces that are being deleted: Kubernetes creates no new objects in them.
     pub terminating: BTreeSet<String>,
-    /// The batch size of each rollout that is replacing a batch of pods now, by the rollout's `DaemonSets`. The batch
-    /// size is the maximum number of nodes without a ready pod.
+    /// The batch size of each rollout that is replacing a batch of pods now. The key is the group of `DaemonSets` whose
+    /// pods the rollout replaces. The batch size is the maximum number of nodes without a ready pod.
     pub rolling_batches: BTreeMap<DaemonSetGroup, i32>,
 }
 
@@ -122,11 +120,13 @@ pub struct ObservedRelease {
     /// A digest that describes how the chart splits the release's `DaemonSets`, from the label `osdpl.dev/split` of the
     /// newest record.
     pub split: Option<String>,
-    /// The baseline of the release ([`crate::desired::BASELINE`]), from the newest record's label; 0 without the label.
+    /// The baseline of the release: a number that decides which defaults of the catalogue apply to the release
+    /// ([`crate::desired::BASELINE`]). It is from the label `osdpl.dev/baseline` of the newest record; 0 without the
+    /// label.
     pub baseline: u32,
     /// The chart of the newest revision, from the label `osdpl.dev/chart` of its record; `None` without the label.
     pub chart: Option<ChartIdentity>,
-    /// The digest of the inputs that the hooks of the newest revision may read, from the label `osdpl.dev/hooks` of its
+    /// The digest of the inputs that the hooks of the newest revision can read, from the label `osdpl.dev/hooks` of its
     /// record; `None` if osdpl did not write the label for this revision.
     pub hooks: Option<String>,
     /// All revisions whose records helm still has, lowest first.
@@ -142,7 +142,7 @@ pub struct ObservedRelease {
     /// The fields of the newest record's payload that osdpl needs; `None` until the operator has read the payload.
     pub body: Option<RecordBody>,
     /// Why osdpl cannot use the release's records: the newest record cannot be decoded, or the metadata of any record
-    /// is wrong; `None` if osdpl can use the records.
+    /// is invalid; `None` if osdpl can use the records.
     pub undecodable: Option<String>,
 }
 
@@ -178,7 +178,7 @@ impl Observed {
 /// How often in a row osdpl repaired the drift of a release, and when the last repair started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Repaired {
-    /// The number of drift repairs in a row.
+    /// The number of drift repairs in a row ([`crate::plan::count_repairs`]).
     pub count: u32,
     /// When the last drift repair started.
     pub last_started_at: Timestamp,
@@ -194,23 +194,25 @@ impl ObservedRelease {
 /// The helm run of osdpl that made a record, according to the record's label `osdpl.dev/attempt`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attempt {
-    /// The value of the label, which identifies the helm run.
+    /// The value of the label `osdpl.dev/attempt`, which identifies the helm run.
     pub label: String,
-    /// The revision that the label names. If the record has another revision, osdpl did not make the record: helm only
+    /// The revision that `label` names. If the record has another revision, osdpl did not make the record: helm only
     /// copied the label from an earlier record.
     pub revision: i64,
-    /// Which operator process ran helm for the record, and whether that helm process may still run.
+    /// Which operator process started the helm process, and whether that helm process could still be running.
     pub owner: Liveness,
 }
 
-/// Which operator process ran helm for a record, and whether that helm process may still run.
+/// Which operator process started the helm process that made a record, and whether that helm process could still be
+/// running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Liveness {
-    /// This operator process itself ran helm.
+    /// This operator process itself started the helm process.
     Us,
-    /// The operator process that ran helm is not the active operator any more, and its helm process has ended.
+    /// The operator process that started the helm process is not the active operator any more, and the helm process has
+    /// ended.
     Dead,
-    /// Another operator process ran helm, and its helm process may still run.
+    /// Another operator process started the helm process, and the helm process could still be running.
     Alive,
     /// osdpl can't determine whether the helm process still runs, because the user of `osdpl plan` lacks the right to
     /// read Leases.
@@ -226,7 +228,7 @@ pub struct RecordBody {
     pub chart_version: String,
     /// helm's description of the operation that made the revision, such as `Upgrade complete`.
     pub description: String,
-    /// The hook that helm runs now, or whose failure made the operation fail.
+    /// The hook that helm waits for or, if the record's status is `failed`, the hook that failed.
     pub hook: Option<ObservedHook>,
     /// The workloads in the manifest, as (kind, namespace, name). osdpl checks the health of these workloads before it
     /// reports the release as ready.
@@ -239,8 +241,9 @@ pub struct RecordBody {
     /// The Jobs that are post-upgrade hooks, as (namespace, name). In each upgrade, helm recreates them after it has
     /// changed the workloads.
     pub hook_jobs: BTreeSet<(String, String)>,
-    /// Whether, according to the record, an unfinished uninstall has completed all its hooks; `None` if the record's
-    /// status is not `uninstalling`, or if the operator has not read the newest version of the record.
+    /// Whether all delete hooks of an unfinished uninstall have completed, according to the record; `None` if the
+    /// record's status is not `uninstalling`, or if the operator has not read the newest version of the record's
+    /// payload.
     pub delete_hooks_completed: Option<bool>,
     /// The objects in the manifest that osdpl watches for drift, each with the fields that the manifest sets.
     pub applied_objects: Arc<BTreeMap<drift::ObjectId, drift::ExpectedFields>>,
@@ -284,21 +287,22 @@ pub struct Workload {
     pub desired: i32,
     /// The number of the workload's ready pods.
     pub ready: i32,
-    /// The number of pods that have the newest pod template. With the update strategy `OnDelete`, the field always
-    /// equals `desired`; for a `DaemonSet`, `on_delete` then counts the nodes without such a pod.
+    /// The number of pods that have the newest pod template. With the update strategy `OnDelete`, Kubernetes replaces
+    /// no pod by itself, so osdpl sets the field to `desired`; for a `DaemonSet`, `on_delete` then counts the nodes
+    /// that have no pod with the newest template.
     pub updated: i32,
     /// The state of a `DaemonSet` with the update strategy `OnDelete`; `None` for any other workload.
     pub on_delete: Option<OnDelete>,
-    /// The number of a Deployment's pods that have an older pod template. Some of these pods may be ready, and `ready`
-    /// then includes them.
+    /// The number of a Deployment's pods that have an older pod template. If some of these pods are ready, `ready`
+    /// includes them.
     pub outdated_pods: i32,
     /// Whether the workload was ready before: its newest pod template was once rolled out completely, or a pod
     /// that is not ready now has been ready before. If false, the pods may still be starting for the first time.
     pub was_available: bool,
     /// The node selector of a `DaemonSet`, such as `openvswitch=enabled`; empty if it has no node selector.
     pub node_selector: String,
-    /// The number of nodes that have a pod of this `DaemonSet` but should not. Kubernetes also counts `NotReady` nodes,
-    /// because these nodes have a taint.
+    /// The number of nodes that have a pod of this `DaemonSet` but should not. This number includes `NotReady` nodes
+    /// that have a pod, because Kubernetes taints such nodes.
     pub misscheduled: i32,
     /// The size that the first template of volume claims requests, as written there: `10Gi`; `None` if the workload has
     /// no such template.
@@ -315,7 +319,7 @@ pub struct Issue {
     /// Whether the object cannot become ready without a fix by a person: for example, it failed, its image cannot be
     /// pulled, or its container crashes repeatedly. If false, the object waits or starts.
     pub stuck: bool,
-    /// The reason in one line, without secrets.
+    /// Why the object is not ready, in one line and without secrets.
     pub message: String,
 }
 
@@ -334,7 +338,8 @@ pub struct ObservedJob {
     pub failed: bool,
     /// The number of the Job's failed pods.
     pub failures: i32,
-    /// Why the Job makes no progress, with the last lines of its pod's log, without secrets.
+    /// Why the Job makes no progress, with the last lines of its pod's log and without secrets; `None` if it has no
+    /// problem.
     pub trouble: Option<Issue>,
 }
 

@@ -1,7 +1,7 @@
 //! Defines osdpl's requests to the OpenStack APIs of a cloud (Nova and Neutron), and parses the responses.
 //!
 //! ```text
-//! access   the URLs and credentials of the APIs, from the desired state
+//! access   the URLs and credentials of the APIs, from the desired values or helm's records
 //! call     a request as data, with the parser of its response
 //! nova     compute services, instances, migrations, hypervisors (microversion 2.53)
 //! neutron  the agents of a host
@@ -33,7 +33,7 @@ pub struct InstanceObservation {
     pub found: Result<Option<String>, String>,
 }
 
-/// Returns the message that Nova has instances. `name` is the name of one of these instances.
+/// Returns the message that Nova has instances, one of which has the name `name`.
 pub fn describe_instance(name: &str) -> String {
     format!("Nova has instances, such as {name}")
 }

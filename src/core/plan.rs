@@ -40,14 +40,14 @@ pub struct Policy {
     /// The target hash that a person approved in an earlier pass, as the status of the OpenStackDeployment stores it.
     /// osdpl uses this field only with [`Approval::Always`].
     pub approved_target: Option<String>,
-    /// The digest ([`Desired::object_digest`]) of the settings that a person approved last for objects outside of
-    /// releases, as the status stores it. osdpl uses this field only with [`Approval::Always`].
+    /// The digest ([`Desired::object_digest`]) of the last approved settings for objects outside of releases, as the
+    /// status stores it. osdpl uses this field only with [`Approval::Always`].
     pub approved_objects: Option<String>,
     /// The names of existing releases that osdpl may adopt, as an annotation lists them; `all` stands for every
     /// release.
     pub adopt: BTreeSet<String>,
     /// The names of releases whose repair a person requested; `all` stands for every release that needs a repair. A
-    /// repair is a helm upgrade that overwrites what other tools changed: a newer revision, or objects of the release.
+    /// repair is a helm upgrade that overwrites drift, or a revision that osdpl did not make.
     pub repair: BTreeSet<String>,
     /// The names of releases that osdpl uninstalls without hooks, because a person requested that; `all` stands for
     /// every release.
@@ -60,14 +60,14 @@ pub struct Policy {
     pub paused_releases: BTreeSet<String>,
     /// Whether the OpenStackDeployment is being deleted. If so, uninstalls of the cloud's releases need no approval.
     pub deleting: bool,
-    /// The names of the additions to the catalogue whose content changed since a person or the spec approved them.
-    /// Until the new content is approved, osdpl installs no release, and upgrades no release whose inputs changed.
+    /// The names of the additions to the catalogue whose content differs from the approved content. Until the new
+    /// content is approved, osdpl installs no release, and upgrades no release whose inputs changed.
     pub changed_additions: BTreeSet<String>,
 }
 
 impl Policy {
-    /// Whether osdpl may start a change that needs approval even without `approval: Always`: a person approved the
-    /// target hash `hash`, or the spec sets `approval: Automatic`.
+    /// Whether osdpl may start a change that needs approval unless the spec sets `approval: Automatic`: the spec sets
+    /// this policy, or a person approved the target hash `hash`.
     pub fn approves(&self, hash: &str) -> bool {
         self.approval == Approval::Automatic || self.approved.as_deref() == Some(hash) || self.is_approved_earlier(hash)
     }
@@ -78,11 +78,11 @@ impl Policy {
         self.approval != Approval::Always || self.approves(hash)
     }
 
-    /// Whether osdpl may bring objects outside of releases, such as the labels of nodes, to their state in `desired`.
-    /// `hash` is the target hash.
+    /// Whether osdpl may apply the settings in `desired` for objects outside of releases, such as node labels. `hash`
+    /// is the target hash.
     ///
-    /// If a person approved the settings for these objects earlier, osdpl applies the settings even while changes of
-    /// releases wait for approval. So, for example, a new node of a role gets the role's labels.
+    /// If a person approved these settings earlier, osdpl applies them even while changes of releases wait for
+    /// approval. So, for example, a new node of a role gets the role's labels.
     pub fn approves_objects(&self, desired: &Desired, hash: &str) -> bool {
         self.approves_spec_change(hash) || self.approved_objects.as_deref() == Some(&desired.object_digest())
     }
@@ -103,16 +103,16 @@ impl Policy {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
     /// The decision about each release. The key is the release's name in the catalogue, or its name in helm if the
-    /// catalogue does not have the release. A release that is no longer desired has the key `namespace/name` if a
-    /// desired release has the same name.
+    /// catalogue does not have the release. If another release already has the key of a release that is no longer
+    /// desired, the latter release has the key `namespace/name` instead.
     pub decisions: BTreeMap<String, Decision>,
     /// The target hash, which identifies the desired inputs of all releases. An approval of this hash applies to every
     /// step until all releases have these inputs.
     pub hash: String,
     /// Whether a person approved this plan's target hash, in this pass or in an earlier one.
     pub approved: bool,
-    /// The time at which the operator must start the next pass even without an event; `None` if no release waits for a
-    /// certain time.
+    /// The time at which the operator must start the next pass even without an event; `None` if no release waits until
+    /// a known time.
     pub requeue_at: Option<Timestamp>,
 }
 
@@ -179,8 +179,8 @@ fn hash(desired: &Desired, observed: &Observed, catalog: &Catalog) -> String {
     let removed: BTreeSet<&ReleaseKey> = ours.chain(&observed.owned).filter(|key| !wanted.contains(*key)).collect_set();
     let inputs = desired.releases.values().map(|release| format!("{} {}", release.key, release.approved_inputs()));
     let losses = observed.label_losses.iter().map(|(node, labels)| format!("{node} loses {labels}"));
-    // Include the digests of the additions, because an addition affects more than the inputs of releases: for example,
-    // the order in which osdpl upgrades the releases.
+    // The hash includes the digests of the additions, because an addition affects more than the inputs of releases: for
+    // example, the order in which osdpl upgrades the releases.
     let additions = catalog.additions.iter().map(|(name, digest)| format!("addition {name} {digest}"));
     let removed = removed.iter().map(|key| format!("{key} removed"));
     let objects = desired.object_settings.iter().cloned();
@@ -193,7 +193,8 @@ fn hash(desired: &Desired, observed: &Observed, catalog: &Catalog) -> String {
 /// Returns the releases that the next status of the OpenStackDeployment lists as releases of the cloud.
 ///
 /// The list contains the releases in the previous status, and the releases that osdpl adopts or starts helm for in this
-/// pass. It does not contain any other desired release that has a record, because somebody else wrote that record.
+/// pass. It contains no other desired release, even if helm has a record of that release, because somebody else wrote
+/// that record.
 ///
 /// An unmanaged release (`managed: false`) stays in the list until the release's records have lost osdpl's labels. All
 /// releases to remove stay in the list until the last of them is removed, so that the target hash stays the same.

@@ -10,7 +10,7 @@
 //! attempt   the identity of a helm run              record    the Rust types of the payload
 //! meta      the metadata of a record                decode    the payload bytes → Record, hooks, objects
 //! status    helm's status of a revision             rewrite   the payload that unlocks a release if helm died
-//! cleanup   the objects that failed revisions left  recovery  the action that recovers a release if helm died
+//! cleanup   leftover objects of failed revisions    recovery  the action that recovers a release if helm died
 //! source    the values and chart of a revision      verb      the helm operations: upgrade, uninstall
 //! chart_identity   the requested and the installed chart of a revision
 //! hook_inputs      the inputs that the hooks of a revision may read
@@ -53,7 +53,7 @@ pub use source::{RevisionSource, chart_fingerprint, decode_source, dependency_na
 pub use status::{Status, UnknownStatus};
 pub use verb::Verb;
 
-/// Label on a record: the digest of all inputs (chart, values and flags) of the revision (≤ 63 characters).
+/// Label on a record: the digest (at most 63 characters) of all inputs of the revision: chart, values and flags.
 pub const INPUTS_LABEL: &str = "osdpl.dev/inputs";
 
 /// The value of [`INPUTS_LABEL`] and [`CATALOG_LABEL`] on the record of a revision that osdpl adopted although the
@@ -92,6 +92,10 @@ pub(crate) const NO_INSTANCES: &str = "none";
 /// of one. If the chart can't split any `DaemonSet` of a release, the release's records lack the label.
 pub const SPLIT_LABEL: &str = "osdpl.dev/split";
 
+/// The value of [`SPLIT_LABEL`] if the chart splits no `DaemonSet`. osdpl also assumes this value for a record without
+/// the label.
+pub(crate) const NO_SPLIT: &str = "none";
+
 /// Label on a record: the [`ChartIdentity`] of the revision. With this label, osdpl later detects whether the content
 /// of the chart has changed. Records of older osdpl versions lack the label.
 pub const CHART_LABEL: &str = "osdpl.dev/chart";
@@ -100,12 +104,10 @@ pub const CHART_LABEL: &str = "osdpl.dev/chart";
 /// skip the hooks. Records of older osdpl versions lack the label.
 pub const HOOKS_LABEL: &str = "osdpl.dev/hooks";
 
-/// Label on a record: the baseline of the release ([`crate::desired::BASELINE`]). helm copies the label to later
-/// revisions. Records of releases with the baseline 0 lack the label.
+/// Label on a record: the baseline of the release, a number that decides which defaults of the catalogue apply to the
+/// release ([`crate::desired::BASELINE`]). helm copies the label to later revisions. Records of releases with the
+/// baseline 0 lack the label.
 pub const BASELINE_LABEL: &str = "osdpl.dev/baseline";
-/// The value of [`SPLIT_LABEL`] if the chart splits no `DaemonSet`. osdpl also assumes this value for a record without
-/// the label.
-pub(crate) const NO_SPLIT: &str = "none";
 
 /// Label on the record of a failed revision: osdpl has removed the objects that the revision left behind.
 ///

@@ -37,12 +37,12 @@ pub use preview::preview_restarts;
 pub use state::State;
 pub use strategy::{Strategy, strategies_to_set};
 
-/// How long a person's approval of an upgrade still applies to the rollout, counted from the time when helm created the
-/// record of the upgrade.
+/// How long a person's approval of an upgrade also applies to the rollout after the upgrade, counted from the time when
+/// helm created the record of the upgrade.
 ///
 /// Within this time, the watch on `DaemonSets` must report the pod template that the upgrade changed. The approval then
-/// applies to the rollout of this template. If the watch reports no changed template in time, the upgrade changed none,
-/// and the approval expires.
+/// applies to the rollout of this template. If the watch reports no changed template in time, osdpl assumes that the
+/// upgrade changed no template, and the approval expires.
 const APPROVAL_GRACE: SignedDuration = SignedDuration::from_mins(5);
 
 /// The maximum number of node names in each list of a rollout's status.
@@ -98,7 +98,8 @@ pub struct NextRollouts {
     pub rollouts: Rollouts,
     /// The pods that osdpl evicts in this pass. All of them belong to the same component.
     pub evict: Vec<Eviction>,
-    /// The component whose pods osdpl evicts in this pass; a key of [`NextRollouts::rollouts`].
+    /// The component whose pods osdpl evicts in this pass, a key of [`NextRollouts::rollouts`]; `None` if osdpl evicts
+    /// no pods.
     pub component: Option<String>,
     /// The groups of `DaemonSets` whose pods the operator must watch for the next decision.
     pub watch: BTreeSet<DaemonSetGroup>,
@@ -164,8 +165,8 @@ fn pending_approvals(input: &Input<'_>) -> Rollouts {
     named.flat_map(approvals_of).collect_map()
 }
 
-/// Whether the approval in the status has expired: helm finished so long ago that the watch on `DaemonSets` would have
-/// reported a changed pod template by now.
+/// Whether the approval that the status stores for a release has expired: helm created the record of the upgrade so
+/// long ago that the watch on `DaemonSets` would have reported a changed pod template by now.
 fn has_expired(input: &Input<'_>, name: &str, release: &DesiredRelease) -> bool {
     let since = input.observed.releases.get(&release.key).and_then(|record| record.created_at);
     let settled = input.plan.decisions.get(name).is_some_and(|own| own.step == Step::Ready);

@@ -34,12 +34,12 @@ pub(crate) const MIN_SECRET_LENGTH: usize = 4;
 /// The minimum length in bytes of secrets that the scrubber also searches for inside larger base64 texts.
 ///
 /// In the base64 of a larger text, the first and last characters of the secret also depend on the text around it, so
-/// the scrubber searches only for the characters between them. With a shorter secret, these would be so few characters
-/// that they also occur in ordinary texts.
+/// the scrubber searches only for the characters between them. For a shorter secret, there are so few of these
+/// characters that they may also occur in ordinary texts.
 const SHORTEST_INSIDE_BASE64: usize = 8;
 
-/// The minimum length in bytes of a text that the scrubber removes because it is a single line of a secret, or a secret
-/// that a program printed with line breaks in it. A shorter text may be an ordinary word.
+/// The minimum length in bytes of two kinds of texts that the scrubber searches for: single lines of a secret, and
+/// secrets that a program printed with line breaks in them. A shorter text may be an ordinary word.
 const SHORTEST_LINE: usize = 20;
 
 /// Removes secrets from texts: the secrets that it knows, and texts that have the shape of a secret.
@@ -47,13 +47,13 @@ const SHORTEST_LINE: usize = 20;
 pub struct Scrubber {
     /// The texts to search for: every secret in every encoding, the longest text first.
     forms: Vec<String>,
-    /// The texts in `forms` without their line breaks, except for texts with fewer than `SHORTEST_LINE` bytes. By these
-    /// texts, the scrubber finds secrets that a program printed in several lines: base64 often has lines of 64 or 76
-    /// characters, and the lines of a key may be indented.
+    /// The texts in `forms` without their line breaks, if at least `SHORTEST_LINE` bytes remain. With these texts, the
+    /// scrubber finds secrets that a program printed in several lines: base64 often has lines of 64 or 76 characters,
+    /// and the lines of a key may be indented.
     joined: Vec<String>,
 }
 
-/// Formats only the number of search texts for debug output, because the texts are secrets.
+/// Formats the scrubber for debug output: only the number of texts in `forms`, because the texts are secrets.
 impl fmt::Debug for Scrubber {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Scrubber").field("forms", &self.forms.len()).finish_non_exhaustive()
@@ -75,7 +75,8 @@ impl Scrubber {
     }
 
     /// Creates a scrubber that searches for the texts in `all`, which are the secrets in all encodings.
-    /// [`Scrubber::new`] calls this function because it is not generic, so the compiler generates its code only once.
+    /// [`Scrubber::new`] is generic, so the compiler may generate its code several times. The code of this function
+    /// exists only once.
     fn from_forms(all: BTreeSet<String>) -> Self {
         let mut forms: Vec<String> = all.into_iter().filter(|form| form.len() >= MIN_SECRET_LENGTH).collect();
         forms.sort_by(|left, right| right.len().cmp(&left.len()).then_with(|| left.cmp(right)));
@@ -115,11 +116,11 @@ impl Scrubber {
         found
     }
 
-    /// Finds single lines of secrets, because a log may print each line of a key with a prefix, or only some of the
-    /// lines. Returns the byte ranges of these lines in `text`.
+    /// Finds single lines of secrets, and returns their byte ranges in `text`. A log may contain a prefix before each
+    /// line of a key, or only some lines of the key, so that a search for the whole key finds nothing.
     fn parts(&self, text: &str) -> impl Iterator<Item = (usize, usize)> {
-        // Only a text in `forms` that is longer than the line can contain the line. `forms` begins with the longest
-        // texts, so the search ends at the first text that is not longer.
+        // `forms` is sorted, with the longest text first. The search for a text that contains the line ends at the first
+        // text that is not longer. An equal text is no match, because then the line is a whole secret, not a part.
         let is_known = move |line: &str| {
             self.forms.iter().take_while(|form| form.len() > line.len()).any(|form| form.contains(line))
         };
@@ -131,8 +132,8 @@ impl Scrubber {
     pub fn scrub_beginning(&self, text: &str) -> String {
         let cut = self.forms.iter().filter_map(|form| overlap(text, form)).max().unwrap_or(0);
         let rest = &text[..text.len() - cut];
-        // Remove a URL at the end of the text. It may contain a password that no search finds, because the `@` after
-        // the password may have been cut off.
+        // Remove a URL at the end of the text. It may contain a password whose `@` was cut off, and without the `@`,
+        // `shapes::find` does not recognize the password.
         let last_word = rest.rsplit(ends_a_url).next().unwrap_or(rest);
         let kept = if last_word.contains("://") { &rest[..rest.len() - last_word.len()] } else { rest };
         self.scrub(kept)
@@ -169,10 +170,10 @@ fn join_lines(text: &str) -> (String, Vec<(usize, usize)>) {
 }
 
 /// Returns the end of the line break that begins at `at`; `None` if no line break begins there. A line break is a
-/// newline character, or an escape such as `\n`, which may have several backslashes.
+/// newline character, or an escape such as `\n`. In JSON within JSON, the escape has several backslashes.
 fn end_of_break(text: &str, at: usize) -> Option<usize> {
     let rest = &text[at..];
-    // Check a run of backslashes only once, at its first backslash.
+    // A line break may have several backslashes, and begins only at the first backslash.
     if rest.starts_with('\\') && text[..at].ends_with('\\') {
         return None;
     }
@@ -181,7 +182,7 @@ fn end_of_break(text: &str, at: usize) -> Option<usize> {
     is_break.then(|| at + rest.len() - escaped.len() + 1)
 }
 
-/// Returns the words of a text that may be a line of a key or of base64, each with its offset in the text.
+/// Returns the words of a text that look like a line of a key or of base64, each with its offset in the text.
 fn key_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let ends = |letter: char| !letter.is_ascii_alphanumeric() && !"+/=_-".contains(letter);
     let has = |word: &str, is: fn(char) -> bool| word.contains(is);
@@ -197,7 +198,7 @@ fn key_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     words.map(move |word| (offset(word), word))
 }
 
-/// Returns the length in bytes of the longest suffix of `left` that is a prefix of `right`.
+/// Returns the length in bytes of the longest suffix of `left` that is a prefix of `right`; `None` if there is none.
 fn overlap(left: &str, right: &str) -> Option<usize> {
     let longest = left.len().min(right.len());
     let fits = |length: &usize| {
@@ -233,7 +234,7 @@ fn forms(secret: &str) -> Vec<String> {
     all
 }
 
-/// Returns the base64 characters by which the scrubber finds the secret inside the base64 of a larger text.
+/// Returns the texts by which the scrubber finds the secret inside the base64 of a larger text.
 ///
 /// Base64 encodes three bytes as four characters, so a secret has one of three encodings, depending on its position in
 /// the larger text. The result contains all three encodings, without the characters that also depend on the bytes

@@ -64,9 +64,9 @@ pub struct Report<'a> {
     /// The status of each node role, by role name: its labels and nodes.
     pub roles: &'a BTreeMap<String, RoleStatus>,
     /// Which node labels osdpl is removing, and which removals wait for approval; `None` if the pass did not decide
-    /// about removals. The status then keeps the previous entry.
+    /// about removals. The status then keeps the previous `labelRemoval`.
     pub label_removal: Option<&'a LabelRemoval>,
-    /// Descriptions of the actions that wait for approval and change objects that belong to no release.
+    /// Descriptions of the actions that change objects outside of releases and that wait for approval.
     pub awaiting_objects: &'a [String],
     /// The status of each rollout of the data plane, by component.
     pub rollouts: &'a rollout::Rollouts,
@@ -107,7 +107,7 @@ static ROLES: BTreeMap<String, RoleStatus> = BTreeMap::new();
 static ROLLOUTS: rollout::Rollouts = BTreeMap::new();
 
 impl<'a> Report<'a> {
-    /// Returns a report with these inputs, in which all other fields are empty. Callers then set the other fields.
+    /// Returns a report with the arguments of this function. All other fields are empty, and the caller sets them.
     pub fn new(
         spec: &'a OpenStackDeploymentSpec,
         generation: i64,
@@ -214,8 +214,8 @@ fn shortened(message: &str) -> String {
 /// Returns the OpenStack release that the spec requests (`target`), and the OpenStack release that is deployed
 /// (`deployed`).
 ///
-/// The deployed OpenStack release is unknown until one helm release has the desired inputs. After that, it changes only
-/// when all helm releases have the desired inputs.
+/// The deployed OpenStack release is unknown until the first helm release has the desired inputs. After that, the
+/// deployed OpenStack release changes only when all helm releases have the desired inputs.
 fn openstack_release(before: &ReleaseStatus, report: &Report<'_>) -> ReleaseStatus {
     let target = Some(report.spec.openstack_release.clone());
     let is_synced = |step: &Step| matches!(step, Step::Ready | Step::Settling(_));

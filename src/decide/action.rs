@@ -72,7 +72,7 @@ pub enum Action {
         /// The addresses of the external host.
         addresses: Vec<IpAddr>,
     },
-    /// Write a `ConfigMap` or a Secret that pods of the releases mount.
+    /// Write a `ConfigMap` or a Secret that pods mount to use Ceph.
     WriteObject(Object),
     /// Apply an object of Rook, such as a pool or a user. Rook's operator then changes Ceph.
     ApplyRook {
@@ -118,7 +118,7 @@ pub enum Action {
         /// The release to which osdpl transfers the CRD.
         release: ReleaseKey,
     },
-    /// Apply a CRD from the `crds/` folder of a chart: helm installs such CRDs, but never upgrades them.
+    /// Apply a CRD from the `crds/` folder of a chart, because helm installs such CRDs, but never upgrades them.
     ApplyCrd {
         /// The release whose chart contains the CRD.
         release: ReleaseKey,
@@ -210,7 +210,7 @@ pub struct SecretWrite {
     pub secret: Secret,
     /// Whether the Secret exists. The operator replaces an existing Secret only if its resourceVersion has not changed.
     pub exists: bool,
-    /// The keys of the Secret whose values the operator generates, each with the format and length of its value.
+    /// The Secret's keys for which the operator generates values, each with the format and length of the value.
     pub generated: BTreeMap<String, file::Credential>,
 }
 
@@ -353,8 +353,10 @@ impl fmt::Display for Action {
             Self::ApplyRook { namespace, manifest } => {
                 write!(formatter, "apply {} {namespace}/{}", manifest.kind, manifest.name)
             }
-            Self::ConfigureStore { store, .. } => write!(formatter, "set Keystone in CephObjectStore {store}"),
-            Self::ReleaseStore { store, .. } => write!(formatter, "remove Keystone from CephObjectStore {store}"),
+            Self::ConfigureStore { store, .. } => write!(formatter, "set Keystone settings in CephObjectStore {store}"),
+            Self::ReleaseStore { store, .. } => {
+                write!(formatter, "remove Keystone settings from CephObjectStore {store}")
+            }
             Self::LabelNode { name, change } => write!(formatter, "label node {name}: {change}"),
             Self::SetStrategy(strategy) => {
                 let kind = if strategy.on_delete { "OnDelete" } else { "RollingUpdate" };

@@ -13,8 +13,8 @@ use osdpl_core::catalog::Catalog;
 use osdpl_core::plan::Policy;
 use osdpl_values::CollectSorted;
 
-/// Returns the names of the additions whose content differs from the approved content. An addition whose digest the
-/// spec names is not among them, because the spec approves exactly this content.
+/// Returns the names of the additions whose content differs from the approved content. The result leaves out an
+/// addition whose digest the spec names, because the spec approves exactly this content.
 pub(crate) fn changed(deployment: &OpenStackDeployment, catalog: &Catalog) -> BTreeSet<String> {
     let approved = |name: &String| deployment.status.as_ref()?.catalog.get(name);
     let unpinned = deployment.spec.catalog.iter().filter(|reference| reference.digest.is_none());
@@ -23,8 +23,8 @@ pub(crate) fn changed(deployment: &OpenStackDeployment, catalog: &Catalog) -> BT
     names.filter(is_changed).cloned().collect_set()
 }
 
-/// Returns the digests to store in the status at the end of this pass, by addition: the digest of its present content
-/// if that content is approved, and otherwise the digest in the previous status.
+/// Returns the digests to store in the status at the end of this pass, by addition: the digest of the addition's
+/// current content if that content is approved, and otherwise the digest in the previous status.
 pub(crate) fn approved(
     deployment: &OpenStackDeployment,
     catalog: &Catalog,

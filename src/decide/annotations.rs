@@ -19,7 +19,7 @@ use osdpl_core::observed::{Observed, ObservedRelease, ReleaseKey};
 use osdpl_core::plan::{Plan, Policy, Step, Wait};
 use osdpl_core::rollout::{self, NextRollouts};
 
-/// The name in an annotation that means every release.
+/// The word that an annotation contains in place of names if it means every release.
 const ALL: &str = "all";
 
 /// Returns the policy without the repairs that osdpl has already started.
@@ -43,8 +43,8 @@ pub(crate) fn consume(
     (rollouts, removal): (&NextRollouts, &LabelRemoval),
 ) {
     let deployment = &draft.snapshot.deployment;
-    // An approval of a rollout, of a removal of labels and of additions still applies after the annotation is removed.
-    // So the status must contain the approval before osdpl removes the annotation.
+    // An approval of a rollout, of a removal of labels or of additions must still apply after osdpl has removed the
+    // approval annotation. So the status must contain the approval first.
     let is_stored = !rollouts.is_incomplete
         && (policy.changed_additions.is_empty() || !policy.approves(&plan.hash))
         && deployment.status.as_ref().is_some_and(|stored| {
@@ -52,8 +52,8 @@ pub(crate) fn consume(
                 && nodes::is_stored(removal, stored.label_removal.as_ref())
         });
     let mut consumed: BTreeMap<&'static str, Option<String>> = BTreeMap::new();
-    // With `approval: Always`, the status must also contain the approved target hash before osdpl removes the
-    // annotation.
+    // With `approval: Always`, later passes read the approved target hash from the status. So the status must contain
+    // the hash, too, before osdpl removes the annotation.
     let must_store = policy.approval == Approval::Always && policy.approved.as_ref() == Some(&plan.hash);
     let is_target_stored = !must_store || policy.approved_target.as_ref() == Some(&plan.hash);
     if policy.approved.is_some() && is_stored && is_target_stored && plan.is_idle() {
@@ -100,8 +100,8 @@ fn is_open(step: &Step) -> bool {
             | Wait::ReleaseRecord
             | Wait::Dependents(_)
             | Wait::Terminating(_) => true,
-            // The operator itself tries again to fetch a chart. A release that is blocked for another reason waits
-            // until the user changes the spec or an object that the spec names.
+            // A wait for a chart can end by itself, because the operator tries again to fetch the chart. A release that
+            // is blocked for another reason waits until the user changes the spec or an object that the spec names.
             Wait::Blocked { reason, .. } => matches!(reason.as_str(), reason::CHART | reason::CHART_PENDING),
             Wait::Approval(_)
             | Wait::Paused
@@ -115,7 +115,7 @@ fn is_open(step: &Step) -> bool {
 
 /// Returns the names that stay in the adoption annotation, because osdpl has not adopted their releases yet.
 ///
-/// The name `all` stays until osdpl has installed or adopted every release that exists.
+/// The name `all` stays until osdpl has installed or adopted every desired release that exists in the cluster.
 fn remaining_adoptions(desired: &Desired, observed: &Observed, policy: &Policy) -> BTreeSet<String> {
     let releases = &desired.releases;
     let is_open = |name: &String| {
@@ -133,7 +133,7 @@ fn remaining_adoptions(desired: &Desired, observed: &Observed, policy: &Policy) 
 
 /// Returns a warning for each name in an annotation if no release has this name.
 ///
-/// An unknown name has no effect, and osdpl never removes it from the annotation. Only a warning can tell the user.
+/// An unknown name has no effect, and osdpl never removes it from the annotation. So osdpl warns about the name.
 pub(crate) fn unknown_names(
     policy: &Policy,
     names: &BTreeMap<ReleaseKey, String>,

@@ -9,9 +9,10 @@ use osdpl_core::desired::{Desired, DesiredRelease};
 use osdpl_core::observed::{Observed, ObservedRelease};
 use osdpl_values::{Path, Values, get, set};
 
-/// Makes `osdpl plan` treat each release for which it lacks data as unchanged.
+/// Makes `osdpl plan` treat a release as unchanged if data about the release is missing.
 ///
-/// Returns the recorded values of the releases whose desired inputs differ from the inputs in their newest record.
+/// Returns, for each release whose inputs change, the values in its newest record, so that `osdpl plan` can show which
+/// values change.
 pub(crate) fn adjust(
     draft: &mut Draft<'_>,
     assumed: &Assumed,
@@ -39,17 +40,17 @@ fn ours<'a>(release: &DesiredRelease, observed: &'a Observed) -> Option<&'a Obse
     observed.releases.get(&release.key).filter(|existing| existing.attempt.is_some() && existing.undecodable.is_none())
 }
 
-/// Treats a release for which data is missing as unchanged if its recorded values equal the desired values.
+/// Treats a release for which data is missing as unchanged if the values in its newest record equal the desired values.
 ///
-/// If the values differ, `osdpl plan` shows that the spec changed the release.
+/// If the values differ, `osdpl plan` shows that the release changes.
 fn assume_inputs(assumed: &Assumed, desired: &mut Desired, observed: &Observed, recorded: &mut RecordedValues) {
     for name in &assumed.guessed {
         let Some(release) = desired.releases.get_mut(name) else { continue };
         let (Some(existing), Some(Ok(values))) = (ours(release, observed), recorded.get(name)) else { continue };
         keep_tags(&mut release.values, values);
         // If someone else made the newest revision, the operator keeps that revision until the spec changes.
-        // `osdpl plan` lacks the data to decide whether the spec has changed, so assume that it has not: take the
-        // inputs of the newest revision that osdpl itself made.
+        // `osdpl plan` lacks the data to decide whether the spec has changed. So assume that the spec has not changed:
+        // take the inputs of the newest revision that osdpl itself made.
         if existing.attempt.as_ref().is_some_and(|attempt| attempt.revision != existing.revision) {
             release.inputs = existing.own_inputs.clone().unwrap_or_default();
         } else if release.values == **values
@@ -65,9 +66,10 @@ fn assume_inputs(assumed: &Assumed, desired: &mut Desired, observed: &Observed, 
     }
 }
 
-/// Treats the images of a release as unchanged if its desired values and its recorded values name the same images.
+/// Treats the images of a release as unchanged if its desired values and the values in its newest record name the same
+/// images.
 ///
-/// The charts may name more images, but `osdpl plan` has not read the charts.
+/// The charts may name more images. `osdpl plan` has not read the charts, so it can't compare these images.
 fn assume_images(desired: &mut Desired, observed: &Observed, recorded: &RecordedValues) {
     let tags: Path = ["images", "tags"].into_iter().collect();
     for (name, release) in &mut desired.releases {
@@ -78,11 +80,11 @@ fn assume_images(desired: &mut Desired, observed: &Observed, recorded: &Recorded
     }
 }
 
-/// Adds the images in the recorded values to the desired values, except for images that the desired values already
-/// name.
+/// Adds images to the desired values `values`. `recorded` contains the values in the release's record. Adds each image
+/// in `recorded` for whose key `values` contains no image.
 ///
 /// If the spec uses a mirror, the operator reads the names of images from the chart, rewrites them to the mirror, and
-/// adds them to the values. `osdpl plan` may not have the chart, so it takes these images from the recorded values.
+/// adds them to the values. `osdpl plan` may not have the chart, so it takes these images from the record.
 fn keep_tags(values: &mut Values, recorded: &Values) {
     let tags: Path = ["images", "tags"].into_iter().collect();
     let recorded = get(recorded, &tags).and_then(|tags| tags.as_object());

@@ -44,7 +44,8 @@ pub(crate) fn references(spec: &OpenStackDeploymentSpec, namespace: &str) -> Vec
     }
 }
 
-/// Returns the namespace of Rook and the kinds of objects to watch there; `None` if the spec does not name Rook.
+/// Returns the namespace of Rook and the kinds of objects to watch there; `None` if the spec does not declare a Ceph
+/// cluster of Rook.
 pub(crate) fn watched(spec: &OpenStackDeploymentSpec) -> Option<(String, Vec<&'static str>)> {
     let rook = feature(spec).and_then(RookSettings::from_feature)?;
     let has_store = feature(spec).and_then(ObjectStore::from_feature).is_some();
@@ -156,11 +157,10 @@ fn request_from_rook(draft: &mut Draft<'_>, rook: &RookSettings, declared: &mut 
     }
 }
 
-/// Plans to delete the objects that osdpl wrote for Ceph and that no release mounts any more. The deletion waits until
-/// every release runs with the desired inputs.
+/// Plans to delete the objects that osdpl wrote for Ceph and that no release mounts any more.
 ///
-/// Until then, pods of an old revision may still mount the objects. If osdpl can't read Ceph's settings, it deletes
-/// nothing. It never deletes the objects in `needed`.
+/// The deletion waits until every release runs with the desired inputs, because pods of an old revision may still mount
+/// the objects. If osdpl can't read Ceph's settings, it deletes nothing. It never deletes the objects in `needed`.
 pub(crate) fn plan_ceph_cleanup(
     draft: &mut Draft<'_>,
     declared: Option<&DeclaredCeph>,

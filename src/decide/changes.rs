@@ -17,10 +17,10 @@ use osdpl_values::{Values, changed_paths};
 /// The maximum number of value paths in the status of a release.
 const MAX_PATHS: usize = 20;
 
-/// How long osdpl waits before it reads a record again after a failure. By then, helm may have written a new record.
+/// How long osdpl waits after it failed to read a record before it tries again.
 const RETRY_INTERVAL: SignedDuration = SignedDuration::from_secs(30);
 
-/// Returns, for each release whose upgrade waits for approval, the value paths that the upgrade would change.
+/// Returns, for each release whose upgrade waits for approval, the paths of the values that the upgrade would change.
 ///
 /// If the paths of a release are unknown, the list contains a text with the reason instead.
 pub(crate) fn pending_changes(
@@ -41,20 +41,20 @@ pub(crate) fn pending_changes(
         all.insert(name.to_owned(), changes.shown());
         kept.insert(release.key.clone(), changes);
     }
-    // While an upgrade waits for approval, perhaps no watch triggers a pass. So the plan itself requests the pass that
-    // tries again to read the record.
+    // If osdpl could not read a record, a later pass must try again. Perhaps no watch triggers a pass while the upgrade
+    // waits for approval, so the plan itself requests the pass.
     draft.requeue(next_retry(&kept));
     draft.kept.changes = kept;
     all
 }
 
-/// Returns the value paths that an upgrade of `release` would change; `None` until osdpl has read the record of
+/// Returns the paths of the values that an upgrade of `release` would change; `None` until osdpl has read the record of
 /// `revision`.
 fn read(draft: &mut Draft<'_>, release: &DesiredRelease, revision: i64, observed: &Observed) -> Option<Changes> {
     let result = observed.comparisons.get(&release.key).map(|known| &known.result);
-    // If osdpl did not make the revision, use the paths from the module `comparison`, which compares the effective
-    // values (the chart's defaults with the values on top). Other tools may write different values with the same
-    // effect.
+    // If osdpl did not make the revision, use the paths from the module `comparison`. Other tools may write different
+    // values with the same effect, so that module compares the values after it has merged them with the chart's
+    // defaults.
     let paths: Result<Vec<String>, String> = if let Some(ComparisonResult::Differs { chart, paths }) = result {
         Ok(chart.iter().chain(paths).cloned().collect())
     } else {

@@ -32,7 +32,7 @@ const RETRY_INTERVAL: SignedDuration = SignedDuration::from_secs(30);
 /// for the digests of charts that the cloud used earlier.
 const MAX_RECORDS: usize = 256;
 
-/// The releases for whose charts osdpl uses placeholders. Each value says why the upgrade of the release waits.
+/// The releases that have a placeholder in place of their chart, each with the reason why its upgrade waits.
 pub(crate) type Placeholders = BTreeMap<String, Blocked>;
 
 /// Returns the request for the chart of a release; `None` if the catalogue does not have the release.
@@ -75,9 +75,9 @@ fn record_key(chart: &str, version: &str) -> String {
 
 /// Returns the chart digests to store in the status.
 ///
-/// The result contains the digests of the requested charts from repositories, and digests of earlier chart versions up
-/// to [`MAX_RECORDS`]. If the spec returns to an earlier version, osdpl compares the fetched chart with that version's
-/// digest, and so notices if the repository has changed the chart.
+/// The result contains the digests of the requested charts from repositories. It also contains digests of earlier chart
+/// versions, as long as it has at most [`MAX_RECORDS`] digests. If the spec returns to an earlier version, osdpl
+/// compares the fetched chart with that version's digest. So osdpl notices if the repository has changed the chart.
 pub(crate) fn record_digests(
     deployment: &OpenStackDeployment,
     charts: &Charts,
@@ -160,7 +160,8 @@ pub fn retry_chart_at(at: Timestamp) -> Timestamp {
     at.checked_add(RETRY_INTERVAL).unwrap_or(Timestamp::MAX)
 }
 
-/// If the operator is still fetching a chart, uses a placeholder with the version and digest in the status instead.
+/// Puts a placeholder in place of each chart that the operator is still fetching, if the status contains the version
+/// and digest of that chart.
 ///
 /// Returns the releases whose charts are placeholders.
 pub(crate) fn fill_placeholders(
@@ -309,7 +310,11 @@ mod tests {
         assert_eq!(digest(&locked, json!({})), first_pull("sha256:a"));
         assert_eq!(digest(&locked, json!({"version": "2.0.0"})), first_pull("sha256:b"));
         assert_eq!(digest(&locked, json!({"version": "3.0.0"})), None);
-        assert_eq!(digest(&folder, json!({"version": "2.0.0"})), None, "edited charts in folders wait for approval");
+        assert_eq!(
+            digest(&folder, json!({"version": "2.0.0"})),
+            None,
+            "an edited chart in a folder waits for approval, so osdpl expects no digest"
+        );
         for charts in [&locked, &folder] {
             assert_eq!(digest(charts, pinned.clone()), Some((DigestSource::Spec, "sha256:c".to_owned())));
         }
@@ -331,11 +336,15 @@ mod tests {
             record_digests(&stored, charts, &requests)
         };
         let same = recorded(&charts("sha256:b"), &wanted);
-        assert_eq!(same, stored.status.clone().unwrap().charts, "earlier charts stay recorded");
-        assert_eq!(recorded(&charts("sha256:x"), &wanted), same, "another digest does not answer the request");
+        assert_eq!(same, stored.status.clone().unwrap().charts, "the digests of earlier charts stay in the status");
+        assert_eq!(
+            recorded(&charts("sha256:x"), &wanted),
+            same,
+            "a chart with another digest does not answer the request"
+        );
         assert_eq!(recorded(&charts("sha256:x"), &before)["store@2.0.0"], "sha256:x");
         let folder = Charts { folder: true, ..charts("sha256:x") };
-        assert_eq!(recorded(&folder, &before), same, "charts in folders are not recorded");
+        assert_eq!(recorded(&folder, &before), same, "the status contains no digests of charts in folders");
         let many = (0..300).map(|number| (format!("chart-{number}@1.0.0"), "sha256:m".into())).collect();
         let mut full = stored.clone();
         full.status.as_mut().unwrap().charts = many;

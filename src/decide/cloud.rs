@@ -92,8 +92,8 @@ struct Cloud {
     /// The catalogue's name of each helm release, by the helm release's namespace and name. The map also contains
     /// releases that the spec does not select.
     names: BTreeMap<ReleaseKey, String>,
-    /// The objects that osdpl must keep, because pods of releases that osdpl does not manage may need them (for
-    /// example, pods of a detached cloud).
+    /// The objects that osdpl must keep, because pods of releases that osdpl does not manage may need them. Such pods
+    /// are, for example, the pods of a detached cloud.
     needed: Needed,
     placeholders: Placeholders,
     removals: nodes::LabelRemovals,
@@ -107,18 +107,18 @@ fn is_refused(draft: &Draft<'_>, selection: &Selection, desired: &Desired) -> bo
     selection.is_refused() || findings.into_iter().any(|finding| finding.level == Level::Error)
 }
 
-/// Returns a plan that only stores credentials. Values contain the credentials that the operator generates, so only the
-/// next pass can make the other decisions.
+/// Returns a plan that only stores credentials. The values of releases contain the credentials, and the operator
+/// generates them only when it applies this plan. So only the next pass can make the other decisions.
 fn store_credentials(mut draft: Draft<'_>, resolved: &Resolved, selection: Arc<Selection>) -> Plan {
     draft.actions.retain(|planned| matches!(planned.action, Action::StoreCredentials(_)));
     let (facts, spec) = (resolved.facts.clone(), Some(resolved.spec.clone()));
     Plan { facts, spec, selection: Some(selection), ..draft.hold(Hold::Actions) }
 }
 
-/// Completes the plan of a pass: returns `plan` with the results in `draft` and `cloud`.
+/// Returns the complete plan of a pass: the results in `plan`, `draft` and `cloud`.
 ///
-/// `plan` contains the decisions about releases. The function adds the requests, actions and problems in `draft`, the
-/// data to keep for the next decision, and the decisions in `cloud`.
+/// `plan` contains the decisions about releases. `draft` contains the requests, actions, problems and the data to keep
+/// for the next decision. `cloud` contains the decisions that do not depend on the steps of releases.
 fn finish(mut draft: Draft<'_>, cloud: Cloud, plan: Plan) -> Plan {
     let Cloud { selection, resolved, names, placeholders, refused, .. } = cloud;
     let deployment = &draft.snapshot.deployment;
@@ -155,10 +155,11 @@ fn is_reading(draft: &Draft<'_>) -> bool {
         || kinds.into_iter().any(|kind| !objects.rook.contains_key(kind))
 }
 
-/// Plans the objects that releases need, such as Secrets with credentials. Stores in `facts` the facts from which osdpl
+/// Plans the objects that releases need, such as Secrets with credentials, and fills `facts`: the data from which osdpl
 /// computes the releases' values.
 ///
-/// Returns the releases whose charts are placeholders while the operator fetches the charts.
+/// Returns the releases that have a placeholder in place of their chart, because the operator is still fetching the
+/// chart.
 fn collect_facts(
     draft: &mut Draft<'_>,
     (spec, selection): (&OpenStackDeploymentSpec, &Selection),
@@ -189,12 +190,14 @@ fn collect_facts(
     placeholders
 }
 
-/// Returns the baseline ([`desired::BASELINE`]) of each installed release.
+/// Returns the baseline of each installed release. The baseline decides which defaults of the catalogue the release
+/// gets ([`desired::BASELINE`]).
 fn baselines(observed: &Observed, selection: &Selection) -> BTreeMap<String, u32> {
     let installed = |key: &ReleaseKey| observed.releases.get(key).filter(|record| record.status != Status::Uninstalled);
     let releases = selection.releases.iter();
     releases.filter_map(|(name, key)| Some((name.clone(), installed(key)?.baseline))).collect_map()
 }
+
 /// Returns the desired state and, only for `osdpl plan`, the values in the release records.
 ///
 /// The function reuses the desired state of the last pass if the spec, the catalogue and the facts have not changed.

@@ -13,13 +13,13 @@ use osdpl_core::observed::{ComparisonResult, ManifestComparison, Observed, Obser
 use osdpl_core::plan::Policy;
 use osdpl_core::release::{ADOPTED, Status};
 
-/// Compares the desired state of each release with its newest revision, if osdpl did not make this revision.
+/// Compares each release with the desired state if osdpl did not make the newest revision of the release.
 ///
 /// Returns the comparisons that this pass made.
 ///
 /// osdpl reuses a comparison while the revision and the desired inputs stay the same. But if a person requested the
-/// adoption of the release, osdpl repeats the comparison after a while, because another tool may manage the release by
-/// then. osdpl does not compare a release whose chart is missing.
+/// adoption of the release, osdpl repeats the comparison from time to time, because another tool may start to manage
+/// the release. osdpl does not compare a release whose chart is missing.
 pub(crate) fn compare_releases(
     draft: &mut Draft<'_>,
     desired: &Desired,
@@ -44,8 +44,8 @@ pub(crate) fn compare_releases(
             continue;
         }
         // Read the newest revision. If osdpl made no revision of the release, the read also checks whether another tool
-        // manages the release. If osdpl made an earlier revision, the newest revision is a manual upgrade, and osdpl
-        // still manages the release.
+        // manages the release. If osdpl made an earlier revision, this check is unnecessary: someone upgraded the
+        // release by hand, and osdpl still manages it.
         let read =
             Read::Source { release: release.key.clone(), revision: existing.revision, owner: !existing.is_ours() };
         let Some(Response::Source(source)) = draft.read(read).map(|received| &received.response) else { continue };
@@ -64,22 +64,22 @@ pub(crate) fn compare_releases(
             ManifestComparison { revision: existing.revision, inputs: release.inputs.clone(), result, until };
         all.insert(release.key.clone(), comparison);
     }
-    // Some results can change although no watch reports a change, for example if another tool stops managing a release.
-    // So a later pass must repeat these comparisons.
+    // The result of a comparison can change although no watch reports a change, for example if another tool stops
+    // managing the release. So a later pass must repeat such a comparison.
     draft.requeue(next_expiry(&all));
     draft.kept.comparisons = all;
     compared
 }
 
 /// Returns the time until which a comparison is valid; `None` if only a new revision or new inputs can change its
-/// result.
+/// result. `adopts` says whether a person requested the adoption of the release.
 fn valid_until(result: &ComparisonResult, adopts: bool, now: Timestamp) -> Option<Timestamp> {
     let may_change = adopts || matches!(result, ComparisonResult::Owned(_) | ComparisonResult::Unknown(_));
     now.checked_add(RETRY_INTERVAL).ok().filter(|_| may_change)
 }
 
 /// Returns whether a comparison from an earlier pass is still valid for the release's newest revision `revision` and
-/// the desired inputs `inputs`.
+/// the desired inputs `inputs`. `adopts` says whether a person requested the adoption of the release.
 fn is_valid(known: &ManifestComparison, revision: i64, inputs: &str, adopts: bool, now: Timestamp) -> bool {
     let is_fresh = known.until.map_or(!adopts, |until| now < until);
     is_fresh && known.revision == revision && known.inputs == inputs

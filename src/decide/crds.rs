@@ -2,13 +2,14 @@
 //!
 //! osdpl applies the CRDs of a chart itself: helm would install them once and never upgrade them
 //! (<https://helm.sh/docs/chart_best_practices/custom_resource_definitions>). A CRD affects the whole cluster. So osdpl
-//! asks for approval before it changes an existing CRD, or transfers a CRD from a release that was uninstalled to a
-//! new release. osdpl changes no CRD that another installed release or another field manager owns, and no CRD that is
-//! newer than the CRD in the chart.
+//! asks for approval before it changes an existing CRD, or transfers a CRD from a release that was uninstalled to a new
+//! release. osdpl changes no CRD that another installed release or another field manager owns, and no CRD that is newer
+//! than the CRD in the chart.
 //!
 //! helm itself installs and upgrades the CRDs in the *templates* of a chart, and overwrites fields that other field
 //! managers own. So before osdpl runs helm for such a chart, it renders the chart and applies the same rules to the
-//! rendered CRDs. helm can't leave out a single object: if it must not change one CRD, the whole release waits.
+//! rendered CRDs. helm can't leave out a single object, so if helm must not change one of the CRDs, the whole release
+//! waits.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -31,7 +32,8 @@ use osdpl_core::observed::{Observed, ReleaseKey};
 use osdpl_core::plan::Wait;
 use osdpl_core::release::helm_owner;
 
-/// The actions on CRDs that the operator must execute before it installs or upgrades a release.
+/// The actions on CRDs that the operator must execute before it installs or upgrades a release, and the names of the
+/// CRDs that change.
 #[derive(Default)]
 pub(crate) struct Definitions {
     /// The actions, in the order in which the operator must execute them.
@@ -44,9 +46,9 @@ pub(crate) struct Definitions {
 /// Where a chart contains a CRD; this decides who applies the CRD.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Origin {
-    /// The folder `crds/`: osdpl applies the CRD.
+    /// The CRD is in the chart's folder `crds/`, so osdpl applies it.
     Folder,
-    /// The templates: helm applies the CRD.
+    /// The chart's templates render the CRD, so helm applies it.
     Templates,
 }
 
@@ -68,9 +70,9 @@ pub(crate) fn plan(
     let folder = folder.map_or(Ok(&[][..]), |crds| crds.as_ref().map(|crds| &crds[..]));
     let folder = folder.map_err(|why| Wait::Blocked { reason: reason::CHART.into(), message: why.clone() })?;
     add_changes(draft, (name, key), folder, Origin::Folder, &mut definitions)?;
-    // helm refuses to install a release over a CRD whose annotations do not name the release (helm:
-    // `action.checkOwnership`). So the install of a new release can change only CRDs that an uninstalled release with
-    // the same name has left behind. If there are none, osdpl does not render the chart.
+    // In the install of a new release, helm can change an existing CRD only if the CRD's annotations name the release
+    // (helm: `action.checkOwnership`). Only an uninstalled release with the same name leaves such CRDs behind. So
+    // without such CRDs, do not render the chart of a new release.
     if !is_new || !left.is_empty() {
         let rendered = rendered(draft, name, !is_new)?;
         add_changes(draft, (name, key), rendered, Origin::Templates, &mut definitions)?;
@@ -93,7 +95,7 @@ fn left_behind<'a>(draft: &mut Draft<'a>, key: &ReleaseKey) -> Result<&'a [Aband
 ///
 /// The uninstalled release had the same name in another namespace. osdpl regards it as uninstalled because helm has no
 /// record of it in that namespace. But helm can store records elsewhere, for example in `ConfigMap`s, so the release
-/// may still run. Therefore the transfer needs approval.
+/// could still be running. Therefore the transfer needs approval.
 ///
 /// helm refuses to install a release if another release owns one of its objects (helm: `action.checkOwnership`). So
 /// upstream's mariadb chart needs the transfer: its templates contain CRDs, and an uninstall leaves these CRDs behind.
@@ -113,7 +115,8 @@ fn transfers(left: &[AbandonedCrd], key: &ReleaseKey) -> Definitions {
 
 /// Returns the CRDs that helm would apply for a release, because the chart's templates or the values contain them.
 ///
-/// The result is empty if neither can contain a CRD, and for `osdpl plan`, which does not run helm.
+/// The result is empty if neither the templates nor the values can contain a CRD. It is also empty for `osdpl plan`,
+/// which does not run helm.
 fn rendered<'a>(draft: &mut Draft<'a>, name: &str, is_upgrade: bool) -> Result<&'a [CustomResourceDefinition], Wait> {
     let desired = draft.kept.resolved.as_ref().map(|resolved| Arc::clone(&resolved.desired)).unwrap_or_default();
     let has_templates = draft.snapshot.charts.crd_templates.contains(name);
@@ -134,8 +137,8 @@ fn rendered<'a>(draft: &mut Draft<'a>, name: &str, is_upgrade: bool) -> Result<&
     }
 }
 
-/// Whether a value contains the manifest of a CRD. Many charts render the manifests that their values contain, for
-/// example in OpenStack-Helm's `extraObjects`.
+/// Whether a value may contain the manifest of a CRD. Many charts render manifests that users write into the values,
+/// for example under the key `extraObjects` of OpenStack-Helm's charts.
 fn mentions_crd(value: &Value) -> bool {
     match value {
         Value::String(text) => text.contains("CustomResourceDefinition"),
@@ -145,7 +148,7 @@ fn mentions_crd(value: &Value) -> bool {
     }
 }
 
-/// Adds the actions for each CRD of a chart that the cluster lacks, or that differs from the CRD in the cluster.
+/// Adds the actions for those CRDs of a chart that do not exist in the cluster, or that have another spec there.
 ///
 /// A newer CRD ([`is_older`]) may have fields that the chart's CRD lacks, and objects would lose these fields. So osdpl
 /// does not replace a newer CRD in the cluster. If helm would replace it, the release waits.
@@ -211,10 +214,10 @@ fn has_spec(stored: &CustomResourceDefinition, definition: &CustomResourceDefini
     stored.spec == expected
 }
 
-/// Whether the CRD `other` is newer than the CRD `one`.
+/// Whether the CRD `one` is older than the CRD `other`.
 ///
-/// `other` is newer in two cases: it serves or stores a higher version than `one`, or it has all versions and fields of
-/// `one` and an additional version or field.
+/// `one` is older in two cases: `other` serves or stores a higher version than `one`, or `other` has all versions and
+/// fields of `one` and an additional version or field.
 fn is_older(one: &CustomResourceDefinitionSpec, other: &CustomResourceDefinitionSpec) -> bool {
     if highest_versions(one).iter().zip(highest_versions(other)).any(|(one, other)| *one < other) {
         return true;
@@ -223,8 +226,8 @@ fn is_older(one: &CustomResourceDefinitionSpec, other: &CustomResourceDefinition
     one.len() < other.len() && one.is_subset(&other)
 }
 
-/// Returns two priorities: of the highest version that the API server serves for a CRD, and of the version in which it
-/// stores the CRD's objects.
+/// Returns two priorities: the priority of the highest version that the API server serves for a CRD, and the priority
+/// of the version in which the API server stores the CRD's objects.
 fn highest_versions(spec: &CustomResourceDefinitionSpec) -> [Option<VersionPriority>; 2] {
     let highest = |is_relevant: fn(&CustomResourceDefinitionVersion) -> bool| {
         spec.versions.iter().filter(|version| is_relevant(version)).filter_map(|version| priority(&version.name)).max()
@@ -267,7 +270,8 @@ fn fields(spec: &CustomResourceDefinitionSpec) -> BTreeSet<String> {
     all
 }
 
-/// Adds the paths of all fields in the schema of a version, including the fields of list items and map values.
+/// Adds the paths of all fields in `schema` to `all`, including the fields of list items and map values. `path` is the
+/// path of `schema` itself.
 fn add_fields(schema: &Value, path: &str, all: &mut BTreeSet<String>) {
     for (key, inner) in schema.as_object().into_iter().flatten() {
         match (key.as_str(), inner) {
@@ -284,11 +288,11 @@ fn add_fields(schema: &Value, path: &str, all: &mut BTreeSet<String>) {
     }
 }
 
-/// Returns the owner of a CRD, unless the owner is osdpl or the release `key`.
+/// Returns the owner of a CRD; `None` if the owner is osdpl or the release `key`.
 ///
-/// The owner is another helm release, or another field manager that set the CRD's list of versions. If the chart's
-/// templates contain the CRD, the field manager `helm` does not count as another owner, because helm applies this CRD
-/// itself.
+/// The owner is another helm release, or a field manager that set the CRD's list of versions (`spec.versions`). If the
+/// chart's templates contain the CRD, the field manager `helm` does not count as an owner, because helm applies this
+/// CRD itself.
 fn other_owner(stored: &CustomResourceDefinition, key: &ReleaseKey, origin: Origin) -> Option<String> {
     if let Some(release) = helm_owner(&stored.metadata).filter(|owner| owner != key) {
         return Some(format!("helm release {release}"));
@@ -326,8 +330,8 @@ fn newer(name: &str, crd: &str) -> Wait {
     Wait::Blocked { reason: reason::FOREIGN.into(), message }
 }
 
-/// Returns a warning about the CRDs that an upgrade changes through helm, so that no action of the plan shows the
-/// change; `None` if there are no such CRDs.
+/// Returns a warning about the CRDs that helm itself changes in an upgrade, because no action of the plan shows these
+/// changes; `None` if there are no such CRDs.
 pub(crate) fn changes_by_helm(name: &str, definitions: &Definitions) -> Option<Finding> {
     let is_shown = |crd: &&String| {
         definitions.actions.iter().any(|planned| match &planned.action {
@@ -337,14 +341,14 @@ pub(crate) fn changes_by_helm(name: &str, definitions: &Definitions) -> Option<F
         })
     };
     let hidden: Vec<&str> = definitions.changed.iter().filter(|crd| !is_shown(crd)).map(String::as_str).collect();
-    let message = format!("the upgrade of {name} also changes CRDs: {}", hidden.join(", "));
+    let message = format!("in the upgrade of {name}, helm itself changes CRDs: {}", hidden.join(", "));
     (!hidden.is_empty()).then(|| Finding::new(Level::Warning, format!("releases.{name}"), message))
 }
 
 fn newer_crd_warning(name: &str, crd: &str) -> Finding {
     let message = format!(
-        "the cluster has a newer version of CRD {crd} than the chart of {name}: osdpl keeps it, because objects would \
-         lose fields; nothing to do if the chart works with it"
+        "the cluster has a newer version of CRD {crd} than the chart of {name}: osdpl keeps the newer version, because \
+         with the chart's version, objects would lose fields; nothing to do if the chart works with the newer version"
     );
     Finding::new(Level::Warning, format!("releases.{name}"), message)
 }
@@ -363,7 +367,7 @@ fn with_defaults(mut spec: CustomResourceDefinitionSpec) -> CustomResourceDefini
 
 /// Returns the [`Wait`] of a release whose CRDs osdpl could not read from the API server.
 ///
-/// When the failed response `received` has expired, a later pass reads the CRDs again.
+/// The function requests a pass for the time at which the operator must repeat the failed read `received`.
 fn blocked(draft: &mut Draft<'_>, received: &Received, why: &str) -> Wait {
     draft.requeue(received.until());
     Wait::Blocked { reason: reason::FAILED.into(), message: why.to_owned() }

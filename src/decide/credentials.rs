@@ -19,7 +19,7 @@ use osdpl_core::observed::{Observed, ObservedRelease, ReleaseKey};
 use osdpl_core::status;
 use osdpl_values::{CollectSorted, Values};
 
-/// The annotation of a Secret of osdpl that lists the keys with outdated values, separated by commas.
+/// The annotation in which osdpl lists those keys of its Secret that have outdated values, separated by commas.
 ///
 /// A value is outdated if the spec names a Secret of the user with another value. The key stays in the list until the
 /// spec no longer names the user's Secret and osdpl has compared the outdated value with the release records. The
@@ -37,8 +37,8 @@ pub(crate) struct Credentials {
 
 /// Collects the credentials that the selected releases need.
 ///
-/// If the spec names no Secret of the user for a credential, plans to store the credential in osdpl's Secret for the
-/// service.
+/// If the spec names no Secret of the user for a credential, osdpl stores the credential in its own Secret for the
+/// service. The function plans to store this Secret if the Secret must change.
 pub(crate) fn collect(
     draft: &mut Draft<'_>,
     spec: &OpenStackDeploymentSpec,
@@ -73,7 +73,8 @@ pub(crate) fn collect(
 
 /// Whether the operator generates credentials when it applies the actions of the draft.
 ///
-/// If so, the pass does nothing else, because the values of releases contain the generated credentials.
+/// If so, the pass does nothing else: the values of releases contain these credentials, so osdpl can't compute the
+/// values yet.
 pub(crate) fn are_generated(draft: &Draft<'_>) -> bool {
     draft
         .actions
@@ -93,7 +94,7 @@ fn one_line(bytes: Vec<u8>, reference: &Reference, key: &str) -> Result<String, 
     Ok(text)
 }
 
-/// The credentials of one service that the selected releases need.
+/// The credentials that the selected releases need and that belong to one service.
 #[derive(Default)]
 struct ServiceCredentials<'a> {
     /// The values in Secrets of the user, by name of the credential.
@@ -151,7 +152,7 @@ impl Search<'_, '_> {
         let is_foreign = has_only_unknown_keys(&secret, credentials);
         let mut update = Update { secret, exists, is_verified, is_complete: true, ..Update::default() };
         if exists && outdate(&mut update.secret, &credentials.given) {
-            update.reasons.push("the spec names a Secret with another value".to_owned());
+            update.reasons.push("a Secret that the spec names contains another value of a credential".to_owned());
         }
         if exists && is_needed && !is_labelled(&update.secret, &self.selection.owner()) {
             update.reasons.push("the Secret lacks osdpl's label".to_owned());
@@ -204,13 +205,13 @@ impl Search<'_, '_> {
             Value::Generated => {
                 update.generated.insert(key.clone(), recipe.clone());
                 let problem = format!(
-                    "credential {service}.{key} does not exist yet; osdpl generates it when the resource is no longer paused"
+                    "credential {service}.{key} does not exist yet; osdpl generates it when the cloud and the releases of {service} are no longer paused"
                 );
                 self.found.missing.insert(name.clone(), problem);
             }
             Value::Known(known) => {
                 if update.exists && unmark_outdated(&mut update.secret, key) {
-                    update.reasons.push(format!("the value of {key} is current again"));
+                    update.reasons.push(format!("the value of {key} is no longer outdated"));
                 }
                 if stored.as_ref() != Some(&known) {
                     if is_edited && stored.is_some() {
@@ -259,7 +260,10 @@ impl Search<'_, '_> {
         own.peek().is_some() && own.all(is_paused)
     }
 
-    /// Returns the value of a credential, from the first source that has it; see [`Search::service`].
+    /// Returns the value of a credential, from the first source that has it. [`Search::service`] lists the sources.
+    ///
+    /// `stored` is the value in osdpl's Secret. If `is_trusted` is false, osdpl trusts a release record more than this
+    /// value.
     fn choose(&mut self, name: &Name, stored: Option<&String>, is_trusted: bool) -> Value {
         let resolved = self.draft.snapshot.kept.resolved.as_ref();
         let last = resolved.and_then(|last| last.facts.credentials.get(&name.0)?.get(&name.1).cloned());
@@ -287,8 +291,8 @@ impl Search<'_, '_> {
     /// Returns a release that needs this credential and that helm is installing for the first time; `None` if there is
     /// none.
     ///
-    /// Only the record will show the value with which helm installs the release, and helm has not written it yet. A
-    /// value that osdpl generates now would differ.
+    /// helm installs the release with a value that osdpl can only read from the release's record, and helm has not
+    /// written the record yet. If osdpl generated a value now, it would differ from the value that helm installs.
     fn installing(&self, name: &Name) -> Option<&str> {
         let found = self.selection.releases.iter().find(|(release, key)| {
             let is_first = self.observed.running.contains_key(*key) && !self.observed.releases.contains_key(*key);
@@ -362,7 +366,7 @@ struct Update {
     is_complete: bool,
     /// The keys whose values the operator generates, each with the format and length of the value.
     generated: BTreeMap<String, file::Credential>,
-    /// The keys that someone else edited and whose values osdpl restores.
+    /// The keys whose values someone else edited, so that osdpl restores the old values.
     restored: Vec<String>,
     /// Why osdpl stores the Secret; empty if the Secret stays as it is.
     reasons: Vec<String>,
@@ -381,7 +385,8 @@ enum StoredSecret {
 /// Returns the state of the Secret `key`, in which osdpl stores credentials.
 ///
 /// The watch of Secrets lists only Secrets with osdpl's label. If the watch does not list this Secret, the function
-/// requests a one-off read of the Secret, but only if `is_needed`.
+/// requests a one-off read of the Secret. If osdpl need not store credentials there (`is_needed` is false), the
+/// function returns [`StoredSecret::Absent`] without the read.
 fn stored(draft: &mut Draft<'_>, key: &ReleaseKey, is_needed: bool) -> StoredSecret {
     if let Some(known) = draft.snapshot.objects.secrets.get(key) {
         return StoredSecret::Exists(Box::new((**known).clone()));
@@ -458,7 +463,7 @@ fn unmark_outdated(secret: &mut Secret, key: &str) -> bool {
     was_marked
 }
 
-/// Adds to the annotation [`OUTDATED`] the keys of `secret` for which `given` has another value.
+/// Adds keys of `secret` to the annotation [`OUTDATED`], if their values differ from the user's values in `given`.
 ///
 /// Returns whether the annotation has changed.
 fn outdate(secret: &mut Secret, given: &BTreeMap<String, String>) -> bool {
@@ -514,9 +519,9 @@ mod tests {
         let given = |value: &str| BTreeMap::from([("root", value), ("sst", "c")].map(|(k, v)| (k.into(), v.into())));
         assert!(!outdate(&mut secret, &given("a")), "a key with the same value is not marked");
         assert!(outdate(&mut secret, &given("other")));
-        assert!(!outdate(&mut secret, &given("other")), "the mark is set once");
-        // The key stays in the annotation even if the user's Secret gets its first value back, because releases may
-        // still run with the value that the Secret had meanwhile.
+        assert!(!outdate(&mut secret, &given("other")), "a marked key is not marked again");
+        // The key stays in the annotation even if the user's Secret gets its first value back, because releases could
+        // still be running with the value that the user's Secret had in the meantime.
         assert!(!outdate(&mut secret, &given("a")));
         let marked = |secret: &Secret| ["root", "audit", "sst"].map(|key| outdated_keys(secret).contains(key));
         assert_eq!(marked(&secret), [true, false, false]);

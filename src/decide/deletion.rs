@@ -27,8 +27,8 @@ use osdpl_core::status::{self, Event};
 
 /// The rules by which osdpl deletes a cloud, from the spec and the annotations of the OpenStackDeployment.
 struct DeletionRules {
-    /// The policy for releases. During a deletion, an uninstall needs no approval. The annotation
-    /// `osdpl.dev/skip-hooks` names the releases whose uninstall skips the hooks.
+    /// The policy for the uninstalls, which need no approval during a deletion. helm skips the hooks of the releases
+    /// that the annotation `osdpl.dev/skip-hooks` names.
     releases: Policy,
     /// Whether the releases stay and continue to run without osdpl (`Detach`).
     keeps_releases: bool,
@@ -96,7 +96,8 @@ pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
         return draft.hold(Hold::Reads);
     }
     // osdpl needs no approval to uninstall a release that the status names. If osdpl recognized the releases only by
-    // their labels, a person must approve their uninstall first. So until then, the status must not name them.
+    // their labels, a person must approve their uninstall first. So the status must not name these releases before the
+    // approval.
     let is_known = observed.recognized.is_empty() || rules.releases.approved.as_ref() == Some(&steps.hash);
     let started = plan::owned(&desired, &observed, &steps);
     let owned = is_known.then(|| observed.owned.iter().cloned().chain(started).collect_set());
@@ -105,7 +106,7 @@ pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
 
 /// Combines the decisions about a deletion into a plan.
 ///
-/// `remaining` describes the work that is left after the actions of the plan; `None` if nothing is left.
+/// `remaining` describes the work that remains after the operator has executed the plan; `None` if no work remains.
 fn finish(
     mut draft: Draft<'_>,
     selection: Arc<Selection>,
@@ -179,7 +180,8 @@ fn detach_steps(observed: &Observed, names: &BTreeMap<ReleaseKey, String>) -> pl
 /// Returns two values:
 ///
 /// * The problem that keeps the finalizer in place; `None` if the plan removes the finalizer.
-/// * Whether the operator can forget the cloud's secrets, because no remaining release may use them.
+/// * Whether no remaining release can use the cloud's secrets. If so, the operator can forget the secrets, and need no
+///   longer remove them from logs.
 fn clean_up(
     draft: &mut Draft<'_>,
     selection: &Selection,

@@ -19,7 +19,7 @@ use osdpl_core::plan;
 
 /// How long osdpl waits after the API server refused a write before it tries the write again.
 ///
-/// The interval is fixed, because no watch can report that the API server would now accept the write.
+/// osdpl tries again after a fixed time, because no watch can report that the API server would now accept the write.
 pub const RETRY_INTERVAL: SignedDuration = SignedDuration::from_secs(10);
 
 /// A plan under construction: the decisions that a pass has made so far.
@@ -113,8 +113,9 @@ impl<'a> Draft<'a> {
     pub(crate) fn add_with_prerequisites(&mut self, planned: Planned, prerequisites: Vec<Planned>) {
         let position = self.actions.len();
         self.add(planned);
-        // While the cloud is paused, `add` may add nothing. Otherwise `planned` is now the last action, and the action
-        // that creates its namespace may precede it. Insert the prerequisites directly before `planned`.
+        // While the cloud is paused, `add` ignores most actions. If it added `planned`, this is the last action now,
+        // and in some cases the creation of its namespace precedes it. Insert the prerequisites directly before
+        // `planned`.
         if self.actions.len() > position {
             let position = self.actions.len() - 1;
             self.actions.splice(position..position, prerequisites);
@@ -135,8 +136,10 @@ impl<'a> Draft<'a> {
         refusal
     }
 
-    /// Adds an action that implements the spec and that the API server may refuse; see [`Draft::attempt`] and
-    /// [`Draft::change_for_spec`].
+    /// Adds an action that implements the spec and that the API server may refuse.
+    ///
+    /// Like [`Draft::attempt`], the function waits after a refusal, and returns the last refusal. With
+    /// `approval: Always`, the action waits for approval of the target hash, like in [`Draft::change_for_spec`].
     pub(crate) fn attempt_for_spec(&mut self, planned: Planned) -> Option<&'a Refusal> {
         let refusal = self.refusal(&planned.action);
         if !self.must_wait(refusal) {
@@ -151,10 +154,10 @@ impl<'a> Draft<'a> {
         self.spec_changes.push(planned);
     }
 
-    /// Moves the actions that implement the spec to the field `actions`.
+    /// Adds the actions in the field `spec_changes` to the plan, and empties that field.
     ///
-    /// If a person must still approve the actions, the plan only shows them, and the function returns their
-    /// descriptions.
+    /// If a person must still approve the actions (`is_approved` is false), the plan only shows them, and the function
+    /// returns their descriptions.
     pub(crate) fn add_spec_changes(&mut self, is_approved: bool) -> Vec<String> {
         let changes = std::mem::take(&mut self.spec_changes);
         let descriptions = if is_approved { Vec::new() } else { describe(&changes) };
@@ -179,7 +182,9 @@ impl<'a> Draft<'a> {
         self.snapshot.kept.refused.get(&action.id())
     }
 
-    /// Returns the plan of a pass that ends early, for the reason `hold`; the next pass continues the decision.
+    /// Returns the plan of a pass that ends before its decision is complete, for the reason `hold`.
+    ///
+    /// The next pass decides again, from a newer snapshot.
     pub(crate) fn hold(self, hold: Hold) -> Plan {
         let acts = matches!(hold, Hold::Actions | Hold::Watch);
         let actions = if acts { self.actions } else { Vec::new() };

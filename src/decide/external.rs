@@ -1,7 +1,7 @@
 //! Publishes each external service to pods as a headless Kubernetes Service with Endpoints.
 //!
 //! An `ExternalName` Service would not be enough: it has no addresses, and OpenStack-Helm's pods wait until a Service
-//! has ready addresses. A headless Service also makes every port of the host reachable, such as the broker's management
+//! has ready addresses. A headless Service also makes every port of the host reachable, such as RabbitMQ's management
 //! port, which OpenStack-Helm's rabbit-init uses.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,7 +25,7 @@ use osdpl_core::desired::{ExternalService, Finding};
 use osdpl_core::observed::{Observed, ReleaseKey};
 use osdpl_core::release;
 
-/// The annotation of Endpoints that contains the host name or address of the external host.
+/// The annotation with which osdpl stores the host name or address of an external host in its Endpoints.
 ///
 /// If the name server fails after a restart of the operator, osdpl uses the addresses in the Endpoints. The annotation
 /// shows whether these addresses belong to the host that the spec names now.
@@ -79,7 +79,7 @@ fn installed_services<'a>(catalog: &'a Catalog, observed: &Observed) -> BTreeSet
 
 /// Plans to delete the Kubernetes Services that osdpl published for external services, except for `keep`.
 ///
-/// To find them, osdpl lists its Services, but only after a start of the operator and when `keep` has changed.
+/// To find them, osdpl lists its Services, but only after a start of the operator, or if `keep` has changed.
 fn withdraw(draft: &mut Draft<'_>, keep: BTreeSet<ReleaseKey>) {
     if draft.paused || draft.kept.services.as_ref() == Some(&keep) {
         return;
@@ -88,7 +88,7 @@ fn withdraw(draft: &mut Draft<'_>, keep: BTreeSet<ReleaseKey>) {
     let obsolete: Vec<_> = published.iter().filter(|(key, _)| !keep.contains(key)).collect();
     for (key, uid) in &obsolete {
         let action = Action::Delete { kind: Kind::Service, key: key.clone(), uid: uid.clone() };
-        draft.change_for_spec(Planned::new(action, "the spec no longer names an external service of this name"));
+        draft.change_for_spec(Planned::new(action, "no external service in the spec uses this Service any more"));
     }
     if obsolete.is_empty() {
         draft.kept.services = Some(keep);
@@ -141,15 +141,16 @@ fn publish(draft: &mut Draft<'_>, name: &str, external: &ExternalService) -> Pub
     {
         draft.findings.push(Finding::new(Level::Warning, format!("{field}.host"), message));
     }
-    // A later pass must look up the host and read the Service again, because no watch reports two changes: a host name
-    // gets a new address, or someone deletes another owner's Service that prevents the publication.
+    // A later pass must look up the host and read the Service again, because no watch reports that a host name gets a
+    // new address, or that someone deletes another owner's Service that prevents the publication.
     let may_change = has_failed || !addresses.fresh || external.host.parse::<IpAddr>().is_err();
     draft.requeue(until.filter(|_| may_change));
     draft.kept.lookups.insert(name.to_owned(), lookup);
     result
 }
 
-/// Returns the results of the DNS lookups of an external host, after one more lookup that returned `found`.
+/// Returns the results of the DNS lookups of an external host, after one more lookup that returned `found`. `before`
+/// contains the results of the earlier lookups.
 fn next_lookup(
     before: Option<Lookup>,
     external: &ExternalService,
@@ -175,7 +176,8 @@ fn next_lookup(
     }
 }
 
-/// Plans to apply the Service and the Endpoints of an external service, if they do not exist or differ.
+/// Plans to apply the Service and the Endpoints of an external service, if they do not exist or differ from the desired
+/// ones. Returns the progress of the publication.
 fn apply(
     draft: &mut Draft<'_>,
     service: &str,
@@ -256,7 +258,7 @@ fn leads_to(endpoints: &Endpoints, addresses: &[IpAddr], external: &ExternalServ
     same && is_of_host(endpoints, external) && known == expected.iter().map(String::as_str).collect_set()
 }
 
-/// Returns whether osdpl published the Endpoints for the host of the external service.
+/// Returns whether osdpl published `endpoints` for the host that the external service has now.
 fn is_of_host(endpoints: &Endpoints, external: &ExternalService) -> bool {
     endpoints.annotations().get(HOST_ANNOTATION) == Some(&external.host)
 }

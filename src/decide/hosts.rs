@@ -1,5 +1,5 @@
-//! Plans to map new compute hosts of Nova to a cell, and to delete the hosts of removed nodes from Nova. The user names
-//! the removed nodes in an annotation.
+//! Plans Jobs that map new compute hosts to a cell of Nova. Also plans to delete the hosts of removed nodes from Nova
+//! and Neutron; the user names these nodes in the annotation `osdpl.dev/forget-nodes`.
 
 use std::collections::BTreeSet;
 
@@ -25,8 +25,8 @@ struct Hosting<'a> {
     hosts: &'a catalog::Hosts,
 }
 
-/// Requests Nova's list of hosts if Nova's API is available, and plans actions according to the last list that Nova
-/// returned.
+/// Requests Nova's list of compute hosts if Nova's API is available, and plans actions according to the last list that
+/// Nova returned.
 ///
 /// A problem with Nova only causes a warning, and the rest of the decision continues.
 pub(crate) fn decide(draft: &mut Draft<'_>, desired: &Desired, observed: &Observed, policy: &Policy, is_refused: bool) {
@@ -38,13 +38,15 @@ pub(crate) fn decide(draft: &mut Draft<'_>, desired: &Desired, observed: &Observ
         (Ok(query), Ok(hosting)) => (query, hosting),
         (Err(_), _) | (_, Err(_)) if named.is_empty() => return,
         (Err(why), _) | (_, Err(why)) => {
-            return draft.findings.push(warning(format!("annotation {FORGET_NODES_ANNOTATION} waits: {why}")));
+            return draft
+                .findings
+                .push(warning(format!("annotation {FORGET_NODES_ANNOTATION} has no effect yet: {why}")));
         }
     };
     let Some(last) = draft.snapshot.hosts.clone() else { return plan_forget(draft, &query) };
     draft.findings.extend(findings(&last));
-    // If the last response answers an older query, Nova may have sent it before osdpl executed its last action. So
-    // osdpl only reports the problems in the response, and plans only actions that do not depend on the response.
+    // If the last response answers an older query, Nova could have sent it before osdpl executed its last action. So
+    // osdpl reports the problems in this response, but plans only actions that do not depend on it.
     if last.query != query {
         return plan_forget(draft, &query);
     }
@@ -67,7 +69,7 @@ fn plan_forget(draft: &mut Draft<'_>, query: &HostQuery) {
     }
 }
 
-/// Returns the query about Nova's hosts, or why Nova can't be queried.
+/// Returns the query that lists Nova's compute hosts, or why osdpl can't query Nova yet.
 fn query(
     draft: &Draft<'_>,
     hosting: Hosting<'_>,
@@ -76,7 +78,7 @@ fn query(
     observed: &Observed,
 ) -> Result<HostQuery, &'static str> {
     let nodes = draft.snapshot.nodes.as_ref().map(|nodes| nodes.keys().cloned().collect_set());
-    let nodes = nodes.ok_or("osdpl may not list nodes")?;
+    let nodes = nodes.ok_or("osdpl has no right to list nodes")?;
     Ok(HostQuery {
         access: access(draft.catalog(), desired).ok_or("the password of Keystone's administrator is not known yet")?,
         state: hosting.state(observed),
@@ -88,8 +90,8 @@ fn query(
 
 /// Plans a run of the `CronJob` that maps new hosts to a cell.
 ///
-/// The name of the Job depends on the hosts and the number of the attempt. So after a restart the operator creates no
-/// second Job for the same attempt.
+/// The name of the Job contains a hash of the hosts and of the number of Jobs that osdpl has started for them. So a
+/// restarted operator finds the last Job by its name, and does not create it a second time.
 fn map_hosts(
     draft: &mut Draft<'_>,
     hosting: Hosting<'_>,
@@ -127,14 +129,14 @@ fn job_name(hosts: &catalog::Hosts, mapping: &Mapping) -> String {
 
 /// Plans to remove the names of nodes from the annotation `osdpl.dev/forget-nodes`.
 ///
-/// A node's name leaves the annotation in three cases: osdpl has deleted the node's host in Nova, Nova does not know
-/// the host, or the node still exists.
+/// osdpl removes the name of a node in three cases: osdpl has deleted the node's host in Nova, Nova does not know the
+/// host, or the node still exists.
 fn consume_forget(draft: &mut Draft<'_>, query: &HostQuery, response: &HostResponse, named: &BTreeSet<String>) {
     let (mut left, mut events) = (Vec::new(), Vec::<Event>::new());
     for node in named {
         if !query.removed_nodes.contains(node) {
-            // osdpl never deletes the host of a node that still exists. Remove the name of the node from the
-            // annotation: the user must add the name again after the node is deleted.
+            // osdpl never deletes the host of a node that still exists. So remove the node's name from the annotation;
+            // the user must add the name again after deleting the node.
             match draft.read(Read::Node(node.clone())).map(|received| &received.response) {
                 Some(Response::Node(true)) => {
                     events.push(host_not_deleted_event(node, "the node still exists; delete it first"));
@@ -185,9 +187,10 @@ fn hosting<'a>(
 }
 
 impl Hosting<'_> {
-    /// Returns the generation and the number of ready pods of each workload whose pods register compute hosts in Nova.
+    /// Returns two numbers for each workload whose pods register compute hosts in Nova: its generation, and its number
+    /// of ready pods.
     ///
-    /// If one of these numbers changes, there may be new hosts, so osdpl queries Nova again.
+    /// If one of these numbers changes, new hosts could have appeared, so osdpl queries Nova again.
     fn state(self, observed: &Observed) -> Vec<(i64, i32)> {
         let own = observed.workloads.iter().filter(|workload| {
             workload.namespace == self.release.key.namespace
@@ -227,7 +230,7 @@ fn findings(last: &HostObservation) -> Vec<Finding> {
     kept.chain(orphaned).map(warning).collect()
 }
 
-/// Returns the warning about new compute hosts that no Job of the `CronJob` has mapped to a cell.
+/// Returns the warning about new compute hosts that Nova's `CronJob` has not mapped to a cell.
 fn unmapped_warning<'a>(hosts: impl ExactSizeIterator<Item = &'a String>, hosting: Hosting<'_>) -> Finding {
     let count = hosts.len();
     let names = format_names(hosts.map(String::as_str), count);

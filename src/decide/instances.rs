@@ -13,13 +13,13 @@ use osdpl_core::openstack::{Access, describe_instance, is_compute, recorded_acce
 use osdpl_core::release::{Status, Verb};
 use osdpl_values::Values;
 
-/// The message if osdpl can't query Nova, because the release records lack the values for the login.
+/// The reason why osdpl can't query Nova if the release records lack the values with which osdpl logs in to Keystone.
 pub const NO_PASSWORD: &str = "the release records don't contain the password of Keystone's administrator";
 
 /// Returns why osdpl must not uninstall the cloud's releases yet; `None` if it knows no reason.
 ///
 /// osdpl waits while Nova reports instances, and while osdpl can't query Nova. It does not wait if the user has allowed
-/// the loss of the instances. osdpl repeats the query in later passes, until the uninstall of Nova begins.
+/// the loss of the instances. Each later pass requests the query again, until the uninstall of Nova begins.
 pub(crate) fn obstacle(draft: &mut Draft<'_>, observed: &Observed) -> Option<String> {
     let deployment = &draft.snapshot.deployment;
     if may_delete_instances(deployment) || !has_deployed_nova(draft.catalog(), observed) {
@@ -77,8 +77,8 @@ pub fn advise(problem: &str, deployment: &OpenStackDeployment) -> String {
     )
 }
 
-/// Whether the deletion may ignore instances: a person allowed osdpl to destroy them, or the deletion uninstalls no
-/// release.
+/// Whether the deletion of the cloud need not wait for running instances: a person allowed osdpl to destroy them, or
+/// the deletion uninstalls no release.
 ///
 /// A person allows this with the annotation `osdpl.dev/delete-with-instances`. Its value must be the name of the cloud,
 /// so an annotation that a user copied from the resource of another cloud allows nothing.

@@ -1,5 +1,5 @@
-//! Defines the data that one decision leaves in the operator's memory for the next decision, because the data is
-//! expensive to compute or stored nowhere else.
+//! Defines the data that the operator keeps in memory from one decision to the next. The data is expensive to compute,
+//! or stored nowhere else.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -17,10 +17,11 @@ use osdpl_core::observed::{ManifestComparison, ReleaseKey};
 use osdpl_core::openstack::Mapping;
 use osdpl_core::rollout::{Rollouts, Strategy};
 
-/// How long osdpl reports the same message about a refused write, while the API server refuses each retry.
+/// How long osdpl reports the API server's first message about a refused write, although each retry may get another
+/// message.
 ///
-/// The message of each refusal may differ, for example in the number of the request. Whenever osdpl reports another
-/// message, it creates an event and writes the status.
+/// The messages can differ, for example in the number of the request. Each time osdpl reports another message, it
+/// creates an event and writes the status, which it must not do for every retry.
 const MESSAGE_LIFETIME: SignedDuration = SignedDuration::from_mins(1);
 
 /// The data of a decision that the operator keeps in memory for the next decision.
@@ -35,9 +36,9 @@ pub struct Kept {
     pub(crate) selected: Option<Arc<Selected>>,
     /// The last desired state, with the data from which osdpl resolved it.
     ///
-    /// Kept because resolving all releases takes milliseconds. Also kept because helm may be installing a release with
-    /// credentials that no record contains yet. A restart of the operator also ends this helm process, so that osdpl
-    /// can then safely resolve the releases again.
+    /// Kept so that not every pass spends milliseconds on resolving all releases. Also kept because this field can
+    /// contain credentials that no release record contains yet, while a helm process installs a release with them. A
+    /// restart of the operator also ends this helm process, so osdpl can then safely resolve the releases again.
     pub resolved: Option<Arc<Resolved>>,
     /// The parsed certificates, with the digests of their Secrets.
     ///
@@ -54,8 +55,8 @@ pub struct Kept {
     pub changes: BTreeMap<ReleaseKey, Changes>,
     /// The last removal of labels from nodes, if it is not finished.
     ///
-    /// Kept because the pause between two batches begins when the operator removes labels, and the operator writes the
-    /// new state of the removal to the status only later. After a restart, osdpl reads the state from the status.
+    /// Kept because the pause before the next batch begins when the operator removes the labels, but the status
+    /// contains the batch only some time later. After a restart, osdpl reads the state of the removal from the status.
     pub(crate) label_removal: Option<LabelRemovalStatus>,
     /// The names and resource versions of osdpl's Secrets that contain the same credentials as the release records.
     ///
@@ -63,14 +64,16 @@ pub struct Kept {
     /// again.
     pub(crate) verified: BTreeSet<(String, String)>,
     /// The Kubernetes Services of external services that osdpl had to keep when it last searched for obsolete Services;
-    /// `None` if that search found obsolete Services, so that osdpl must search again.
+    /// `None` if that search found obsolete Services. Then osdpl searches again, until all of them are deleted.
     ///
-    /// Kept so that osdpl searches again only when it must keep other Services. After a restart, osdpl searches once.
+    /// Kept so that osdpl searches again only when the set of Services that it must keep changes. After a restart,
+    /// osdpl searches once.
     pub(crate) services: Option<BTreeSet<ReleaseKey>>,
     /// The names of the objects for Ceph that osdpl had to keep when it last searched for obsolete objects; `None` if
-    /// that search found obsolete objects, so that osdpl must search again.
+    /// that search found obsolete objects. Then osdpl searches again, until all of them are deleted.
     ///
-    /// Kept so that osdpl searches again only when it must keep other objects. After a restart, osdpl searches once.
+    /// Kept so that osdpl searches again only when the set of objects that it must keep changes. After a restart, osdpl
+    /// searches once.
     pub(crate) ceph: Option<Vec<String>>,
     /// The results of the DNS lookups of external hosts, by service.
     ///
@@ -79,7 +82,7 @@ pub struct Kept {
     pub(crate) lookups: BTreeMap<String, Lookup>,
     /// The new Nova hosts for which osdpl started a Job that maps them to a cell.
     ///
-    /// Kept so that osdpl starts one Job per attempt. After a restart, osdpl finds the Job by its name.
+    /// Kept so that osdpl does not start the same Job twice. After a restart, osdpl finds the Job by its name.
     pub mapping: Option<Mapping>,
     /// The status of the rollouts, as osdpl last wrote it.
     ///
@@ -88,7 +91,7 @@ pub struct Kept {
     pub rollouts: Option<Rollouts>,
     /// The uids of pods that osdpl has evicted, but that the watch still lists.
     ///
-    /// Kept so that osdpl evicts each pod once. After a restart, osdpl may evict such a pod again, which has no effect.
+    /// Kept so that osdpl evicts each pod once. After a restart, osdpl can evict such a pod again, which has no effect.
     pub evicted: BTreeSet<String>,
     /// The update strategies of `DaemonSets` that osdpl set and that the watch does not report yet.
     ///
@@ -100,17 +103,18 @@ pub struct Kept {
     pub refused_strategies: BTreeSet<Strategy>,
     /// The releases whose repair osdpl started, while the annotation `osdpl.dev/repair` still names them.
     ///
-    /// Kept so that osdpl repairs a release once per annotation. After a restart, osdpl repairs the release once more.
+    /// Kept so that osdpl repairs a release only once, although the annotation names it in several passes. After a
+    /// restart, osdpl repairs the release once more.
     pub repairing: BTreeSet<String>,
     /// The writes that the API server refused, by [`Action::id`](super::Action::id).
     ///
-    /// Kept so that osdpl retries a write only after a delay, and reports the refusal. After a restart, osdpl retries
-    /// at once.
+    /// Kept so that osdpl retries a write only after a delay, and reports the refusal until then. After a restart,
+    /// osdpl retries the write at once.
     pub refused: BTreeMap<String, Refusal>,
 }
 
 impl Kept {
-    /// Forgets all data that osdpl computed from the catalogue, so that the old catalogue does not stay in memory.
+    /// Drops all data that osdpl computed from the catalogue, so that a replaced catalogue does not stay in memory.
     pub fn forget_catalog(&mut self) {
         self.selected = None;
         self.resolved = None;
@@ -160,8 +164,8 @@ pub(crate) struct Lookup {
 pub struct Refusal {
     /// How often in a row the API server has refused the write.
     pub count: u32,
-    /// The message that osdpl reports. osdpl replaces the message only after a while, because each new message causes
-    /// an event and a write of the status.
+    /// The message that osdpl reports. osdpl replaces it at most once a minute, because each new message causes an
+    /// event and a write of the status.
     pub message: String,
     /// When the API server first refused the write with this message.
     pub since: Timestamp,

@@ -1,7 +1,7 @@
 //! Finds the objects that remain after all releases of a deleted cloud are uninstalled.
 //!
-//! osdpl deletes these objects, unless a release that osdpl does not manage may need them. While a cloud is not being
-//! deleted, osdpl follows the same rule for the objects that the cloud no longer uses.
+//! osdpl deletes these objects, unless a release that osdpl does not manage may need them. If a cloud that is not being
+//! deleted no longer uses an object, osdpl follows the same rule for this object.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,12 +21,13 @@ use osdpl_values::CollectSorted;
 pub(crate) struct Leftovers {
     /// The releases of the cloud whose remaining objects osdpl deletes.
     pub(crate) releases: BTreeSet<ReleaseKey>,
-    /// Releases that osdpl does not manage, but that have the namespace and name of one of the cloud's releases.
+    /// The installed releases that osdpl does not manage, but that have the namespace and name of a release in the
+    /// catalogue.
     pub(crate) foreign: BTreeSet<ReleaseKey>,
     /// The names of the credential Secrets that osdpl keeps: the Secret of a service stays if at least one release of
     /// the service is in `foreign`.
     pub(crate) credentials: BTreeSet<String>,
-    /// The Secrets and ConfigMaps that an uninstall of the releases leaves behind.
+    /// The Secrets and ConfigMaps that remain after helm has uninstalled `releases`.
     pub(crate) kept: BTreeSet<Reference>,
     /// The objects that osdpl does not delete, because pods of releases that osdpl does not manage may need them.
     pub(crate) needed: Needed,
@@ -35,17 +36,17 @@ pub(crate) struct Leftovers {
 /// The objects that osdpl does not delete, because pods of releases that osdpl does not manage may need them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Needed {
-    /// The releases that osdpl does not manage and whose pods may need the objects.
+    /// The releases that osdpl does not manage and whose pods may need objects that osdpl wrote.
     pub(crate) releases: BTreeSet<ReleaseKey>,
-    /// Whether `releases` may select nodes by the labels of roles.
+    /// Whether pods of `releases` may select nodes by role labels, so that osdpl must not remove these labels.
     pub(crate) labels: bool,
     /// The namespaces and names of the Services through which `releases` may use external services, even if the spec no
     /// longer names these external services.
     pub(crate) external: BTreeSet<ReleaseKey>,
-    /// The objects for Ceph that `releases` may mount. Only their kinds, namespaces and names are valid, not their
-    /// contents.
+    /// The objects for Ceph that `releases` may mount. Use only their kinds, namespaces and names, because their
+    /// contents are incomplete.
     pub(crate) ceph: Vec<Object>,
-    /// Whether `releases` use the object store of Ceph.
+    /// Whether `releases` may use the object store of Ceph.
     pub(crate) store: bool,
 }
 
@@ -81,8 +82,8 @@ pub(crate) fn leftovers(selection: &Selection, observed: &Observed, catalog: &Ca
     left
 }
 
-/// Returns the Secrets and ConfigMaps that an uninstall of a release leaves behind. `key` contains the namespace and
-/// name of the release.
+/// Returns the Secrets and ConfigMaps that remain after helm has uninstalled a release. `key` contains the namespace
+/// and name of the release.
 fn kept<'a>(release: &'a Release, key: &'a ReleaseKey) -> impl Iterator<Item = Reference> + use<'a> {
     let secrets = release.kept_secrets.iter().map(|name| Reference::secret(&key.namespace, name));
     let maps = release.kept_config_maps.iter().map(|name| Reference {
@@ -99,7 +100,7 @@ fn kept<'a>(release: &'a Release, key: &'a ReleaseKey) -> impl Iterator<Item = R
 ///
 /// * The catalogue gives the release a namespace of its own, as for cert-manager and Rook, which serve the whole
 ///   cluster.
-/// * The release has a different chart from the chart that the catalogue gives to a release of this name.
+/// * The chart of the release differs from the chart that the catalogue names for a release of this name.
 /// * The release is uninstalled and has no pods.
 fn may_use_cloud(release: &Release, existing: &ObservedRelease) -> bool {
     let is_another = existing.body.as_ref().is_some_and(|body| !body.chart.is_empty() && body.chart != release.chart);
@@ -122,7 +123,7 @@ fn needed(
     let external = services.filter_map(|service| {
         let release = service.releases.keys().next()?;
         // Skip a service whose release osdpl installs: the release's chart creates the Kubernetes Service, so osdpl has
-        // published none.
+        // not published one for this service.
         if selection.releases.contains_key(release) {
             return None;
         }

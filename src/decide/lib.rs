@@ -107,7 +107,7 @@ pub fn decide(snapshot: &Snapshot) -> Plan {
 ///
 /// * An older OpenStackDeployment exists. osdpl runs one cloud per cluster.
 /// * The operator has no rights in the namespace of the OpenStackDeployment. In this case, the finalizer stays, because
-///   the cloud may still run there.
+///   the cloud could still be running there.
 pub fn decide_ignored(deployment: &OpenStackDeployment, ignored: Ignored) -> Plan {
     let mut plan = Plan::default();
     if let Ignored::Older { other, .. } = &ignored

@@ -15,7 +15,7 @@ pub(crate) fn newest(found: Result<Vec<IpAddr>, String>, known: Vec<IpAddr>) -> 
     if known.is_empty() { found } else { Ok(found.unwrap_or(known)) }
 }
 
-/// How long the DNS lookups of a host must give a new result before osdpl reports the new result.
+/// How long the DNS lookups of a host must differ from the reported result before osdpl reports the new result.
 ///
 /// osdpl looks up a host every few seconds. Without the delay, each change of the result would cause an event.
 const DAMPING: SignedDuration = SignedDuration::from_mins(2);
@@ -23,20 +23,20 @@ const DAMPING: SignedDuration = SignedDuration::from_mins(2);
 /// The result of the DNS lookups that osdpl reports for a host. If the result changes only for a short time, osdpl does
 /// not report the change.
 ///
-/// osdpl replaces the reported result only when all lookups of the last [`DAMPING`] had other results.
+/// osdpl replaces the reported result only when all lookups during the time [`DAMPING`] had other results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Damped<T> {
     /// The result that osdpl reports now.
     report: T,
-    /// The time of the first lookup with another result than `report`; `None` if the last lookup had the result
-    /// `report`.
+    /// Since when all lookups have had other results than `report`; `None` if the last lookup had the result `report`.
     differs_since: Option<Timestamp>,
 }
 
 impl<T: PartialEq> Damped<T> {
     /// Returns the updated report of a host after one more lookup, whose result is `report`.
     ///
-    /// osdpl reports the result of the first lookup at once.
+    /// `before` is the report before this lookup; `None` if this is the first lookup, whose result osdpl reports at
+    /// once.
     pub(crate) fn after(before: Option<Self>, report: T, now: Timestamp) -> Self {
         let report_now = |report| Self { report, differs_since: None };
         let Some(before) = before.filter(|before| before.report != report) else { return report_now(report) };

@@ -15,13 +15,14 @@ use osdpl_core::observed::{Observed, ReleaseKey};
 use osdpl_core::plan;
 use osdpl_core::status::Ignored;
 
-/// Returns the action that creates the namespace that `planned` needs; `None` if the namespace exists or `actions`
-/// already creates it.
+/// Returns the action that creates the namespace that `planned` needs; `None` if no such action is needed.
 ///
-/// If the operator has rights only in some namespaces, it may not create namespaces, and the function returns `None`.
+/// No action is needed if the namespace exists, if `actions` already contains the action, or if `planned` waits for
+/// approval. If the operator has rights only in some namespaces, it has no right to create namespaces, so the function
+/// also returns `None`.
 ///
-/// If osdpl may not list namespaces, it only knows the namespaces of existing releases. Then it may plan to create a
-/// namespace that already exists, which has no effect.
+/// If the operator has no right to list namespaces, osdpl only knows the namespaces of existing releases. Then the plan
+/// can contain the creation of a namespace that already exists, which has no effect.
 pub(crate) fn missing_namespace(snapshot: &Snapshot, actions: &[Planned], planned: &Planned) -> Option<Planned> {
     if planned.approval == Approval::Missing {
         return None;
@@ -63,7 +64,7 @@ pub fn find_outside(deployment: &OpenStackDeployment, permitted: Option<&BTreeSe
     Some(Ignored::Outside(format!("metadata.namespace: osdpl ignores this resource: {problem}{finalizer}")))
 }
 
-/// Returns the problem and the remedy if the operator has no rights in a namespace.
+/// Returns the problem and the remedy if the operator has no rights in a namespace; otherwise `None`.
 fn no_rights(namespace: &str, permitted: Option<&BTreeSet<String>>) -> Option<String> {
     let permitted = permitted.filter(|permitted| !permitted.contains(namespace))?;
     let names: Vec<&str> = permitted.iter().map(String::as_str).collect();
@@ -74,7 +75,7 @@ fn no_rights(namespace: &str, permitted: Option<&BTreeSet<String>>) -> Option<St
 }
 
 /// Returns why osdpl can't write objects in a namespace: the operator has no rights there, or the namespace does not
-/// exist and the operator may not create it.
+/// exist and the operator has no right to create it.
 pub(crate) fn unusable(snapshot: &Snapshot, namespace: &str) -> Option<String> {
     let permitted = snapshot.permitted.as_ref()?;
     no_rights(namespace, Some(permitted)).or_else(|| {

@@ -24,7 +24,7 @@ const REMOVAL_REASON: &str = "the spec no longer assigns the roles of these labe
 /// The role labels that osdpl will remove from nodes, and the nodes whose labels it removes in this pass.
 #[derive(Default)]
 pub(crate) struct LabelRemovals {
-    /// The changes of each node that loses labels, by the name of the node.
+    /// The label changes of each node that loses labels, by the name of the node.
     changes: BTreeMap<String, LabelChange>,
     pending: LabelLosses,
     /// The unfinished removal of labels that the status contains; `None` if there is none.
@@ -33,9 +33,10 @@ pub(crate) struct LabelRemovals {
 }
 
 /// Plans the changes of role labels on nodes. Adds labels at once, unless the spec sets `approval: Always`. Removes
-/// labels only from the nodes of the next approved batch.
+/// labels only if an earlier pass stored their approval in the status, and only from the nodes of the next batch.
 ///
-/// [`approve_removals`] later decides which removals are approved, because an approval names the target hash.
+/// [`approve_removals`] decides later in this pass whether further removals are approved: an approval names the target
+/// hash, and the hash depends on the result of this function.
 pub(crate) fn plan_role_labels(draft: &mut Draft<'_>, changes: BTreeMap<String, LabelChange>) -> LabelRemovals {
     let pending = losses(&changes);
     let stored = stored_removal(draft, &pending, &changes);
@@ -61,12 +62,14 @@ pub(crate) fn plan_role_labels(draft: &mut Draft<'_>, changes: BTreeMap<String, 
     LabelRemovals { changes: losing, pending, stored, batch }
 }
 
-/// Returns the labels that nodes lose when the cloud reaches the desired state. The labels are part of the target hash.
+/// Returns the labels that nodes lose when the cloud reaches the desired state. The target hash includes these labels,
+/// so that a person approves their removal with the hash.
 pub(crate) fn label_losses(removals: &LabelRemovals) -> LabelLosses {
     removal_target(&removals.pending, removals.stored.as_ref())
 }
 
-/// Decides which removals of labels are approved. Plans each other removal as an action that waits for approval.
+/// Decides which removals of labels are approved. Plans each removal that is not approved as an action that waits for
+/// approval.
 ///
 /// `agreed` is the target hash of this pass if a person approved it; otherwise `None`.
 ///
@@ -84,7 +87,8 @@ pub(crate) fn approve_removals(draft: &mut Draft<'_>, removals: &LabelRemovals, 
         draft.add(Planned { approval: Approval::Missing, ..Planned::new(action, REMOVAL_REASON) });
     }
     if snapshot.assumed.is_some() {
-        // `osdpl plan` also lists the later batches of an approved removal.
+        // `osdpl plan` also lists the later batches of an approved removal, which the operator plans only in later
+        // passes.
         let later = |name: &String| !removal.awaiting.contains_key(name) && !batch.nodes.contains(name);
         for (name, change) in changes.iter().filter(|(name, _)| later(name)) {
             let action = Action::LabelNode { name: name.clone(), change: change.clone() };
@@ -108,7 +112,7 @@ pub(crate) fn is_stored(removal: &LabelRemoval, stored: Option<&LabelRemovalStat
 
 /// Returns the removal of labels that the status contains, if it is not finished; otherwise `None`.
 ///
-/// If the operator has executed a batch that the status does not contain yet, the function adds that batch.
+/// If the operator has executed a batch that the status does not contain yet, the result includes that batch.
 fn stored_removal(
     draft: &Draft<'_>,
     pending: &LabelLosses,

@@ -32,16 +32,16 @@ pub enum ObjectState {
 pub struct Objects {
     /// The objects that the spec names, each with its state.
     pub named: BTreeMap<Reference, ObjectState>,
-    /// The objects that have the name of an object that osdpl would write, but that lack osdpl's label.
+    /// The objects without osdpl's label that already contain the data that osdpl would write, each with its state.
     pub foreign: BTreeMap<Reference, ObjectState>,
     /// The Secrets with osdpl's label, by namespace and name.
     pub secrets: BTreeMap<ReleaseKey, Arc<Secret>>,
     /// The `ConfigMap`s with osdpl's label, by namespace and name.
     pub maps: BTreeMap<ReleaseKey, Arc<ConfigMap>>,
-    /// The names of all namespaces; `None` if osdpl may not list them.
+    /// The names of all namespaces; `None` if the operator has no right to list them.
     pub namespaces: Option<BTreeSet<String>>,
-    /// Whether the API server has answered all requests to list osdpl's objects and namespaces. A refusal also counts
-    /// as an answer.
+    /// Whether the API server has answered all requests that list osdpl's objects or the namespaces. A refusal also
+    /// counts as an answer.
     pub listed: bool,
     /// Rook's objects by kind and name; an error says why the operator can't list the objects of a kind.
     pub rook: BTreeMap<&'static str, Result<BTreeMap<String, Value>, String>>,
@@ -51,7 +51,7 @@ impl Objects {
     /// Returns the value under one key of an object that the spec names.
     ///
     /// # Errors
-    /// Returns what is missing and what to do. The text contains no values of the object.
+    /// The error says why there is no value and what to do. It contains no values of the object.
     pub fn get(&self, reference: &Reference, key: &str) -> Result<Vec<u8>, Unavailable> {
         let data = self.data(reference, || format!("create it with the key {key:?}"))?;
         data.get(key).cloned().ok_or_else(|| {
@@ -65,7 +65,7 @@ impl Objects {
     /// Returns all data of an object that the spec names.
     ///
     /// # Errors
-    /// Returns what is missing and what to do. The text contains no values of the object.
+    /// The error says why there is no data and what to do. It contains no values of the object.
     pub(crate) fn all(&self, reference: &Reference) -> Result<Data, Unavailable> {
         self.data(reference, || "create it, or correct the name".into()).map(|data| (*data).clone())
     }

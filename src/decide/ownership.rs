@@ -31,12 +31,12 @@ fn listed(deployment: &OpenStackDeployment) -> Option<BTreeSet<ReleaseKey>> {
     Some(names.iter().filter_map(|name| name.parse().ok()).collect_set())
 }
 
-/// Returns the list of releases for the status of a cloud whose spec osdpl refuses: an empty list if the cloud is new;
-/// `None` if osdpl must keep the list in the status.
+/// Returns the list of the cloud's releases that osdpl writes to the status while it refuses the spec: an empty list if
+/// the cloud is new; otherwise `None`, so that osdpl does not change the list.
 ///
-/// The cloud is new if the status has no list, and no release record has osdpl's labels. If records have the labels,
-/// the status may be lost. A refused spec may not name all releases, so only a later pass can find out which releases
-/// belong to the cloud.
+/// The cloud is new if the status has no list, and no release record has osdpl's labels. If the status has no list, but
+/// records have the labels, the status could be lost. A refused spec does not always name all releases, so only a later
+/// pass can find out which releases belong to the cloud.
 pub(crate) fn owned_with_refused_spec(snapshot: &Snapshot) -> Option<BTreeSet<ReleaseKey>> {
     let is_new =
         listed(&snapshot.deployment).is_none() && !snapshot.observed.releases.values().any(ObservedRelease::is_ours);
@@ -61,8 +61,8 @@ pub(crate) fn namespaces(deployment: &OpenStackDeployment, selection: &Selection
 /// * The spec selects the release, but the list in the status does not name it. osdpl has not installed this release,
 ///   so somebody else set the labels. A person can adopt the release, like any release of another owner.
 /// * The status has no list, and the spec selects the release, but its record says that an uninstall is unfinished.
-///   osdpl can't know whether it began this uninstall itself. If osdpl continued it, helm would run the hooks in the
-///   record.
+///   osdpl can't know whether it began this uninstall itself, or somebody forged the record. If osdpl continued the
+///   uninstall, helm would run the hooks in the record.
 ///
 /// The function ignores labels by removing them from `observed`. It does not change the records in the cluster.
 ///
@@ -78,8 +78,8 @@ pub(crate) fn claim(observed: &mut Observed, deployment: &OpenStackDeployment, s
         .map(|key| key.namespace.as_str())
         .chain([selection.namespace.as_str()])
         .collect_set();
-    // During a deletion, do not ignore the labels of a selected release that the status does not name. Then the
-    // deletion waits until a person decides about the release.
+    // During a deletion, osdpl accepts the labels of a selected release even if the status does not name the release.
+    // So the deletion waits until a person decides about the release.
     let is_deleting = deployment.metadata.deletion_timestamp.is_some();
     let is_forged = |key: &ReleaseKey, release: &ObservedRelease| {
         let is_doubtful = match &listed {
@@ -103,11 +103,13 @@ pub(crate) fn claim(observed: &mut Observed, deployment: &OpenStackDeployment, s
 /// Returns the installed release that has osdpl's labels and is the release `name` of the catalogue; `None` if there is
 /// none.
 ///
-/// `selected` contains the namespace and name that the spec gives the release. But an installed release may have
-/// others, because osdpl refuses to move or rename it. So if the release `selected` lacks osdpl's labels, the function
-/// searches for a release with osdpl's labels and another namespace or name. It skips a release whose uninstall has
-/// begun: the spec may move such a release, so osdpl would regard the release with the old name as undesired and
-/// uninstall it.
+/// `selected` contains the namespace and name that the spec gives the release. But an installed release can have
+/// another namespace or name, because osdpl refuses to move or rename it. So if the release `selected` lacks osdpl's
+/// labels, the function searches for a release with osdpl's labels and another namespace or name.
+///
+/// The search skips a release whose uninstall has begun, because osdpl does not refuse a new namespace or name for such
+/// a release. If the function returned the release with the old namespace or name, the release would belong to the
+/// cloud, and osdpl would uninstall it, because the spec no longer selects it.
 fn find_record<'a>(observed: &'a Observed, name: &String, selected: &'a ReleaseKey) -> Option<&'a ReleaseKey> {
     if observed.releases.get(selected).is_some_and(ObservedRelease::is_ours) {
         return Some(selected);
@@ -145,9 +147,10 @@ mod tests {
     use crate::Plan;
     use crate::tests::{complete, deleting_nova, snapshot};
 
-    /// Returns the observed state after [`claim`]. The cluster has the releases in `releases`, whose records have
-    /// osdpl's labels. Each item is (`namespace/name`, the label with the release's name in the catalogue); this label
-    /// may be missing. The spec selects `store` and `front` in the namespace `openstack`.
+    /// Returns the observed state after [`claim`]. The cluster has the releases in `releases`, and their records have
+    /// osdpl's labels. Each item is a pair: `namespace/name`, and the release's name in the catalogue according to its
+    /// label; `None` if the record lacks this one label. The spec selects `store` and `front` in the namespace
+    /// `openstack`.
     fn claimed(releases: &[(&str, Option<&str>)], status: &Value) -> Observed {
         claimed_with(releases, status, &json!({}))
     }
@@ -285,8 +288,8 @@ mod tests {
         );
     }
 
-    /// Returns the final plan for a cloud in which somebody has forged a release record of `store`. `change` is merged
-    /// into the OpenStackDeployment.
+    /// Returns the complete plan for a cloud in which somebody has forged a release record of `store`. `change` is
+    /// merged into the OpenStackDeployment.
     fn plan_with_forged(change: Value) -> Plan {
         let mut snapshot = snapshot(change);
         snapshot.observed.releases.insert("openstack/store".parse().unwrap(), observed_release(Status::Deployed));

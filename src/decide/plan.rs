@@ -43,14 +43,15 @@ pub struct Plan {
     pub facts: Facts,
     /// The desired state of the cloud.
     pub desired: Arc<Desired>,
-    /// The releases that belong to the cloud once the operator has executed this plan. The operator writes them to the
-    /// status before it starts helm; `None` if the pass did not determine them.
+    /// The releases that belong to the cloud once the operator has executed this plan; `None` if the pass did not
+    /// determine them. The operator writes the list to the status before it starts helm. With `None`, the status keeps
+    /// its list.
     pub owned: Option<BTreeSet<ReleaseKey>>,
-    /// The digest of the approved content of each addition to the catalogue. The operator writes these digests to the
-    /// status before it starts helm; `None` if the pass did not determine them.
+    /// The digest of the approved content of each addition to the catalogue; `None` if the pass did not determine the
+    /// digests. The operator writes them to the status before it starts helm.
     pub additions: Option<BTreeMap<String, String>>,
-    /// The digests of the charts from repositories, by `chart@version`. The operator writes these digests to the status
-    /// before it starts helm; `None` if the pass did not determine them.
+    /// The digests of the charts from repositories, by `chart@version`; `None` if the pass did not determine the
+    /// digests. The operator writes them to the status before it starts helm.
     pub charts: Option<BTreeMap<String, String>>,
     /// The observed state of the cloud.
     pub observed: Observed,
@@ -83,18 +84,18 @@ pub struct Plan {
     pub changes: BTreeMap<String, Vec<String>>,
     /// Whether osdpl refuses the spec, because it has an error.
     pub refused: bool,
-    /// Whether the plan contains placeholders instead of charts that the operator is still fetching. The versions and
-    /// digests in the placeholders come from the status.
+    /// Whether the plan contains placeholders, because the operator is still fetching charts. The placeholders take the
+    /// versions and digests of these charts from the status.
     pub assumed: bool,
-    /// The work that is left before the cloud is deleted, as text for the status; `None` if nothing is left, or if the
-    /// cloud is not being deleted.
+    /// What osdpl must still do or wait for before the cloud is deleted, as text for the status; `None` if there is
+    /// nothing, or if the cloud is not being deleted.
     pub deleting: Option<String>,
     /// Why osdpl ignores this resource; `None` if osdpl does not ignore it.
     pub ignored: Option<Ignored>,
     /// The names of releases that a person asked osdpl to repair, and whose repair osdpl has not started yet.
     pub repairs: BTreeSet<String>,
-    /// Whether the operator can forget the secrets of the cloud. As long as the operator knows the secrets, it removes
-    /// them from logs and messages, because text from the cluster may contain them.
+    /// Whether the operator can forget the secrets of the cloud. The operator removes the secrets that it knows from
+    /// logs and messages, so it must not forget a secret that text from the cluster may still contain.
     pub forget_secrets: bool,
     /// Why the operator does not report this plan in the status; `None` if it reports the plan.
     pub hold: Option<Hold>,
@@ -104,7 +105,7 @@ pub struct Plan {
     pub kept: Kept,
 }
 
-/// Why a plan is incomplete or not reported in the status.
+/// Why the operator does not report a plan in the status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hold {
     /// The watches have not listed all objects yet. The next pass starts when a watch reports its objects.
@@ -114,8 +115,8 @@ pub enum Hold {
     /// The rest of the decision depends on the result of the actions. The next pass follows at once and decides the
     /// rest.
     Actions,
-    /// The operator is fetching charts, and a new status without these charts would contain less than the stored
-    /// status.
+    /// The operator is fetching charts. The stored status stays until then, because a status that is computed without
+    /// these charts would contain less information.
     Charts,
     /// The actions add or remove the finalizer of the `OpenStackDeployment`. The watch of the `OpenStackDeployment`
     /// then triggers the next pass, if the resource still exists.

@@ -1,5 +1,5 @@
-//! Plans the helm runs of releases. The number of helm processes is limited. If too few slots are free, the release
-//! with the longest chain of dependents starts first.
+//! Plans the helm runs of releases. The number of helm processes is limited: each process needs a free slot. If too few
+//! slots are free, the release with the longest chain of dependents starts first.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -19,7 +19,7 @@ use osdpl_core::plan::{self, Decision, Plan, Policy, Reason, State, Step, Wait, 
 use osdpl_core::release::{Status, Verb};
 
 /// How long osdpl assumes that a new helm process renders its chart. After this time, osdpl assumes that the process
-/// waits for hooks or the API server.
+/// waits for hooks or the API server, so that another process can start to render.
 pub const RENDER_LIMIT: Duration = Duration::from_secs(20);
 
 /// Plans the actions for the steps of all releases.
@@ -70,8 +70,8 @@ pub(crate) fn plan_steps(
                 let (action, definitions) = if why.is_removal() {
                     (plan::Action::Uninstall { skip_hooks: false }, Definitions::default())
                 } else {
-                    // Ignore an error about the CRDs: it would make the upgrade wait, but the upgrade already waits for
-                    // approval.
+                    // Ignore an error of `crds::plan`. Such an error makes an upgrade wait, and this upgrade already
+                    // waits for approval.
                     let definitions = crds::plan(draft, &name, &key, observed).unwrap_or_default();
                     draft.findings.extend(crds::changes_by_helm(&name, &definitions));
                     (plan::Action::Upgrade { delete_jobs: Vec::new(), skip_hooks: false }, definitions)
@@ -106,8 +106,8 @@ fn add_action(
     Err(Wait::Approval(why))
 }
 
-/// Adds the action of a release to the plan, after the writes of the CRDs that the action needs. All of them wait for
-/// approval.
+/// Adds the action of a release to the plan, after the writes of the CRDs that the action needs. The action and these
+/// writes wait for approval.
 fn add_waiting(draft: &mut Draft<'_>, action: Action, why: &Reason, definitions: Vec<Planned>) {
     let waits = |planned| Planned { approval: Approval::Missing, ..planned };
     let planned = waits(Planned::new(action, why.to_string()));
@@ -126,10 +126,10 @@ impl Slots {
         Self { processes: helm.free_slots, renders: helm.cores.saturating_sub(helm.rendering) }
     }
 
-    /// Takes the slots that an action needs; an action that does not run helm needs no slot.
+    /// Takes the slots that the helm process of an action needs; an action without a helm process needs none.
     ///
     /// # Errors
-    /// If no slot is free, the error is the helm operation for which a slot is missing.
+    /// Returns the helm operation of the action as an error if a slot that it needs is not free.
     fn take(&mut self, action: &plan::Action) -> Result<(), Verb> {
         match action {
             plan::Action::Upgrade { .. } if self.processes == 0 || self.renders == 0 => return Err(Verb::Upgrade),
@@ -147,7 +147,8 @@ impl Slots {
     }
 }
 
-/// Returns the steps for a refused spec. No step changes a release: each release is in sync, or waits for a valid spec.
+/// Returns the steps for a refused spec. No step changes a release: each release that is not in sync waits for a valid
+/// spec.
 pub(crate) fn steps_of_refused_spec(desired: &Desired, observed: &Observed) -> Plan {
     let decisions = desired.releases.iter().map(|(name, release)| {
         let step = match classify(Some(release), &release.key, observed, Timestamp::UNIX_EPOCH) {
@@ -173,7 +174,8 @@ fn others(key: &ReleaseKey, observed: &Observed) -> Vec<(ReleaseKey, u32)> {
     revisions.collect()
 }
 
-/// Plans to delete the Jobs of uninstalled releases; returns `true` while Jobs may remain.
+/// Plans to delete the Jobs of uninstalled releases. Returns `true` while Jobs are left, or osdpl has not listed them
+/// yet.
 ///
 /// An uninstall by helm leaves the Jobs of hooks behind, because for helm, hooks are not part of the release.
 pub(crate) fn delete_jobs<'k>(draft: &mut Draft<'_>, releases: impl IntoIterator<Item = &'k ReleaseKey>) -> bool {

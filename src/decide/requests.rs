@@ -29,9 +29,8 @@ pub(crate) const FRESH: SignedDuration = SignedDuration::from_secs(15);
 ///
 /// The delay applies to these reads:
 ///
-/// * Reads of CRDs, in the cluster or in templates, because a release waits until the read succeeds.
-/// * Reads of the values in records and of the networks of Services. osdpl never repeats such a read after a success,
-///   so only this delay makes it repeat the read after a failure.
+/// * Reads of CRDs, in the cluster or in templates. A release waits until the read succeeds.
+/// * Reads of the values in records and of the networks of Services. osdpl repeats such a read only after a failure.
 const FAILED: SignedDuration = SignedDuration::from_secs(30);
 
 /// A reference to a Secret or `ConfigMap`, such as an object that the spec names.
@@ -78,14 +77,14 @@ pub struct ChartRequest {
 pub struct ExpectedDigest {
     /// The digest as text.
     pub digest: String,
-    /// The place that names the digest.
+    /// Where the digest comes from.
     pub source: DigestSource,
 }
 
-/// The place that names the digest of a chart.
+/// Where the only accepted digest of a chart comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DigestSource {
-    /// The field `digest` of the release in the spec. This digest takes precedence over the operator's chart lock.
+    /// The field `digest` of the release in the spec. It takes precedence over the digest in the operator's chart lock.
     Spec,
     /// The lock that an addition to the catalogue contains.
     Addition,
@@ -94,8 +93,8 @@ pub enum DigestSource {
 }
 
 impl ChartRequest {
-    /// Creates the request for the locked version of a chart, without a repository that overrides the operator's
-    /// settings.
+    /// Creates the request for a chart with the version in the operator's chart lock. The operator fetches the chart
+    /// from the folder or repository that its option `--charts` names, or from the repository in the lock.
     pub fn locked(name: impl Into<String>) -> Self {
         Self { name: name.into(), ..Self::default() }
     }
@@ -115,13 +114,14 @@ impl ChartRequest {
 /// The data that a plan needs in the next snapshot.
 #[derive(Clone, Debug, Default)]
 pub struct Requests {
-    /// The namespaces in which the cloud may have releases and objects. The operator reads osdpl's own objects, and the
-    /// content of release records besides their metadata, only in these namespaces.
+    /// The namespaces in which the cloud may have releases and objects. Only in these namespaces, the operator reads
+    /// osdpl's own objects and the content of release records. In other namespaces, it reads only the metadata of
+    /// records.
     pub namespaces: BTreeSet<String>,
     /// The objects that the spec names, and that the operator therefore watches.
     pub objects: BTreeSet<Reference>,
-    /// The objects that lack osdpl's label, but have the name of an object that osdpl would write. The operator watches
-    /// these objects.
+    /// References to objects that the cloud uses, and that osdpl need not write: they lack osdpl's label, but already
+    /// contain the desired data. The operator watches these objects, because their data can change.
     pub foreign: BTreeSet<Reference>,
     /// The namespace of Rook, and the kinds of objects that the operator watches there.
     pub rook: Option<(String, Vec<&'static str>)>,
@@ -129,16 +129,16 @@ pub struct Requests {
     pub reads: BTreeSet<Read>,
     /// The requested chart of each release, by the release's name in the catalogue.
     pub charts: BTreeMap<String, ChartRequest>,
-    /// The objects and APIs that the background tasks of the operator must watch and probe; `None` makes the tasks
-    /// continue as before.
+    /// The objects and APIs that the background tasks of the operator must watch and probe; with `None`, the tasks keep
+    /// what the last plan requested.
     pub watches: Option<Watches>,
     /// The query that lists the compute hosts in Nova; `None` if the operator need not send the query.
     pub hosts: Option<HostQuery>,
     /// The URL and credentials with which the operator asks Nova whether the cloud has instances; `None` if the
     /// operator need not ask.
     pub instances: Option<Access>,
-    /// The desired state that contains the releases of the requested [`Read::RenderedCrds`]; `None` if the plan
-    /// requests no such read.
+    /// The desired state from which the operator takes the releases whose charts it renders for
+    /// [`Read::RenderedCrds`]; `None` if the plan requests no such read.
     pub desired: Option<Arc<Desired>>,
     /// The settings of the cloud that the maintenance of nodes uses; `None` keeps the settings of the last plan.
     pub setting: Option<CloudSettings>,
@@ -164,7 +164,7 @@ pub enum Read {
         release: ReleaseKey,
         /// The revision of the record.
         revision: i64,
-        /// Whether the pass fails if the record can't be read.
+        /// Whether the pass fails if the operator can't read the record. If false, the response contains the error.
         required: bool,
     },
     /// Reads the chart and values of a revision that osdpl did not make.
@@ -189,10 +189,10 @@ pub enum Read {
     ServiceNetworks(i64),
     /// Reads a CRD, by name.
     Crd(String),
-    /// Lists the CRDs that uninstalled releases with the name of this release left behind, in any namespace.
+    /// Lists the CRDs that uninstalled releases left behind, if these releases had the same name as the given release.
+    /// Their namespaces do not matter.
     AbandonedCrds(ReleaseKey),
-    /// Renders the chart of a release, and returns the CRDs among the rendered objects. [`Requests::desired`] contains
-    /// the release.
+    /// Renders the chart of a release in [`Requests::desired`], and returns the CRDs among the rendered objects.
     RenderedCrds {
         /// The release's name in the catalogue.
         release: String,
@@ -264,7 +264,7 @@ pub enum Stored {
     Map(Box<ConfigMap>),
 }
 
-/// The Service of an external service and its Endpoints, as stored in the cluster.
+/// The Kubernetes Service of an external service, and the Endpoints of this Service, as stored in the cluster.
 #[derive(Clone, Debug, Default)]
 pub struct Published {
     /// The Service; `None` if it does not exist.

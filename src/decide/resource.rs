@@ -51,7 +51,7 @@ impl Selected {
         }
     }
 
-    /// Whether osdpl would make the same selection from this resource and this catalogue.
+    /// Whether a new selection from `deployment` and `catalog` would equal this selection.
     ///
     /// The function compares all data that [`Input::of_resource`] reads.
     fn is_of(&self, deployment: &OpenStackDeployment, catalog: &Arc<Catalog>) -> bool {
@@ -76,8 +76,8 @@ pub(crate) fn select(draft: &mut Draft<'_>) -> Arc<Selection> {
     let known = draft.kept.selected.take().filter(|known| known.is_of(deployment, catalog));
     let selected = known.unwrap_or_else(|| Arc::new(Selected::new(deployment, catalog)));
     let selection = Arc::clone(&selected.selection);
-    // The limit applies to the work of one pass, but `selection` also counts the work of earlier passes that used it.
-    // So reset the count to the work of making the selection.
+    // osdpl limits how much work one pass spends on expressions. `selection` counts this work. If an earlier pass used
+    // the selection, the count includes the work of that pass. So reset the count to the work of making the selection.
     selection.scope.reset_used(selected.used);
     draft.kept.selected = Some(selected);
     selection
@@ -149,8 +149,8 @@ pub(crate) fn annotated_names(deployment: &OpenStackDeployment, annotation: &str
     names.map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect_set()
 }
 
-/// Returns the policy of this pass, from the spec and the annotations. The caller must set the field
-/// `changed_additions`.
+/// Returns the policy of this pass, from the spec, the annotations and the status. The field `changed_additions` is
+/// empty, because its content also depends on the catalogue; a caller that needs the field must set it.
 pub(crate) fn policy(deployment: &OpenStackDeployment) -> Policy {
     Policy {
         approval: deployment.spec.approval.unwrap_or_default(),
@@ -168,13 +168,14 @@ pub(crate) fn policy(deployment: &OpenStackDeployment) -> Policy {
     }
 }
 
-/// Returns the releases that the spec pauses individually.
+/// Returns the catalogue names of the releases that the spec pauses individually, with the release's field `paused`.
 pub(crate) fn paused_releases(spec: &OpenStackDeploymentSpec) -> BTreeSet<String> {
     let releases = spec.services.values().flat_map(|service| &service.releases);
     releases.filter(|(_, release)| release.paused).map(|(name, _)| name.clone()).collect_set()
 }
 
-/// Returns the `OpenStackDeployment` in `all` that takes precedence over `than`; `None` if there is none.
+/// Returns the `OpenStackDeployment` in `all` that takes precedence over `than`; `None` if there is none. Without
+/// `than`, returns the one that takes precedence over all others.
 ///
 /// The oldest resource takes precedence, by creation time and uid. The function ignores a resource from which osdpl has
 /// removed its finalizer, even if the finalizer of another controller keeps the resource in the cluster.
@@ -292,7 +293,8 @@ mod tests {
     #[test]
     fn the_work_of_earlier_passes_does_not_count() {
         let mut snapshot = snapshot(json!({"spec": {"paused": true}}));
-        // Another version of helm changes the facts, so each pass resolves the releases again.
+        // Each call passes another version of helm than the last call. This changes the facts, so osdpl resolves the
+        // releases again.
         let mut used = |major: u64| {
             snapshot.helm.major = major;
             let plan = complete(&mut snapshot);

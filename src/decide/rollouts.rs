@@ -41,7 +41,7 @@ pub(crate) fn plan_strategies(draft: &mut Draft<'_>, desired: &Desired, observed
             let refusal = draft.attempt(Planned::new(action, reason));
             draft.problems.extend(refusal.map(|refusal| refusal.message.clone()));
         }
-        // Do not warn about a release whose upgrade is pending, because helm sets the strategy in the upgrade.
+        // Do not warn about the strategy if helm must still upgrade the release, because the upgrade sets the strategy.
         if strategy.settled && strategy.on_delete && is_refused {
             draft.findings.push(refused_strategy_warning(&strategy));
         }

@@ -36,11 +36,11 @@ pub struct Snapshot {
     pub observed: Observed,
     /// The objects that are not ready, each with the chain of objects that leads to its root cause.
     pub affected: Vec<AffectedObject>,
-    /// The nodes of the cluster; `None` if osdpl may not list them.
+    /// The nodes of the cluster; `None` if the operator has no right to list them.
     pub nodes: Option<Arc<Inventory>>,
     /// The volume claims of releases.
     pub claims: Vec<Claim>,
-    /// The `StorageClasses` of the cluster; `None` if osdpl may not list them.
+    /// The `StorageClasses` of the cluster; `None` if the operator has no right to list them.
     pub classes: Option<Vec<Class>>,
     /// The pods that the operator watches for rollouts, by the namespace and component of their `DaemonSets`.
     pub rolling: Arc<BTreeMap<DaemonSetGroup, RolloutPods>>,
@@ -56,7 +56,7 @@ pub struct Snapshot {
     pub responses: Responses,
     /// The namespaces in which the operator has rights; `None` if it has rights in all namespaces.
     pub permitted: Option<BTreeSet<String>>,
-    /// The uninstalled releases whose Jobs osdpl must still delete.
+    /// The uninstalled releases whose remaining Jobs osdpl must still delete. helm leaves the Jobs of hooks behind.
     pub uninstalled: BTreeSet<ReleaseKey>,
     /// The data that the operator kept in memory from the last decision.
     pub kept: Kept,
@@ -65,14 +65,14 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Removes the releases and objects in namespaces that are deleted or being deleted.
+    /// Removes from the snapshot the releases and objects in namespaces that are deleted or being deleted.
     ///
     /// The function does so only if the `OpenStackDeployment` is being deleted and the operator has rights only in some
     /// namespaces.
     ///
     /// Kubernetes deletes the operator's `RoleBinding`s together with the other objects of a namespace. So the operator
     /// can't uninstall the releases in such a namespace. It need not uninstall them, because Kubernetes deletes their
-    /// objects. The watches lose their rights, too, so they may still report deleted objects.
+    /// objects. The watches lose their rights, too, so the snapshot can still contain deleted objects.
     pub fn forget_deleted_namespaces(&mut self) {
         if self.permitted.is_none() || self.deployment.metadata.deletion_timestamp.is_none() {
             return;
@@ -86,7 +86,8 @@ impl Snapshot {
         self.uninstalled.retain(stays);
     }
 
-    /// Whether a namespace exists. If osdpl may not list namespaces, the result is `true`.
+    /// Whether a namespace exists. If the operator has no right to list namespaces, the function assumes that every
+    /// namespace exists.
     pub(crate) fn namespace_exists(&self, namespace: &str) -> bool {
         self.objects.namespaces.as_ref().is_none_or(|all| all.contains(namespace))
     }
@@ -109,7 +110,8 @@ pub struct Assumed {
     pub guessed: BTreeSet<String>,
 }
 
-/// The version of helm, and how many helm processes may start and may render a chart.
+/// The version of helm, and the limits on the number of helm processes: of all processes, and of those that render a
+/// chart.
 #[derive(Clone, Debug, Default)]
 pub struct Helm {
     /// The major version of helm.
@@ -118,10 +120,10 @@ pub struct Helm {
     pub free_slots: usize,
     /// The number of helm processes that are rendering a chart now.
     pub rendering: usize,
-    /// The number of helm processes that may render at the same time.
+    /// The number of helm processes that may render at the same time: one for each processor core.
     pub cores: usize,
-    /// Whether no helm process runs. osdpl regards a process as running until the watch has reported the release record
-    /// that the process wrote.
+    /// Whether no helm process runs. A process that has ended still counts as running until the watch reports the
+    /// release record that the process wrote.
     pub idle: bool,
 }
 
@@ -133,9 +135,9 @@ pub struct Charts {
     pub folder: bool,
     /// The names of the charts that the operator's own chart lock pins.
     pub locked: BTreeSet<String>,
-    /// The requested chart of each release, and whether it is available.
+    /// The requested chart of each release, and the operator's progress in fetching it.
     pub known: BTreeMap<String, (ChartRequest, ChartState)>,
-    /// The CRDs in the `crds/` folder of the chart of each release.
+    /// For each release: the CRDs in the folder `crds/` of its chart.
     pub crds: BTreeMap<String, Crds>,
     /// The names of the releases whose charts may have CRDs in their templates.
     pub crd_templates: BTreeSet<String>,
@@ -156,7 +158,8 @@ pub enum ChartState {
 }
 
 impl Charts {
-    /// Returns the state of the requested chart of a release; `None` if the operator has not requested this chart yet.
+    /// Returns the operator's progress in fetching the requested chart of a release; `None` if no earlier plan
+    /// requested this chart.
     pub(crate) fn state(&self, release: &str, request: &ChartRequest) -> Option<&ChartState> {
         let (before, state) = self.known.get(release)?;
         let ready = match state {

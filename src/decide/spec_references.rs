@@ -37,7 +37,7 @@ pub(crate) fn references(
         .collect_set()
 }
 
-/// Returns the values in the objects that `valuesFrom` names, by kind, name and key.
+/// Returns the values in the objects that `valuesFrom` names, by the object's kind, its name and the key in its data.
 pub(crate) fn values_from(
     objects: &Objects,
     spec: &OpenStackDeploymentSpec,
@@ -50,7 +50,8 @@ pub(crate) fn values_from(
         let reference = Reference { kind: source.kind, namespace: namespace.into(), name: source.name.clone() };
         let values = objects.get(&reference, &key).and_then(|bytes| {
             let location = format!("{reference}, key {key}");
-            let text = String::from_utf8(bytes).map_err(|_| format!("{location}: is no UTF-8 text; store YAML"));
+            let text =
+                String::from_utf8(bytes).map_err(|_| format!("{location}: the value is no UTF-8 text; store YAML"));
             let values = text.and_then(|text| {
                 let values: Result<Option<Values>, _> = yaml::parse(&location, &text);
                 values.map_err(|error| format!("{error}; it must be a YAML map"))
@@ -62,7 +63,7 @@ pub(crate) fn values_from(
     sources.map(read).collect_map()
 }
 
-/// Returns the texts in the Secrets that the settings of features name, by the Secret's name and key.
+/// Returns the texts in the Secrets that the settings of features name, by the Secret's name and the key in the Secret.
 pub(crate) fn feature_secrets(
     objects: &Objects,
     selection: &Selection,
@@ -71,17 +72,17 @@ pub(crate) fn feature_secrets(
         let reference = Reference::secret(&selection.namespace, &field.name);
         let text = objects.get(&reference, &field.key).and_then(|bytes| {
             let location = format!("{reference}, key {:?}", field.key);
-            String::from_utf8(bytes)
-                .map_err(|_| Unavailable::Unusable(format!("{location}: is no UTF-8 text; store text")))
+            String::from_utf8(bytes).map_err(|_| {
+                Unavailable::Unusable(format!("{location}: the value is no UTF-8 text; store text without binary data"))
+            })
         });
         ((field.name.clone(), field.key.clone()), text)
     };
     selection.secrets.iter().map(read).collect_map()
 }
 
-/// Returns the facts that Jobs of releases have written, by release.
-///
-/// A release has no facts while the `ConfigMap` of its Job does not exist.
+/// Returns the facts that Jobs of releases have written into `ConfigMap`s, by release. The result lacks a release until
+/// its Job has created the `ConfigMap`.
 pub(crate) fn written(
     objects: &Objects,
     catalog: &Catalog,

@@ -209,8 +209,8 @@ fn respond_with_crd(snapshot: &mut Snapshot, response: Result<Option<Arc<CustomR
 #[test]
 fn provides_the_namespace_and_the_crds_before_helm_starts() {
     let mut snapshot = snapshot_with_crd();
-    // The transfer needs approval: the release `old/store`, which owns the CRD, may still run, with records that osdpl
-    // does not see.
+    // The transfer of the CRD needs approval: the release `old/store`, which owns the CRD, could still be running, with
+    // records that osdpl does not see.
     snapshot.deployment.spec.approval = serde_json::from_value(json!("Manual")).unwrap();
     let release = ReleaseKey::new("data", "store");
     let owner = ReleaseKey::new("old", "store");
@@ -406,8 +406,9 @@ fn removes_the_finalizer_last() {
     assert_eq!(actions(&plan), ["remove the finalizer: nothing of the cloud is left to delete"]);
 }
 
-/// Returns the snapshot of a cloud with Keystone and Nova that is being deleted. `found` is Nova's response about
-/// instances; `None` if Nova has not responded.
+/// Returns the snapshot of a cloud with Keystone and Nova that is being deleted. The function merges `change` into the
+/// OpenStackDeployment. `found` is Nova's response about instances: the name of an instance, if there is one, or an
+/// error; `None` if Nova has not responded.
 #[expect(clippy::needless_pass_by_value, reason = "`json!` makes values")]
 pub(crate) fn deleting_nova(change: Value, found: Option<Result<Option<&str>, &str>>) -> Snapshot {
     let mut object = json!({
@@ -462,7 +463,8 @@ fn a_deletion_waits_while_nova_has_instances() {
         assert!(waits(json!({"spec": {"deletionPolicy": "Purge"}}), found).is_some());
     }
     assert_eq!(waits(json!({}), Some(Ok(None))), None);
-    // osdpl refuses to rename an installed release. So a new name in the spec must not hide the Nova that still runs.
+    // osdpl refuses to rename an installed release. So a new name in the spec must not hide from osdpl that the
+    // installed Nova still has instances.
     for (service, release) in [("nova", "nova"), ("keystone", "keystone")] {
         let renamed = json!({"enabled": true, "releases": {release: {"name": "other", "namespace": "other"}}});
         let change = json!({"spec": {"services": {service: renamed}}});

@@ -14,9 +14,10 @@ pub(crate) struct Cloud<'a> {
     pub catalog: &'a Catalog,
     pub selection: &'a Selection,
     facts: &'a Facts,
-    /// The layers of each release whose layers are all available. The layers are sorted from low to high precedence.
+    /// For each release whose layers are all available: the layers, from low to high precedence.
     pub layers: &'a BTreeMap<String, Vec<Layer>>,
-    /// The available layers of each release that lacks a layer, such as an object of `valuesFrom` that does not exist.
+    /// For each release with a missing layer, for example because an object of `valuesFrom` does not exist: the
+    /// available layers.
     pub partial: &'a BTreeMap<String, Vec<Layer>>,
     /// The final values of the releases in `layers`. The values contain secrets.
     pub values: BTreeMap<&'a str, &'a Values>,
@@ -44,8 +45,8 @@ impl<'a> Cloud<'a> {
 
     /// Returns the service and the name of the credential whose value is `text`.
     ///
-    /// Returns `None` if no credential or several credentials have this value. In adopted clouds, several users may
-    /// have the same password.
+    /// Returns `None` if no credential or several credentials have this value. In an adopted cloud, several users can
+    /// have the same password, so that the text does not identify one credential.
     pub fn credential(&self, text: &str) -> Option<(&str, &str)> {
         let all = self.facts.credentials.iter();
         let all = all.flat_map(|(service, own)| own.iter().map(move |(name, value)| (service, name, value)));
@@ -108,8 +109,7 @@ impl<'a> Cloud<'a> {
         }
     }
 
-    /// Returns the field of the `OpenStackDeployment` with which a finding about a value of a release tells the user
-    /// what to correct.
+    /// Returns the field of the `OpenStackDeployment` that the user must correct to change a value of a release.
     ///
     /// This field sets the value, or selects the file of the catalogue that sets the value. If there is no such field,
     /// the function returns the field of the release's service, such as `spec.services.nova`.
@@ -147,10 +147,11 @@ pub(crate) struct Location {
     /// The location in an addition, such as `ConfigMap openstack/edge, key presets.edge.yaml (fragments[0])`; `None`
     /// for a field of the resource.
     ///
-    /// This field is the first of the struct, so that the user's own values sort before values in additions.
+    /// The derived order compares this field first, and `None` is the lowest value. So the locations of the user's own
+    /// values sort before locations in additions.
     addition: Option<String>,
-    /// The field of the resource that contains the value. For a value in an addition: the field that selects the part
-    /// of the catalogue with the value, such as `spec.presets`.
+    /// The field of the resource that contains the value. For a value in an addition: the field that makes the cloud
+    /// use the addition's file with the value, such as `spec.presets`.
     pub field: String,
 }
 
@@ -175,8 +176,10 @@ impl Location {
         }
     }
 
-    /// Returns the location of the entry with the number `index` in the layer's list `unset`. The entry removes the
+    /// Returns the location of the entry with the number `index` in the list `unset` of a layer. The entry removes the
     /// value at `path`.
+    ///
+    /// If the layer is in an addition or in an object of `valuesFrom`, the location names `path` and not the entry.
     #[must_use]
     pub fn unset_entry(&self, index: usize, path: &Path) -> Self {
         match (&self.addition, self.field.strip_suffix(".values")) {
@@ -193,8 +196,8 @@ impl Location {
     }
 }
 
-/// Returns the field of the `OpenStackDeployment` by which the user makes a cloud use the file of the catalogue; empty
-/// if every cloud uses the file.
+/// Returns the field of the `OpenStackDeployment` that makes a cloud use `file`, a file of the catalogue; empty if
+/// every cloud uses the file.
 fn including_field(file: &str) -> String {
     let name = file.rsplit('/').next().unwrap_or_default().trim_end_matches(".yaml");
     match file.trim_start_matches("values/").split('/').next() {
@@ -206,8 +209,8 @@ fn including_field(file: &str) -> String {
     }
 }
 
-/// Returns the field of a user's layer: the field that contains the layer's values, or that references the object with
-/// them.
+/// Returns the field of a user's layer: the field that contains the layer's values, or that references the object that
+/// contains them.
 ///
 /// The field is in `spec.common` or `spec.services`. Returns `None` for all other layers.
 pub(crate) fn user_field(origin: &Origin) -> Option<String> {

@@ -133,10 +133,8 @@ impl<'a> Input<'a> {
     }
 }
 
-/// Replaces the field of a problem about a credential by the field that a user must correct.
-///
-/// This field is the reference to the Secret with the credential. The function returns a problem unchanged if the spec
-/// does not reference a Secret for the credential, or if the problem is not about a credential.
+/// If `problem` is about a credential that a Secret of the user contains, returns it with the field of the spec that
+/// refers to this Secret, because the user must correct this field or the Secret. Returns other problems unchanged.
 fn with_credential_field(spec: &OpenStackDeploymentSpec, problem: &Finding) -> Finding {
     let credential = problem.field().strip_prefix("credential ").and_then(|credential| credential.split_once('.'));
     let reference = credential.filter(|(service, name)| {

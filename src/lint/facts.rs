@@ -1,6 +1,7 @@
 //! Collects the facts for evaluating an `OpenStackDeployment` without a cluster.
 //!
-//! The facts come from manifests. For a fact that the manifests do not contain, this module uses a placeholder.
+//! The facts come from the manifests in the user's files, such as Secrets. For a fact that these files do not contain,
+//! this module uses a placeholder.
 
 use std::collections::BTreeMap;
 
@@ -115,7 +116,7 @@ pub(crate) fn describe_placeholders(selection: &Selection, manifests: &[Value]) 
         Some(name) => {
             format!("Secret {name}, which spec.features.storage.ceph.secret references, is not in the file")
         }
-        None => "Rook's objects are only in the cluster".to_owned(),
+        None => "osdpl reads them from Rook's objects, which are only in the cluster".to_owned(),
     };
     vec![format!("Ceph's monitors, users and pools: {reason}")]
 }

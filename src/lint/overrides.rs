@@ -28,16 +28,14 @@ pub(crate) const KINDS: [(&str, &str); 8] = [
     ("null-map", "A null or `unset` does not remove a map whose keys the chart's templates read."),
     ("null-nothing", "A null or `unset` removes a key that the chart or a lower layer has."),
     ("contradiction", "A value that must be the same in several charts is the same in all of them."),
-    (
-        "hidden-key",
-        "A value does not replace a map of the chart or of a lower layer, because this would hide the keys of the map.",
-    ),
+    ("hidden-key", "An override that replaces a map is also a map, because another value would hide the map's keys."),
 ];
 
 /// Returns all warnings about the overrides of a cloud.
 pub(crate) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
     let mut warnings = Warnings::default();
-    // Skip releases for which this check has no layer to check, so that osdpl does not load the keys of their charts.
+    // Skip releases without a layer that this check covers, so that osdpl does not load the keys of their charts for
+    // nothing.
     let has_checked_layer =
         |layers: &Vec<Layer>| layers.iter().any(|layer| cloud.layer_location(&layer.origin).is_some());
     for (name, layers) in cloud.layers.iter().chain(cloud.partial).filter(|(_, layers)| has_checked_layer(layers)) {

@@ -51,8 +51,8 @@ pub(crate) fn check(cloud: &Cloud<'_>, now: Option<Timestamp>) -> Vec<Finding> {
     let unknown = unknown::check(cloud);
     let unknown_fields: BTreeSet<&str> = unknown.iter().map(Finding::field).collect_set();
     let mut warnings = overrides::check(cloud);
-    // A null under an unknown key causes two findings about the same field: `null-nothing` and `unknown-key`. Keep the
-    // latter.
+    // A null under an unknown key causes two findings about the same field: `null-nothing` and `unknown-key`. Keep only
+    // `unknown-key`.
     warnings.retain(|warning| warning.rule != "null-nothing" || !unknown_fields.contains(warning.field()));
     warnings.retain(|warning| !counts.iter().any(|count| count.covers(warning)));
     found.extend(warnings);
@@ -75,15 +75,15 @@ const RULES: &[(&str, &str)] = &[
     ("unknown-key", "Values use keys that exist in their chart."),
     ("values", "Values of different releases fit together, and numbers of pods are whole numbers."),
     ("cron", "Schedules are valid for Kubernetes CronJobs."),
-    ("release-move", "The OpenStack release of a deployed cloud does not change: osdpl does not support moves yet."),
-    ("image-pinned", "No image is pinned when the OpenStack release moves."),
+    ("release-move", "The OpenStack release of a deployed cloud does not change: osdpl can't upgrade it yet."),
+    ("image-pinned", "No image is pinned when the OpenStack release changes."),
     ("certificate", "Certificates match their keys and hosts, are signed by a trusted CA, and have not expired."),
-    ("connections", "The database accepts the connections of all connection pools."),
+    ("connections", "The database accepts as many connections as all connection pools can open."),
     (
         "address",
         "Networks and addresses are valid, and networks overlap neither each other nor the networks of the cluster.",
     ),
-    ("controllers", "There are enough nodes for the configured servers."),
-    ("storage-class", "StorageClasses of volume claims exist and support the access modes."),
-    ("domain", "DNS can publish the names of the cloud below `spec.publicDomain`."),
+    ("controllers", "The cluster has a node for each replica of a server, such as a database server."),
+    ("storage-class", "StorageClasses of volume claims exist and support the access modes of the claims."),
+    ("domain", "Users can resolve the cloud's names below `spec.publicDomain` in DNS."),
 ];

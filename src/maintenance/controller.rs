@@ -55,8 +55,8 @@ const MAX_ACTIONS: usize = 16;
 
 /// The maximum duration of a pass.
 ///
-/// If a pass takes longer, the controller stops the pass and retries it later. Meanwhile, other maintenances continue.
-/// The limit is high, because Nova responds to some requests only after a minute
+/// Only one pass runs at a time. So if a pass takes longer, the controller stops it, and retries it after the waiting
+/// passes of other maintenances. The limit is high, because Nova responds to some requests only after a minute
 /// ([`crate::openstack::RESPONSE_TIMEOUT`]). The controller can stop a pass safely at any point: the controller writes
 /// the status before each action, and the next pass reads the effects of the action from the cluster, Nova and Neutron.
 const PASS_TIMEOUT: Duration = Duration::from_mins(3);
@@ -66,7 +66,7 @@ struct MaintenanceController {
     cluster: Cluster,
     operator: Arc<dyn Operator>,
     openstack: OpenStackClient,
-    /// When a task notifies `trigger`, the controller starts a pass of every maintenance.
+    /// A notification starts a pass of every maintenance. The controller sends one after a maintenance has ended.
     trigger: Arc<Notify>,
     requeue_delay: Duration,
     /// The maximum duration of a pass: [`PASS_TIMEOUT`], except in tests.
@@ -117,8 +117,8 @@ fn input_of(maintenance: &NodeMaintenance) -> Input {
 
 /// Runs the controller until `stop` is cancelled, then stops the current pass.
 ///
-/// `requeue_delay` is the delay until the next pass, while a maintenance waits for a change that no watch reports. By
-/// default, the operator passes [`REQUEUE_DELAY`].
+/// `requeue_delay` is the delay until the next pass while a maintenance waits for a change that no watch reports. The
+/// default of the operator's command line is [`REQUEUE_DELAY`].
 pub async fn run(
     client: Client,
     operator: Arc<dyn Operator>,
@@ -170,7 +170,7 @@ fn requeue_failed(_: Arc<Stored<NodeMaintenance>>, _: &Error, this: Arc<Maintena
     controller::Action::requeue(this.short_delay())
 }
 
-/// Reconciles one maintenance. Stops after [`PASS_TIMEOUT`], or as soon as the controller must stop.
+/// Reconciles one maintenance. Stops the pass after [`PASS_TIMEOUT`], or as soon as the controller must stop.
 async fn reconcile(
     stored: Arc<Stored<NodeMaintenance>>,
     this: Arc<MaintenanceController>,
@@ -332,9 +332,10 @@ impl MaintenanceController {
 
     /// Writes `message` to the status of a maintenance whose pass took too long or lacked a permission.
     ///
-    /// The function also removes the observed generation from the status. Without an observed generation, no pass skips
-    /// the maintenance, even if its node is ready to drain. So the next pass that can observe the cluster replaces the
-    /// message, even after a restart of the operator.
+    /// The function also removes the observed generation from the status. Otherwise later passes could keep the
+    /// message: they skip a maintenance whose node is ready to drain, if the status has the current generation. Without
+    /// the observed generation, the next pass that can observe the cluster replaces the message, even after a restart
+    /// of the operator.
     async fn report(&self, name: &str, message: String) {
         let write = async {
             let Some(current) = self.cluster.get_maintenance(name).await? else { return Ok(()) };
@@ -359,8 +360,8 @@ impl MaintenanceController {
         delay.into_iter().chain(until).min().map_or_else(controller::Action::await_change, controller::Action::requeue)
     }
 
-    /// Returns the delay until the next pass if a change is likely to come soon, for example while instances are
-    /// migrating.
+    /// Returns the delay until the next pass for a situation in which a change is likely to come soon, for example
+    /// while instances are migrating.
     fn short_delay(&self) -> Duration {
         self.requeue_delay.min(MIGRATION_REQUEUE)
     }

@@ -3,9 +3,12 @@
 //! ```text
 //! drain            wait for the turn → disable the compute service → empty the host → check quorums → cordon the node
 //! restore          uncordon → wait for the node, its pods and agents → enable the compute service
-//! turn             windows, limits by role, precedence    instances  which to migrate, and which cannot be migrated
-//! eviction_checks  quorums and disruption budgets         agents     checks before the compute service is enabled
-//! observed         the observed state                     report     the status
+//! turn             whether a maintenance may start: its window, limits by role, older maintenances
+//! instances        which instances to migrate, and which cannot be migrated
+//! eviction_checks  quorums and disruption budgets
+//! agents           checks before the compute service is enabled
+//! observed         the observed state
+//! report           the status
 //! ```
 //!
 //! This module does no I/O. The next action follows from the observed state: the compute service with its
@@ -59,7 +62,7 @@ pub(crate) struct Snapshot<'a> {
 /// The next action of a maintenance.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Action {
-    /// Add osdpl's finalizer to the NodeMaintenance, which starts the maintenance.
+    /// Start the maintenance: add osdpl's finalizer to the NodeMaintenance.
     AddFinalizer,
     /// Disable the compute service in Nova, so that the scheduler places no new instances on the node.
     Disable {
@@ -75,7 +78,7 @@ pub(crate) enum Action {
     ClearRetry,
     /// Cordon the node, and annotate it with the name of the maintenance.
     Cordon,
-    /// Uncordon the node, and remove osdpl's annotation.
+    /// Uncordon the node, and remove the annotation with the name of the maintenance.
     Uncordon,
     /// Enable the compute service in Nova.
     Enable {
@@ -235,7 +238,8 @@ impl Snapshot<'_> {
 
     /// Returns the reason that osdpl gives to Nova when this maintenance disables the compute service.
     ///
-    /// The reason begins with a mark that names the maintenance.
+    /// The reason begins with a mark that names the maintenance. By this mark, later passes recognize that this
+    /// maintenance disabled the service.
     fn disabled_reason(&self) -> String {
         let mark = format!("osdpl: maintenance {}", self.name);
         if self.spec.reason.is_empty() { mark } else { format!("{mark}: {}", self.spec.reason) }

@@ -1,7 +1,6 @@
 //! Sends the requests of the maintenance controller to the API server.
 //!
-//! A pass reads the objects that it needs by requests to the API server. The controller watches only the
-//! NodeMaintenances.
+//! The controller watches only the NodeMaintenances. To read other objects, each pass sends requests to the API server.
 
 use std::fmt::Debug;
 

@@ -21,16 +21,16 @@ const DEFAULT_LIFETIME: Duration = Duration::from_mins(5);
 
 /// How long the client waits for a response.
 ///
-/// This timeout is longer than the timeout of probes for two reasons: Nova takes long to list hundreds of instances,
-/// and it answers some changes only after the compute host has responded (`rpc_response_timeout`, 60 s).
+/// This timeout is longer than the timeout of the probes of endpoints for two reasons: Nova takes long to list hundreds
+/// of instances, and it answers some requests only after the compute host has responded (`rpc_response_timeout`, 60 s).
 pub(crate) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(75);
 
-/// The maximum number of pages that the client reads of one list. The limit is necessary because a faulty server may
-/// announce another page after each page.
+/// The maximum number of pages that the client reads of one list. Without this limit, the client would never finish if
+/// a faulty server always announced another page.
 const MAX_PAGES: usize = 500;
 
-/// The HTTP status codes with which an API refuses an invalid token (401), and an API version that it does not support
-/// (406).
+/// The HTTP status codes with which an API refuses a request: the token is invalid (401), or the API does not support
+/// the requested version (406).
 const UNAUTHORIZED: u16 = 401;
 const NOT_ACCEPTABLE: u16 = 406;
 

@@ -10,11 +10,11 @@
 //!     compare the digest with lock.yaml, else with the first pull      digest, lock
 //! ```
 //!
-//! helm never installs the original from the folder or the repository. The store reads the original, checks its
+//! helm never installs a chart directly from the folder or the repository. The store reads the chart, checks its
 //! content, computes the digest of the content, and writes the content to a new archive for helm. So helm unpacks
-//! exactly the content that osdpl has checked, even if helm and osdpl read tar or gzip differently, or if the original
-//! changes after the check. If the store cannot provide a chart, it returns one [`Error`]. The operator reports the
-//! error's reason in the condition of the chart's release.
+//! exactly the content that osdpl has checked, even if helm and osdpl read tar or gzip differently, or if the chart in
+//! the folder changes after the check. If the store cannot provide a chart, it returns one [`Error`]. The operator
+//! reports the error's reason in the condition of the chart's release.
 
 #![allow(clippy::disallowed_methods, reason = "the only module that reads and writes chart files")]
 

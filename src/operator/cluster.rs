@@ -80,7 +80,7 @@ impl Reader {
         ObjectWatches::new(self.client.clone(), &self.scope, trigger)
     }
 
-    /// Creates a controller of all `OpenStackDeployment`s, which the caller must run.
+    /// Creates a controller of all `OpenStackDeployment`s. The caller must run this controller.
     pub(crate) fn controller(&self) -> Controller<Stored<OpenStackDeployment>> {
         Controller::new(Api::all(self.client.clone()), watcher::Config::default())
     }

@@ -58,7 +58,7 @@ use osdpl_core::scrub::Scrubber;
 use osdpl_core::status::Ignored;
 use osdpl_decide::{Hold, Plan, decide, decide_ignored, find_older, find_outside, is_finalized};
 
-/// The delay until the next pass if this pass has requested reads, or has changed objects on which its plan depends.
+/// The delay until the next pass if this pass has requested reads, or has changed objects that the next plan needs.
 const NEXT_PASS: Duration = Duration::from_millis(5);
 
 /// The delay between a failed pass and the next pass.
@@ -82,8 +82,8 @@ pub struct Context {
     charts: ChartSource,
     /// Sends the scrubber to the tasks that read logs, so that they can remove all known secrets from the log lines.
     scrubber: tokio::sync::watch::Sender<Arc<Scrubber>>,
-    /// The data that passes keep for later passes, see [`Memory`]. A pass holds the lock until it ends, so that passes
-    /// run one at a time.
+    /// The data that passes keep for later passes, see [`Memory`]. A pass locks this mutex until the pass ends, so that
+    /// passes run one at a time.
     memory: Mutex<Memory>,
     /// How long a pass may take before the operator stops it.
     pass_timeout: Duration,
@@ -95,8 +95,9 @@ pub struct Context {
     /// The controller of `NodeMaintenance` resources uses these settings. After a restart, that controller waits until
     /// the first plan has set this field.
     setting: tokio::sync::watch::Sender<Option<Arc<CloudSettings>>>,
-    /// The resources whose last pass failed, each with the time since which all its passes have failed. The status
-    /// reports a failure only if passes have failed for some seconds. A restart of the operator loses these times.
+    /// The resources whose last pass failed. For each resource, osdpl keeps the time since which every pass has failed,
+    /// because the status reports a failure only if passes have failed for some seconds. A restart of the operator
+    /// loses these times.
     pass_failures: std::sync::Mutex<pass_failures::PassFailures>,
     /// The UIDs of resources whose finalizer this process has removed. osdpl ignores these resources, even if the watch
     /// still shows the finalizer.

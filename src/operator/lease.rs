@@ -31,7 +31,8 @@
 //! the loss of the Lease only with its next renewal.
 //!
 //! Optimistic concurrency limits the effect of such requests: osdpl writes the status, the finalizer, annotations and
-//! release records with their resourceVersion, and deletes pods and leftovers by their uid.
+//! release records with their resourceVersion, and names the uid of each pod and each object of a failed revision that
+//! it deletes.
 
 #![allow(clippy::disallowed_methods, reason = "measures time")]
 
@@ -81,7 +82,7 @@ const RETRY_PERIOD: Duration = Duration::from_secs(2);
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The delay between two checks whether the holder of the Lease has ended. A standby can check this only for a process
-/// on the same machine, and sends no request to the API server for it.
+/// on the same machine. The delay is short, because the check sends no request to the API server.
 const LOCAL_RECHECK: Duration = Duration::from_millis(250);
 
 /// The state that says whether this process is the active operator, and until when it may write. Clones share their
@@ -126,7 +127,7 @@ impl Leadership {
 /// Why this process can't be the active operator, or is not any more.
 #[derive(Debug, thiserror::Error)]
 pub enum Lost {
-    /// This process could not renew the Lease in time.
+    /// This process could not renew the Lease in time. The field describes the last problem.
     #[error(
         "the operator could not renew its Lease for {limit} s: {0}; it ends, so that another operator can take over; \
          check the connection to the API server", limit = RENEW_DEADLINE.as_secs()
@@ -168,7 +169,7 @@ impl Elector {
         Self { api, namespace, instance, identity, leadership, lease: None, seen: None }
     }
 
-    /// Reads the Lease before the election starts.
+    /// Reads the Lease when the operator starts. From then on, the elector measures how long the Lease has not changed.
     ///
     /// The elector's own client does not retry a failed request. So this function uses `client`, which retries.
     ///
@@ -208,8 +209,8 @@ impl Elector {
         let mut guard = match Guard::start(&self.instance) {
             Ok(guard) => guard,
             Err(error) => {
-                // Release the Lease at once: this process has not started helm yet, so it need not wait for helm
-                // processes.
+                // Release the Lease at once: this process has not started helm yet, so no helm process has to end
+                // first.
                 self.release().await;
                 return Err(Lost::Guard(error.to_string()));
             }
@@ -244,7 +245,8 @@ impl Elector {
         }
     }
 
-    /// Takes the Lease as soon as it is free, and then waits for the time that [`Step::Take`] contains.
+    /// Takes the Lease as soon as it is free. Then waits for the time in [`Step::Take`], so that helm processes of the
+    /// previous holder end first.
     ///
     /// Returns the time at which this process sent the request that took the Lease.
     async fn acquire(&mut self) -> Instant {
@@ -298,7 +300,8 @@ impl Elector {
                         std::future::pending::<()>().await;
                     }
                 };
-                // Ignore whether the holder has ended or the pause is over, because the next attempt checks the holder.
+                // Ignore the result, which says whether the holder has ended or `pause` is over: the next attempt
+                // checks the holder in both cases.
                 let _ = tokio::time::timeout(pause, holder_ends).await;
                 Ok(None)
             }
@@ -330,7 +333,7 @@ impl Elector {
             let mut sent = renewed;
             loop {
                 // A request that times out takes longer than `RETRY_PERIOD`. So the next attempt begins at once, and
-                // before the deadline it has enough time for a new connection.
+                // has enough time for a new connection before the deadline.
                 let next = deadline.min(sent + RETRY_PERIOD);
                 tokio::select! {
                     () = tokio::time::sleep_until(next.into()) => {}
@@ -425,7 +428,8 @@ pub(crate) async fn holders(client: &Client) -> Result<BTreeSet<String>, kube::E
     Ok(held.values().filter_map(|lease| Some(instance_of(lease.holder_identity.as_ref()?).to_owned())).collect_set())
 }
 
-/// Returns the [`Instance`] in the text of a Lease's holder: `<instance>` or `<name of the pod>_<instance>`.
+/// Returns the [`Instance`] in `holder`, the text by which a Lease identifies its holder: `<instance>` or
+/// `<name of the pod>_<instance>`.
 fn instance_of(holder: &str) -> &str {
     holder.rsplit_once('_').map_or(holder, |(_, instance)| instance)
 }
@@ -434,7 +438,7 @@ fn instance_of(holder: &str) -> &str {
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     /// Someone else has changed, created or deleted the Lease since this process last read or wrote it.
-    #[error("the Lease has changed")]
+    #[error("another process has changed the Lease in the meantime")]
     Conflict,
     #[error("the Lease's namespace does not exist; create it, or set the operator's namespace with --namespace")]
     Missing,

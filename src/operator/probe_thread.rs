@@ -8,7 +8,8 @@ use anyhow::Context as _;
 use tokio::runtime::{Builder, Handle};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// The thread with its own runtime. Dropping this value stops the thread and the tasks on it.
+/// A handle to the thread for probes and metrics, which has its own tokio runtime. Dropping this value stops the thread
+/// and the tasks on it.
 pub struct ProbeThread {
     runtime: Handle,
     _stop: DropGuard,
@@ -18,7 +19,8 @@ impl ProbeThread {
     /// Starts the thread.
     ///
     /// # Errors
-    /// Returns an error if the operating system refuses to start the thread or to create the runtime's files.
+    /// Returns an error if the operating system refuses to start the thread or to create the file descriptors of its
+    /// runtime.
     pub fn start() -> anyhow::Result<Self> {
         let runtime = Builder::new_current_thread().max_blocking_threads(1).enable_all().build();
         let runtime = runtime.context("creating the runtime for probes")?;

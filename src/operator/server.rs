@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 /// need about ten.
 const MAX_CONNECTIONS: usize = 64;
 
-/// How long the server waits for the end of a connection's current request before it closes the connection.
+/// The time in which a connection that the server closes can still finish its current request.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Serves `router` to the clients of `listener` until `stop` is cancelled.
@@ -33,13 +33,14 @@ pub(crate) async fn serve(mut listener: impl Listener, router: Router, stop: Can
         let stream = tokio::select! {
             () = stop.cancelled() => break,
             Some(ended) = connections.join_next() => {
-                // If the task of a connection panicked, it did not return the number of its connection. So the entry of
-                // the connection stays in `open` until it is the oldest entry.
+                // A task that panicked does not return the number of its connection. So the connection's entry stays in
+                // `open` until the code below removes it as the oldest entry.
                 ended.ok().and_then(|number| open.remove(&number));
                 continue;
             }
-            // The condition below also counts connections that are being closed. Without the condition, clients that
-            // send half a request could use up the file descriptors.
+            // Also limit the number of connections that are being closed: a client that has sent half a request delays
+            // the closing of its connection by `CLOSE_TIMEOUT`. Without the limit, clients could use up the file
+            // descriptors.
             (stream, _) = listener.accept(), if connections.len() < 2 * MAX_CONNECTIONS => stream,
         };
         if open.len() >= MAX_CONNECTIONS

@@ -61,17 +61,18 @@ use problems::Problems;
 /// The delay before the operator restarts a task that ended or panicked.
 const RESTART: Duration = Duration::from_secs(2);
 
-/// How long a node may be `NotReady` before the status of the cloud reports this node as a problem.
+/// How long a node can be `NotReady` before the status of the cloud reports this node as a problem.
 ///
 /// A kubelet that restarts reports its node as `NotReady`, and is usually back before this period ends. If a kubelet
 /// stops reporting, Kubernetes sets the node to `NotReady` after some 50 s (`node-monitor-grace-period`), and this
 /// period begins then.
 pub const NODE_GRACE: Duration = Duration::from_secs(40);
 
-/// A function that returns whether an operator process may still run helm. Its argument is the identity of the process.
+/// A function that returns whether a helm process of an operator process could still be running. Its argument is the
+/// identity of the operator process.
 ///
-/// While that process may still run helm, osdpl does not unlock the pending release records that it made. The tasks
-/// call the function from async code, so the function must not block for long.
+/// As long as such a helm process could be running, osdpl does not unlock the pending release records that the operator
+/// process made. The tasks call the function from async code, so the function must not block for long.
 pub type LivenessCheck = Arc<dyn Fn(&str) -> Liveness + Send + Sync>;
 
 /// The settings of the tasks.
@@ -79,22 +80,23 @@ pub type LivenessCheck = Arc<dyn Fn(&str) -> Liveness + Send + Sync>;
 pub struct Options {
     /// The namespaces to watch.
     pub scope: Scope,
-    /// Tells whether the operator process that made a release record may still run helm.
+    /// Tells whether the operator process that made a release record could still be running helm.
     pub liveness: LivenessCheck,
-    /// The kinds, by plural name, that the operator lacks the permission to read.
+    /// The kinds (plural names) that the operator, or the user of `osdpl plan`, lacks the right to read.
     ///
     /// The tasks do not watch objects of these kinds, and the status does not report problems of such objects.
     pub unreadable_kinds: BTreeSet<&'static str>,
     /// The current scrubber, which the tasks use to remove secrets from logs of pods and from helm's messages.
     pub scrubber: latest::Receiver<Arc<Scrubber>>,
-    /// How long a node may be `NotReady` before the status reports it; see [`NODE_GRACE`].
+    /// How long a node can be `NotReady` before the status reports this node as a problem; see [`NODE_GRACE`].
     pub node_grace: Duration,
     /// How the endpoints task probes the APIs of OpenStack services; `None` disables the probes.
     pub probing: Option<Probing>,
     /// The settings of the HTTP client with which the instances task asks Nova for instances while a cloud is being
     /// deleted; `None` disables these queries.
     pub nova: Option<HttpConfig>,
-    /// The changes to the objects of releases that osdpl does not report as drift; `None` disables the watch for drift.
+    /// The changes to objects of releases that osdpl does not report as drift. With `None`, as in `osdpl plan`, no task
+    /// watches for drift.
     pub tolerated_changes: Option<Arc<ToleratedChanges>>,
 }
 
@@ -168,8 +170,8 @@ impl Tasks {
         }
     }
 
-    /// Waits until the tasks have once read everything that they watch: the release records, the workloads with their
-    /// pods, and the objects that may have drifted.
+    /// Waits until the tasks have completed their first reads: of the release records, of the workloads with their
+    /// pods, and of the objects that may have drifted.
     ///
     /// Before that, [`Tasks::observe`] returns empty results, which do not mean that the cluster is empty. The wait
     /// lasts as long as the API server is unreachable or permissions are missing; [`Tasks::describe_problems`] reports
@@ -182,7 +184,7 @@ impl Tasks {
         let _ = drift.wait_for(Option::is_some).await;
     }
 
-    /// Whether `ready` would return at once: the tasks have once read everything that they watch.
+    /// Whether [`Self::ready`] would return at once, because the tasks have completed their first reads.
     pub fn is_ready(&self) -> bool {
         self.releases.borrow().is_some() && self.health.borrow().is_some() && self.drift.borrow().is_some()
     }
@@ -207,8 +209,8 @@ impl Tasks {
         self.health_shared.explain_pod(namespace, name)
     }
 
-    /// Sets the namespaces in which the releases task reads the bodies of release records. Before the first call, the
-    /// task reads the bodies in the namespaces that the `OpenStackDeployments` in the cluster name.
+    /// Sets the namespaces in which the releases task reads not only the metadata, but also the bodies of release
+    /// records. Before the first call, these are the namespaces that the `OpenStackDeployments` in the cluster name.
     pub(crate) fn read_records_in(&self, namespaces: BTreeSet<String>) {
         replace(&self.record_namespaces, Some(namespaces));
     }
@@ -226,9 +228,9 @@ impl Tasks {
 
     /// Replaces the query with which the hosts task asks Nova for its compute hosts; `None` stops the queries.
     ///
-    /// The task deletes the hosts of all nodes in the query's field `removed_nodes`. A node must not be in this field
-    /// before `apply` has called [`Tasks::forget_hosts`] for it. So this function removes all other nodes from the
-    /// field.
+    /// The task deletes the hosts of all nodes in the query's field `removed_nodes`. Only `apply` starts such a
+    /// deletion, by calling [`Tasks::forget_hosts`]. So this function keeps a node of the new `removed_nodes` only if
+    /// `apply` has already called [`Tasks::forget_hosts`] for the node.
     pub(crate) fn set_host_query(&self, query: Option<HostQuery>) {
         let forgotten = self.host_query.borrow().as_ref().map(|current| current.removed_nodes.clone());
         let query = query.map(|query| {
@@ -245,8 +247,8 @@ impl Tasks {
 
     /// Lets the hosts task delete the Nova hosts and Neutron agents of `nodes`.
     ///
-    /// If a deletion fails, the task retries it as long as the query's field `removed_nodes` contains the node. The
-    /// next value of [`Observation::hosts`] contains the result of the deletions.
+    /// If a deletion fails, the task retries it as long as the calls of [`Tasks::set_host_query`] name the node in
+    /// `removed_nodes`. The next value of [`Observation::hosts`] contains the result of the deletions.
     pub(crate) fn forget_hosts(&self, nodes: &[String]) {
         let query = self.host_query.borrow().clone();
         let removed_nodes = nodes.iter().cloned().collect_set();
@@ -297,7 +299,8 @@ fn publish<T: PartialEq>(result: T, sender: &latest::Sender<T>, trigger: &Notify
 struct Spawner(JoinSet<()>);
 
 impl Spawner {
-    /// Starts a task on the caller's runtime.
+    /// Starts a task on the caller's runtime. `start` returns the task's future; the spawner calls `start` again for
+    /// each restart.
     fn spawn<F>(&mut self, name: &'static str, problems: &Problems, start: impl FnMut() -> F + Send + 'static)
     where
         F: Future<Output = ()> + Send,

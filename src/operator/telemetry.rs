@@ -25,8 +25,8 @@ const PREFIX: &str = "osdpl";
 
 /// The log levels if `RUST_LOG` is unset or invalid.
 ///
-/// They turn off the messages of the Kubernetes client library about failed requests, because the operator logs these
-/// failures itself.
+/// These levels turn off the messages of the Kubernetes client library about failed requests, because the operator logs
+/// these failures itself.
 const QUIET: &str = "info,kube=warn,kube_client=off,hyper=warn";
 
 /// Starts logging to stderr, as JSON lines if `json` is `true`, else as plain lines. On a terminal, plain lines are
@@ -103,7 +103,7 @@ impl Collector for Clouds {
     }
 }
 
-/// The time at which the last pass completed or, until a pass has completed, at which this process became the active
+/// The end of the last complete pass. Before the first complete pass, the time at which this process became the active
 /// operator; `None` on a standby.
 #[derive(Debug, Default)]
 struct LastPass(Mutex<Option<Instant>>);
@@ -234,8 +234,8 @@ impl Metrics {
         self.0.last_pass.time().get_or_insert(now());
     }
 
-    /// Stores the current time as the end of the last complete pass, which has finished all its reads, actions and
-    /// reports.
+    /// Stores the current time as the end of the last complete pass. A pass is complete if it has finished all its
+    /// reads, actions and reports.
     pub(crate) fn complete_pass(&self) {
         *self.0.last_pass.time() = Some(now());
     }
@@ -257,7 +257,7 @@ impl Metrics {
         self.0.wanted_releases.set(i64::try_from(wanted).unwrap_or(i64::MAX));
     }
 
-    /// Sets the metrics of the cloud `name`. Alerts of users depend on these metrics.
+    /// Sets the metrics of the cloud `name`.
     pub(crate) fn set_cloud(&self, name: &str, state: CloudState) {
         self.0.clouds.states().insert(name.to_owned(), state);
     }

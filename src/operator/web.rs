@@ -20,8 +20,7 @@ use crate::probe_thread::ProbeThread;
 use crate::server;
 use crate::telemetry::Metrics;
 
-/// Opens the port for probes and metrics; the tokio runtime of `thread` accepts the connections. The operator calls
-/// this function before it reads the catalogue or connects to the cluster.
+/// Opens a port for probes or metrics. The tokio runtime of `thread` accepts the connections.
 ///
 /// # Errors
 /// Returns an error if the operator cannot listen on the address, for example because another process uses it.
@@ -39,7 +38,7 @@ pub fn listen(address: SocketAddr, thread: &ProbeThread) -> anyhow::Result<TcpLi
     })
 }
 
-/// The state of the operator that the probes and the metrics report.
+/// What the probes and the metrics report about the operator.
 #[derive(Clone)]
 pub struct Health {
     /// The operator's metrics.
@@ -48,7 +47,7 @@ pub struct Health {
     pub runner: Runner,
     /// Whether this process is the active operator.
     pub leadership: Leadership,
-    /// The timeout of a pass. The liveness probe fails if a pass takes more than twice as long.
+    /// The timeout of a pass. The liveness probe fails if a pass takes more than twice this time.
     pub pass_timeout: Duration,
 }
 

@@ -45,21 +45,20 @@ pub const PATH: &str = "/validate";
 /// The paths of two PEM files: the webhook's TLS certificate and its private key.
 #[derive(Clone, Debug)]
 pub struct CertificateFiles {
-    /// The path of the file with the certificate, followed by the intermediate CA certificates.
+    /// The path of the file that contains the certificate, and after it the intermediate CA certificates.
     pub certificate: PathBuf,
     /// The path of the private key of the certificate.
     pub key: PathBuf,
 }
 
-/// How long the webhook waits until the additions (ConfigMaps with catalogue files) are read when it reviews a
-/// resource.
+/// How long the review of a resource waits until the operator has read the additions (ConfigMaps with catalogue files).
 ///
-/// The sum of `CATALOGUE_TIMEOUT` and [`OBSERVATION_TIMEOUT`] is the longest time for which the webhook waits. This sum
-/// must be less than `webhook.timeoutSeconds` (a value of the operator's chart), which limits how long the API server
-/// waits for the webhook.
+/// The sum of `CATALOGUE_TIMEOUT` and [`OBSERVATION_TIMEOUT`] is the longest time for which the webhook waits for data
+/// from the operator. This sum must be less than `webhook.timeoutSeconds` (a value of the operator's chart), which
+/// limits how long the API server waits for the webhook.
 const CATALOGUE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How long the webhook works on a request at most, including the time in which it reads the request.
+/// The maximum time that the webhook spends on a request, including the time in which it reads the request.
 ///
 /// This time must be less than `webhook.timeoutSeconds`, which limits how long the API server waits for the webhook.
 const REQUEST_TIMEOUT: Duration = Duration::from_millis(4500);
@@ -67,7 +66,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_millis(4500);
 /// The maximum size of a request in bytes.
 ///
 /// The API server accepts an object in a request of up to 3 MiB. It sends the webhook the old and the new object
-/// together, so the webhook's request may have 6 MiB.
+/// together, so a request to the webhook can have 6 MiB.
 const MAX_BODY: usize = 8 * 1024 * 1024;
 
 /// The maximum number of requests that the webhook reads and reviews at the same time. Further requests wait.
@@ -90,14 +89,16 @@ const OBSERVATION_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A function that returns the properties of the cluster that the webhook needs to check a spec.
 ///
-/// Its arguments are the owner label of the cloud, the spec and the catalogue.
+/// Its arguments are the cloud's owner label (`osdpl_core::api::owner_label`), the spec and the catalogue.
 pub type ClusterInfoOf =
     Arc<dyn Fn(String, OpenStackDeploymentSpec, Arc<Catalog>) -> BoxFuture<'static, ClusterInfo> + Send + Sync>;
 
-/// How long the webhook waits for Nova when it reviews a deletion.
+/// How long the webhook waits for Nova when it reviews a deletion. If Nova does not respond in this time, the webhook
+/// refuses the deletion.
 const NOVA_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// A function that returns why a resource may not be deleted; `None` if it may be deleted.
+/// A function that returns why the webhook must refuse the deletion of a resource, for example because Nova still has
+/// instances; `None` if the webhook may allow the deletion.
 pub type DeletionObstacleOf = Arc<dyn Fn(OpenStackDeployment) -> BoxFuture<'static, Option<String>> + Send + Sync>;
 
 /// The functions through which the webhook gets data from the operator.
@@ -107,7 +108,7 @@ pub struct Sources {
     pub catalog_of: CatalogOf,
     /// Returns the properties of the cluster that the webhook needs to check a spec.
     pub cluster_info_of: ClusterInfoOf,
-    /// Returns why a resource may not be deleted.
+    /// Returns why the webhook must refuse the deletion of a resource.
     pub deletion_obstacle_of: DeletionObstacleOf,
 }
 
@@ -121,7 +122,8 @@ struct Reviewer {
 /// Serves the webhook until `stop` is cancelled.
 ///
 /// # Errors
-/// Returns an error if the certificate can't be read, or does not match its key.
+/// Returns an error if the certificate can't be read or does not match its key, if a schema of the catalogue is
+/// invalid, or if the thread that checks resources can't be started.
 pub fn serve(
     listener: TcpListener,
     files: CertificateFiles,
@@ -269,8 +271,8 @@ mod tests {
         Reviewer { known, schemas: Arc::new(schemas), worker: Worker::start(1).unwrap() }
     }
 
-    /// The tests' function that returns why a resource may not be deleted. The cloud `full` has instances. For the
-    /// cloud `silent`, the function never returns, as if Nova did not respond.
+    /// The tests' function that returns why the webhook must refuse the deletion of a resource. The cloud `full` has
+    /// instances. For the cloud `silent`, the function never returns, as if Nova did not respond.
     async fn obstacle(deployment: OpenStackDeployment) -> Option<String> {
         match deployment.metadata.name.as_deref() {
             Some("full") => Some("Nova has instances".into()),
@@ -429,7 +431,7 @@ mod tests {
         assert!(late.starts_with("HTTP/1.1 503 ") && late.contains("could not validate"), "{late}");
     }
 
-    /// Uses the same kind of runtime as the operator: with only one thread for tasks, and one thread for blocking work.
+    /// This test uses the same kind of runtime as the operator: one thread for tasks, and one thread for blocking work.
     #[test]
     fn serves_limited_requests_over_tls_and_validates_on_its_own_thread() {
         let runtime = tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).enable_all().build();

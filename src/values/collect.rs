@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// `Iterator::collect` sorts the items first, and the compiler generates 4 KB of machine code for this sort again for
 /// each type of iterator. The methods of this trait sort nothing: they insert one item after the other.
 pub trait CollectSorted: Iterator + Sized {
-    /// Collects pairs of a key and a value into a map. If several pairs have the same key, the last one wins.
+    /// Collects pairs of a key and a value into a map. If several pairs have the same key, the map contains the value
+    /// of the last one.
     fn collect_map<K: Ord, V>(self) -> BTreeMap<K, V>
     where
         Self: Iterator<Item = (K, V)>,

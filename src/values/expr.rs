@@ -7,9 +7,9 @@
 //! does not evaluate `${…}` in values that a user writes in a spec, because these values may contain shell scripts,
 //! which also use `${…}`.
 //!
-//! When osdpl loads the catalogue, it compiles all expressions in the files of users, so that an invalid expression
-//! makes loading fail, and not a later reconcile pass. Tests verify the expressions in built-in files, so osdpl
-//! compiles such an expression only when it first evaluates it.
+//! When osdpl loads the catalogue, it compiles all expressions in the files that users provide, so that an invalid
+//! expression makes loading fail, and not a later reconcile pass. Tests verify the expressions in built-in files, so
+//! osdpl compiles such an expression only when it first evaluates it.
 //!
 //! `src/values/expr/functions.rs` lists the functions that CEL itself does not have.
 
@@ -45,8 +45,8 @@ use serde_json::Value;
 /// A CEL expression, compiled when it is first needed.
 pub struct Expression {
     source: Box<str>,
-    /// The compiled expression. The box keeps uncompiled expressions small in memory, because osdpl never needs to
-    /// compile most expressions.
+    /// The compiled expression. It is in a box, so that an uncompiled expression takes little memory: osdpl never
+    /// compiles most expressions.
     compiled: OnceLock<Box<Compiled>>,
 }
 

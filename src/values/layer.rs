@@ -1,5 +1,5 @@
-//! Merges layers of values, and finds the provenance of a value: which layer sets the value, and which layers it
-//! overrides.
+//! Merges layers of values, and finds the provenance of a value: which layer sets the value, and which values of lower
+//! layers this layer overrides.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -23,7 +23,7 @@ pub enum Origin {
     Field(String),
     /// A key of an object that the custom resource names, such as `Secret openstack/nova-values, key values.yaml`.
     Object(String),
-    /// Values that osdpl derived from the spec. Contains a description of what osdpl derived and why.
+    /// Values that osdpl derived from the spec. The text describes what osdpl derived, and why.
     Derived(String),
 }
 
@@ -88,9 +88,9 @@ pub fn merge_layer(values: &mut Values, over: Values, unset: &[(usize, Path)]) {
 
 /// Returns the paths whose final values osdpl must not show.
 ///
-/// A path that any layer marks as secret is in the result, whichever layer sets the final value. The only exception is
-/// a layer from a Secret or ConfigMap that the spec names: if a higher layer overrides its value, osdpl may show the
-/// final value.
+/// The result contains each path that any layer marks as secret, even if a higher layer overrides the value at the
+/// path. The only exceptions are layers from Secrets and ConfigMaps that the spec names: a path that such a layer marks
+/// is not in the result if a higher layer overrides the value there.
 pub fn secret_paths(layers: &[Layer]) -> Vec<Path> {
     let is_overridden = |(index, own): (usize, &Layer), path: &Path| {
         let is_map = get(&own.values, path).is_some_and(Value::is_object);

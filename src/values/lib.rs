@@ -75,7 +75,7 @@ pub fn set(values: &mut Values, path: &Path, value: Value) {
     map.insert(last.clone(), value);
 }
 
-/// Removes the value at a path. Then removes each map above it that has become empty.
+/// Removes the value at a path. Then removes each parent map of the value that has become empty.
 pub fn remove(values: &mut Values, path: &Path) {
     remove_below(values, path.keys());
 }
@@ -97,7 +97,8 @@ pub fn leaves(values: &Values) -> Vec<(Path, &Value)> {
     leaves_with_key(values, |_| true)
 }
 
-/// Returns the leaves for which `has_key` accepts the last key of the path, each with its path, sorted by path.
+/// Returns the leaves with their paths, sorted by path. Leaves out a leaf if `has_key` rejects the last key of its
+/// path.
 pub fn leaves_with_key(values: &Values, has_key: impl Fn(&str) -> bool) -> Vec<(Path, &Value)> {
     type Found<'a> = Vec<(Path, &'a Value)>;
     fn walk<'a>(map: &'a Values, above: &mut Vec<&'a str>, has_key: &impl Fn(&str) -> bool, found: &mut Found<'a>) {

@@ -7,8 +7,8 @@
 /// returns the word `it`, because messages use the result as the subject of a sentence. The function does not recurse,
 /// and does not fail for a text that is not JSON.
 pub fn json_too_deep(text: &str, limit: usize) -> Option<String> {
-    // The keys of the maps and lists that are open at this position of the text; `None` for the root and for the items
-    // of a list, which have no key. The returned path ends at the outermost list.
+    // The keys of the maps and lists around the current position in the text; `None` for the root and for the items of
+    // a list, which have no key. The returned path ends at the outermost list.
     let mut open: Vec<Option<&str>> = Vec::new();
     let (mut key, mut rest) = (None, text);
     while let Some(at) = rest.find(['"', '{', '[', '}', ']']) {
@@ -36,7 +36,7 @@ pub fn json_too_deep(text: &str, limit: usize) -> Option<String> {
     None
 }
 
-/// Returns the offset of the quote that ends a string.
+/// Returns the offset of the quote that ends a string. `text` begins after the string's first quote.
 fn end_of_string(text: &str) -> usize {
     let mut is_escaped = false;
     let end = text.bytes().position(|byte| {

@@ -18,7 +18,7 @@ pub enum PathError {
     EmptyKey(String),
     /// A quote is not closed, or a quote is inside of a key.
     #[error(
-        "{0:?} is not a valid path: a quote is not closed; write a key that contains dots as labels.\"example.org/zone\""
+        "{0:?} is not a valid path: a quote is not closed; put a whole key in quotes, as in labels.\"example.org/zone\""
     )]
     UnclosedQuote(String),
 }
@@ -42,7 +42,7 @@ impl Path {
         &self.0
     }
 
-    /// Whether this path is equal to `other`, or leads to a map that contains `other`.
+    /// Whether this path is equal to `other`, or leads to a map that contains the value at `other`.
     pub fn covers(&self, other: &Self) -> bool {
         other.0.starts_with(&self.0)
     }

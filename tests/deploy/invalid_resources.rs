@@ -281,7 +281,7 @@ pub const INVALID_RESOURCES: &[InvalidResource] = &[
         Rule,
         "{openstackRelease: '2026.1', charts: {repository: 'https://me:secret@charts.example.org'}}",
         "spec.charts.repository",
-        "must be the URL of a chart repository that begins with https:// or oci:// and holds no user",
+        "must be the URL of a chart repository that begins with https:// or oci:// and contains no user name",
     ),
     invalid(
         Rule,

@@ -34,7 +34,7 @@ fn refuses_text_after_a_document_marker() {
 fn suggests_fixes_for_almost_matching_documents() {
     let wrong = VALID.replace("kind: OpenStackDeployment", "kind: OpenstackDeployment");
     let (code, stdout, _) = validate(&[], &format!("{VALID}---\n{wrong}"));
-    let kind = "stdin:7: error: kind: there is no kind \"OpenstackDeployment\" of osdpl (did you mean \"OpenStackDeployment\"?); choose from OpenStackDeployment and NodeMaintenance: correct it [resource]\n";
+    let kind = "stdin:7: error: kind: there is no kind \"OpenstackDeployment\" of osdpl (did you mean \"OpenStackDeployment\"?); choose from OpenStackDeployment and NodeMaintenance [resource]\n";
     assert!(code == 1 && stdout.starts_with(kind), "{stdout}");
     let unversioned = VALID.replace("apiVersion: osdpl.dev/v1alpha1\n", "").replace("[core]", "[core], regoin: x");
     let (code, stdout, _) = validate(&[], &unversioned);

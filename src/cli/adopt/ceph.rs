@@ -16,9 +16,10 @@ use osdpl_core::ceph::Cluster;
 /// The Ceph cluster that an existing cloud uses.
 pub(crate) struct Ceph {
     /// The value of `spec.features.storage`, and the Secret, that declare this Ceph cluster to osdpl; `None` if osdpl
-    /// did not find all data that they need.
+    /// did not find all data for them.
     pub storage: Option<CephDeclaration>,
-    /// A note for the user: whether the written file declares this Ceph cluster, and what the user must check.
+    /// A note for the user: whether the file that `osdpl adopt` writes declares this Ceph cluster, and what the user
+    /// must check.
     pub note: String,
 }
 
@@ -31,8 +32,8 @@ pub(crate) async fn detect(
 ) -> anyhow::Result<Option<Ceph>> {
     let Some(uses) = find_ceph_uses(known) else { return Ok(None) };
     let state = read_state(client, &uses).await.map_err(readable)?;
-    // The charts' values contain defaults for Ceph even if the cloud does not use Ceph. So the cloud uses Ceph only if
-    // the Kubernetes cluster has a `ceph.conf` or the Ceph key of a service.
+    // The charts' values contain defaults for Ceph even if the cloud does not use Ceph. The cloud uses Ceph only if the
+    // Kubernetes cluster contains a `ceph.conf`, or the Ceph key of an OpenStack service.
     if state.configuration.is_none() && state.keys.is_empty() {
         return Ok(None);
     }
@@ -75,7 +76,7 @@ async fn rook_clusters(client: &Client) -> BTreeMap<String, Option<String>> {
     all.into_iter().map(fsid).collect_map()
 }
 
-/// Returns the note about a Ceph cluster that the written file declares.
+/// Returns the note about a Ceph cluster that the file written by `osdpl adopt` declares.
 fn declared_note(uses: &CephUses, state: &CephState, storage: &CephDeclaration) -> String {
     let (namespace, map) = &uses.configuration;
     let mut note = format!(
@@ -87,7 +88,7 @@ fn declared_note(uses: &CephUses, state: &CephState, storage: &CephDeclaration) 
     if let Some(cluster) = &storage.guessed {
         let _ = write!(
             note,
-            " No ceph.conf has the fsid. osdpl took Rook's: compare the fsid of CephCluster {cluster} with `ceph fsid`."
+            " No ceph.conf has the fsid, so osdpl took the fsid of Rook's CephCluster {cluster}: compare it with `ceph fsid`."
         );
     }
     if !state.clusters.is_empty() {
@@ -98,8 +99,8 @@ fn declared_note(uses: &CephUses, state: &CephState, storage: &CephDeclaration) 
     note
 }
 
-/// Returns the note about a Ceph cluster that the written file does not declare. `missing` says which data osdpl did
-/// not find.
+/// Returns the note about a Ceph cluster that the file written by `osdpl adopt` does not declare. `missing` says which
+/// data osdpl would need for the declaration, but did not find.
 fn undeclared_note(uses: &CephUses, namespace: &str, missing: &[String]) -> String {
     format!(
         "note: this cloud uses a Ceph ({}), and the file does not declare it: {}. The settings of its releases are kept as overrides. \

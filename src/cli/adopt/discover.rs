@@ -12,13 +12,13 @@ use osdpl_operator::charts::{ChartRequest, Store};
 use osdpl_operator::cluster::Reader;
 use osdpl_operator::controller::chart_of_release;
 
-/// The releases that helm has recorded, divided into those that the `OpenStackDeployment` written by `osdpl adopt` may
+/// The releases that helm has recorded, divided into those that the `OpenStackDeployment` written by `osdpl adopt` can
 /// contain, and all others.
 #[derive(Default)]
 pub(crate) struct HelmReleases {
     /// The releases whose newest revision has helm's status `deployed`, and that osdpl does not manage yet.
     pub found: Vec<InstalledRelease>,
-    /// The releases that the written `OpenStackDeployment` will not contain, each with the reason.
+    /// The releases that the `OpenStackDeployment` written by `osdpl adopt` will not contain, each with the reason.
     pub others: BTreeMap<ReleaseKey, String>,
 }
 
@@ -28,7 +28,8 @@ pub(crate) async fn find_releases(cluster: &Reader, namespace: Option<&str>) -> 
     for meta in cluster.newest_records(namespace).await? {
         let key = meta.release.clone();
         let exclusion = match (&meta.origin, meta.status) {
-            // Someone has upgraded a release of osdpl by hand. osdpl waits for it, or repairs it, without an adoption.
+            // `Inherited`: osdpl manages the release, but someone else made its newest revision by hand. osdpl still
+            // manages the release, so the release needs no adoption.
             (RevisionOrigin::Ours(_) | RevisionOrigin::Inherited(_), _) => Some("already managed by osdpl".to_owned()),
             (_, Status::Deployed) => None,
             (_, status) => Some(format!("revision {} is {status}; repair it with helm first", meta.revision)),
@@ -83,7 +84,7 @@ async fn compare_chart(store: &Store, request: &ChartRequest, source: &RevisionS
     match chart.fingerprint() {
         Ok(fingerprint) if chart.version == *recorded && fingerprint == source.fingerprint => None,
         Ok(_) if chart.version == *recorded => Some(ChartState::Other(format!(
-            "its chart: the given chart has the same version {recorded}, but other templates or defaults"
+            "its chart (the given chart also has version {recorded}, but other templates or defaults)"
         ))),
         Ok(_) => Some(ChartState::Other(format!("its chart from {recorded} to {}", chart.version))),
         Err(error) => Some(ChartState::Unknown(format!("its chart can't be read: {error}"))),

@@ -1,5 +1,5 @@
-//! Finds what an upgrade to the spec that `osdpl adopt` writes would change in each existing release: values and
-//! rendered objects.
+//! Finds the values and rendered objects of each existing release that would change if the operator upgraded the
+//! release to the spec written by `osdpl adopt`.
 
 use std::collections::BTreeMap;
 
@@ -17,25 +17,25 @@ use osdpl_core::scrub::Scrubber;
 use osdpl_operator::cluster::Reader;
 use osdpl_values::{Path, Values, changed_paths, get, leaves, set};
 
-/// The changes that an upgrade to the written spec would make to one release.
+/// What would change in one release if the operator upgraded it to the spec written by `osdpl adopt`.
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Effects {
-    /// The values that differ between the installed release and the release that the written spec desires. On both
-    /// sides, the overrides are merged into the installed chart's defaults.
+    /// The values that the upgrade would change. osdpl merges the old and the new values into the defaults of the
+    /// installed chart, and compares the two results.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<Change>,
-    /// The objects that would be added, removed or changed.
+    /// The objects that the upgrade would add, remove or change.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub objects: Vec<Difference>,
-    /// The reason why osdpl could not compare the release's present objects with the objects that the upgrade would
-    /// render.
+    /// The reason why osdpl could not compare the release's existing objects with the objects that the upgrade would
+    /// render; `None` if osdpl compared them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unrendered: Option<String>,
 }
 
-/// The data from which osdpl computes the effects of the upgrades: the existing releases, and the spec that
-/// `osdpl adopt` writes for them.
+/// The data from which osdpl computes what an upgrade would change in each release: the existing releases, and the spec
+/// that `osdpl adopt` writes for them.
 pub(crate) struct EffectsQuery<'a> {
     pub cluster: &'a Reader,
     pub catalog: &'a Catalog,
@@ -47,16 +47,16 @@ pub(crate) struct EffectsQuery<'a> {
 }
 
 impl EffectsQuery<'_> {
-    /// Returns the effects of the upgrades to the written spec. The keys are the releases' names in the catalogue.
-    /// Leaves out the releases that an upgrade would not change.
+    /// Returns what would change in each release if the operator upgraded it to the spec written by `osdpl adopt`. The
+    /// keys are the releases' names in the catalogue. Leaves out the releases that an upgrade would not change.
     pub(crate) async fn all(&self) -> anyhow::Result<BTreeMap<String, Effects>> {
         let secrets = secret_texts(self.described);
         let mut effects_by_name = BTreeMap::new();
         for (name, found) in &self.known.releases {
             let (desired, compared) = (self.described.wanted.get(name), self.described.compared.get(name));
             let Some((desired, compared)) = desired.zip(compared) else { continue };
-            // If the release already has the chart and the values that the written spec selects, the operator would not
-            // upgrade the release after the adoption. So there are no effects.
+            // If the release already has the chart and the values that the spec selects, the operator would not upgrade
+            // the release after the adoption. So there are no effects.
             if compared.result == ComparisonResult::Same && !self.charts.contains_key(name) {
                 continue;
             }
@@ -71,8 +71,8 @@ impl EffectsQuery<'_> {
         Ok(effects_by_name)
     }
 
-    /// Returns the objects of a release that would change. If osdpl can't compare the objects, the inner `Result` is an
-    /// error with the reason.
+    /// Returns the objects of a release that an upgrade would change. If osdpl can't compare the objects, the inner
+    /// `Result` is an error with the reason.
     async fn objects(
         &self,
         name: &str,
@@ -99,8 +99,8 @@ impl EffectsQuery<'_> {
     }
 }
 
-/// Returns the values in which the scrubber looks for secrets: the overrides in helm's record and, at the paths of
-/// secrets, the recorded chart's defaults. The defaults matter because a cloud may use the default passwords of
+/// Returns the values in which the scrubber looks for secrets: the values that were passed to helm and, at the paths of
+/// secrets, the recorded chart's defaults. The defaults matter because a cloud can use the default passwords of
 /// upstream's charts.
 fn recorded_values(found: &InstalledRelease, desired: &DesiredRelease) -> Values {
     let mut values = found.source.config.clone();
@@ -125,8 +125,8 @@ fn secret_texts(described: &Description) -> Vec<String> {
     described.secrets.values().flat_map(BTreeMap::values).flat_map(texts).collect()
 }
 
-/// Returns the values that differ between the installed release and the release that the written spec desires, without
-/// secrets. On both sides, the overrides are merged into the installed chart's defaults.
+/// Returns, without secrets, the values that an upgrade to the spec written by `osdpl adopt` would change. `compared`
+/// contains the values before and after the upgrade, both with the defaults of the installed chart.
 fn changed_values(desired: &DesiredRelease, compared: &Comparison, scrubber: &Scrubber) -> Vec<Change> {
     let redactor = Redactor::new(desired, scrubber, [&compared.before, &compared.after]);
     let change = |path: &Path| Change {

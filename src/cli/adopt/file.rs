@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use osdpl_core::adopt::Description;
 use osdpl_values::yaml;
 
-/// The permissions of the written file: only the file's owner can read it, because it contains passwords.
+/// The permissions of the file that `osdpl adopt` writes: only its owner can read it, because it contains passwords.
 const PRIVATE: u32 = 0o600;
 
 /// The file that describes an existing cloud: the `OpenStackDeployment`, and the Secrets that it references.
@@ -49,7 +49,7 @@ impl DescriptionFile<'_> {
             let names = self.described.secrets.keys().cloned().collect::<Vec<_>>().join(", ");
             let _ = writeln!(
                 text,
-                "# Without the referenced Secrets, which contain passwords (--out FILE also writes them): {names}"
+                "# The referenced Secrets contain passwords, and are left out here (--out FILE also writes them): {names}"
             );
         }
         text.push_str("# The cloud is paused and osdpl adopts nothing yet: check `osdpl plan`, adopt releases with `osdpl adopt RELEASE…`, and set\n");
@@ -95,7 +95,7 @@ fn without_empty(spec: Value) -> Value {
     Value::Object(entries.collect())
 }
 
-/// Wraps a comment of the file into lines of limited width.
+/// Wraps a text, which becomes a comment in the file, into lines of limited width.
 fn wrap(text: &str) -> Vec<String> {
     const MAX_WIDTH: usize = 140;
     let mut lines = vec![String::new()];

@@ -21,8 +21,8 @@ use release::ReleaseReport;
 #[serde(rename_all = "camelCase")]
 pub(crate) struct AdoptReport {
     pub releases: Vec<ReleaseReport>,
-    /// Releases that existing releases need, but that do not exist. The written spec pauses these missing releases, so
-    /// that the operator does not install them.
+    /// Releases that existing releases need, but that do not exist. The spec that `osdpl adopt` writes pauses these
+    /// missing releases, so that the operator does not install them.
     pub installs: Vec<String>,
     /// Helm releases that osdpl leaves out of the `OpenStackDeployment` that it writes, each with the reason.
     #[serde(rename = "left")]
@@ -32,11 +32,11 @@ pub(crate) struct AdoptReport {
     pub findings: Vec<String>,
     /// The cloud's passwords that are publicly known defaults of upstream's charts.
     pub shipped: Vec<Warning>,
-    /// A note about the cloud's Ceph cluster; absent if the cloud uses no Ceph. The note says whether the written file
-    /// declares the Ceph cluster, and what the user must check.
+    /// A note about the cloud's Ceph cluster; absent if the cloud uses no Ceph. The note says whether the spec that
+    /// `osdpl adopt` writes declares the Ceph cluster, and what the user must check.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ceph: Option<String>,
-    /// The names of the Secrets that the spec references.
+    /// The names of the Secrets that osdpl writes together with the spec, which references them.
     pub secrets: Vec<String>,
     /// Whether the user gave charts (`--charts`). Without `--charts`, the report assumes that the operator will use the
     /// charts in helm's records.
@@ -60,8 +60,8 @@ pub(crate) struct Observations {
     pub has_charts: bool,
     /// The cloud's passwords that are publicly known defaults of upstream's charts.
     pub shipped: Vec<Warning>,
-    /// A note about the cloud's Ceph cluster; `None` if the cloud uses no Ceph. The note says whether the written file
-    /// declares the Ceph cluster, and what the user must check.
+    /// A note about the cloud's Ceph cluster; `None` if the cloud uses no Ceph. The note says whether the spec that
+    /// `osdpl adopt` writes declares the Ceph cluster, and what the user must check.
     pub ceph: Option<String>,
 }
 

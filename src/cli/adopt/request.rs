@@ -37,8 +37,8 @@ impl Arguments {
         if adoptable.is_empty() {
             return Ok(code);
         }
-        // With the value `all`, the operator would later also adopt a release that can't be adopted now. So write the
-        // names of the adoptable releases into the annotation.
+        // If the annotation's value were `all`, the operator would later also adopt a release that can't be adopted
+        // now. So write the names of the adoptable releases into the annotation.
         annotate(client, &deployment, &adoptable).await?;
         output::line(format_args!(
             "the operator adopts {}: releases that match the spec are in sync from then on, and changes to the others wait for approval; see `osdpl plan`",

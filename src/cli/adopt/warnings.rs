@@ -9,7 +9,7 @@ use osdpl_core::adopt::DefaultCredentials;
 use osdpl_core::api::OpenStackDeploymentSpec;
 use osdpl_core::catalog::Catalog;
 
-/// The first word of a credential's rotation note in the catalogue if the credential must never change.
+/// In the catalogue, the rotation note of a credential that must never change begins with this word.
 const UNCHANGEABLE: &str = "never";
 
 /// A password of the existing cloud that equals a default of upstream's charts.

@@ -130,16 +130,18 @@ impl Comparison<'_> {
         if is_same {
             let change = match observed.status {
                 Status::Deployed => {
-                    "only helm's version or flags, or a part of the chart that this cloud does not use".to_owned()
+                    "only helm's version or flags differ, or a part of the chart that this cloud does not use"
+                        .to_owned()
                 }
-                status => format!("only its newest revision, which is {status}"),
+                status => format!("its newest revision is {status}, nothing else differs"),
             };
             diff.outcome = Outcome::Changed { chart: Some(change) };
         }
         Ok(Some(diff))
     }
 
-    /// Compares the desired release with helm's record of the release: the merged values, and the charts.
+    /// Compares the chart and the values of the desired release with those in helm's record. Before the
+    /// comparison, merges the values of both sides into the recorded chart's defaults.
     fn compare_values(&self, release: &DesiredRelease, source: &RevisionSource) -> ReleaseDiff {
         let compared = compare_release(release, source);
         let (before, after) = (&compared.before, &compared.after);
@@ -217,7 +219,7 @@ fn is_ours(observed: &ObservedRelease) -> bool {
 }
 
 /// Whether osdpl deployed the newest revision with the inputs (chart, values, flags) that the spec desires. If so, the
-/// manifest would be the same, so the caller need not render it.
+/// caller need not render the manifest, because it would be equal to the recorded manifest.
 fn has_same_inputs(release: &DesiredRelease, observed: &ObservedRelease) -> bool {
     is_ours(observed) && observed.status == Status::Deployed && observed.inputs.as_ref() == Some(&release.inputs)
 }

@@ -52,7 +52,8 @@ pub(crate) struct ReleaseDiff {
     pub values: Vec<Change>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub objects: Vec<Difference>,
-    /// The reason why osdpl could not compare the release's present objects with the objects that helm would render.
+    /// The reason why osdpl could not compare the release's existing objects with the objects that helm would render;
+    /// `None` if osdpl compared them, or if the user did not request the comparison (`--manifests`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unrendered: Option<String>,
 }
@@ -76,7 +77,8 @@ pub(crate) enum Outcome {
     /// The release would not change, because the spec requests something that the operator can't do, such as a move to
     /// another namespace.
     Stays { why: String },
-    /// The operator would not pass the desired release to helm, or the release can't be rendered.
+    /// osdpl can't compare the release, because the operator would not run helm for the release, or because osdpl can't
+    /// render the release's objects.
     Refused { why: String },
     /// Helm's record of the release can't be read.
     Unreadable { why: String },

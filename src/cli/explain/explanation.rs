@@ -21,8 +21,7 @@ use osdpl_values::{self as values, Layer, Path, trace};
 /// The text that osdpl shows instead of a secret.
 const REDACTED: &str = "<redacted>";
 
-/// The input of an explanation: the cloud, the catalogue, and the path in the values of releases that the user asks
-/// about.
+/// The input of an explanation: the cloud, the catalogue, and the path of the value that the user asks about.
 pub(crate) struct Query<'a> {
     pub cloud: &'a Cloud,
     pub catalog: &'a Catalog,
@@ -36,11 +35,12 @@ pub(crate) struct Query<'a> {
 pub(crate) struct Explanation {
     pub release: String,
     pub path: String,
-    /// The value that osdpl passes to helm, with secrets replaced; absent if osdpl passes no value for the path.
+    /// The value that osdpl passes to helm, with `<redacted>` in place of each secret; absent if osdpl passes no value
+    /// for the path.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
-    /// Why helm uses neither `value` nor the chart's default: a layer sets a parent key of the path to null, or to a
-    /// value that is not a map. Absent in all other cases.
+    /// How a parent key removes or hides even the chart's default, so that the release has no value at the path.
+    /// Present only if a layer sets a parent key of the path to null, or to a value that is not a map.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub above: Option<ParentEffect>,
     /// All layers that set the value. The first layer overrides all others.
@@ -152,8 +152,8 @@ impl Query<'_> {
         let Some(trace) = trace(std::slice::from_ref(layer), self.path).pop() else { return Ok(None) };
         let unset = layer.unset.iter().find(|(_, unset)| unset.covers(self.path)).map(|(index, _)| *index);
         let location = self.locations.find(&layer.origin, release, self.path, unset)?;
-        // If a layer sets a parent key of the path to null, this removes the value at the path. So show null as the
-        // value that the layer sets.
+        // A layer that sets a parent key of the path to null removes the value at the path. So show null as the value
+        // that the layer sets.
         let is_removed = matches!(parent_effect(&layer.values, self.path), Some(ParentEffect::Removed));
         let value = trace.value.or(is_removed.then_some(Value::Null)).map(|value| {
             let removed = value.is_null();
@@ -191,8 +191,9 @@ impl Query<'_> {
         (!all.is_empty()).then(|| all.join("; "))
     }
 
-    /// Describes the keys of Secrets that an expression can read with the function `secret`. For each feature whose
-    /// name the expression contains, these are all Secret keys to which the fields of the feature refer.
+    /// Describes the keys of Secrets that an expression can read with the CEL function `secret`. Does not evaluate the
+    /// expression. Instead, describes, for each feature whose name the expression contains, all Secret keys to which
+    /// the fields of the feature refer.
     fn secrets(&self, expression: &str) -> Vec<String> {
         if !expression.contains("secret(") {
             return Vec::new();

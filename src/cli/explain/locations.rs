@@ -13,7 +13,7 @@ pub(crate) struct LocationFinder<'a> {
     /// The files of the catalogue.
     pub files: &'a Files,
     /// The files that the user's `ConfigMaps` add to the catalogue. Maps the path of each such file in the catalogue to
-    /// the name of the `ConfigMap` and of the key that contain the file's text.
+    /// its origin, such as `ConfigMap openstack/edge, key presets.edge.yaml`.
     pub added: &'a BTreeMap<String, String>,
     /// The YAML document of the `OpenStackDeployment`; `None` if the `OpenStackDeployment` comes from the cluster.
     pub document: Option<&'a Document>,
@@ -33,7 +33,8 @@ pub(crate) struct ValueLocation {
 }
 
 impl LocationFinder<'_> {
-    /// Returns the location at which the layer from `origin` sets `path` in the values of `release`.
+    /// Returns the location at which a layer sets `path` in the values of `release`. `origin` is the file, field or
+    /// object that contains the layer.
     ///
     /// If an entry of the layer's list `unset` removes the value at `path`, the argument `unset` is the entry's index.
     pub(crate) fn find(
@@ -63,8 +64,8 @@ impl LocationFinder<'_> {
     fn file(&self, file: &str, field: &str, release: &str, keys: &[String]) -> anyhow::Result<ValueLocation> {
         let tree = yaml::parse::<LocatedNode>(file, &self.files.get(file).map(Text::as_written).unwrap_or_default())?;
         let fragment = tree.nearest(parent_field(field).split(['.', '[']).map(|part| part.trim_end_matches(']')));
-        // The fragment contains the values at one of three places: at its top level if it belongs to one release, below
-        // `releases` and the release's name, or below `every`, which is for all releases.
+        // A fragment contains the values of the release at one of three places: at its top level if the fragment is
+        // only for this release, below `releases` and the release's name, or below `every`, which is for all releases.
         let bodies = [&[][..], &["releases", release], &["every"]];
         let keys_below = || keys.iter().map(String::as_str);
         let found = bodies.into_iter().find_map(|body| fragment.find(body.iter().copied().chain(keys_below())));
@@ -83,8 +84,8 @@ impl LocationFinder<'_> {
     }
 }
 
-/// Returns the field that contains both `values` and `unset`, for example `releases.nova` for `releases.nova.values`.
-/// If `field` does not end in `.values`, returns `field` unchanged.
+/// Returns the field that has `values` and `unset` as subfields: `releases.nova` for `releases.nova.values`. If `field`
+/// does not end in `.values`, returns `field` unchanged.
 fn parent_field(field: &str) -> &str {
     field.strip_suffix(".values").unwrap_or(field)
 }

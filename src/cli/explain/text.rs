@@ -81,7 +81,8 @@ fn default(chart: &Chart) -> String {
 /// The maximum number of lines of a chart's default that the explanation shows.
 const LINES: usize = 40;
 
-/// Formats a chart's default as YAML that begins on the next line, shortened to `LINES` lines.
+/// Formats a chart's default as YAML, shortened to `LINES` lines. The returned text begins with a line break, because
+/// the caller writes it after a heading.
 fn lines(default: &Value) -> String {
     let text = yaml::write(default);
     let mut formatted = String::new();

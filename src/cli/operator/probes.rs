@@ -26,7 +26,7 @@ pub(crate) struct Probes {
     /// TLS.
     #[arg(long, env = "OSDPL_PROBE_CA", value_name = "FILE")]
     probe_ca: Option<PathBuf>,
-    /// Send all probes to this address instead of the address of each API.
+    /// Send all probes to this address instead of the address of each API; only for tests.
     #[arg(long, env = "OSDPL_PROBE_ADDRESS", value_name = "HOST:PORT", hide = true)]
     probe_address: Option<String>,
 }

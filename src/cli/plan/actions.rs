@@ -9,7 +9,7 @@ use osdpl_core::nodes::LabelChange;
 use osdpl_decide::{Action, Approval, Planned};
 use osdpl_operator::controller::Preview;
 
-/// The text that a line about an action ends with if the action waits for approval.
+/// The end of a line about a change that waits for approval.
 pub(super) const WAITS: &str = ": waits for approval (osdpl approve)";
 
 /// The labels that one node would gain and lose.
@@ -50,8 +50,8 @@ impl fmt::Display for ActionOutput {
     }
 }
 
-/// Returns all actions of the plan except the steps of releases and the changes of node labels. An action on a Secret
-/// shows the Secret's name and keys, but not its contents.
+/// Returns all actions of the plan except the steps of releases, the changes of node labels, and the addition of the
+/// finalizer. An action on a Secret shows the Secret's name and keys, but not its contents.
 pub(crate) fn other_actions(preview: &Preview) -> Vec<ActionOutput> {
     let others = preview.actions.iter().filter(|planned| {
         !matches!(planned.action, Action::Release { .. } | Action::LabelNode { .. } | Action::AddFinalizer)

@@ -6,7 +6,7 @@ use super::report::{Kind, PlanReport, ReleasePlan};
 use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::desired::Desired;
 
-/// Returns the plan for a new cloud: it installs all releases, each after the releases that it needs.
+/// Returns the plan for a new cloud: the operator installs each release after the releases that it needs.
 pub(crate) fn new_cloud(deployment: &OpenStackDeployment, desired: &Desired) -> PlanReport {
     let depths = desired.depths();
     let mut names: Vec<_> = desired.releases.keys().map(String::as_str).collect();

@@ -34,8 +34,8 @@ pub(crate) struct PlanReport {
     /// The nodes to which the operator would add labels, or from which it would remove labels.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<NodeLabels>,
-    /// Every action that concerns neither a release nor node labels: objects to write or delete, evictions,
-    /// annotations.
+    /// The actions that concern neither releases nor node labels: objects to write or delete, evictions, annotations.
+    /// The list does not contain the addition of the finalizer.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub actions: Vec<ActionOutput>,
     /// The changes that wait for approval.
@@ -45,7 +45,7 @@ pub(crate) struct PlanReport {
     /// Messages about facts that osdpl could not read. Without these facts, the plan may differ from the operator's
     /// plan.
     pub unknown: Vec<String>,
-    /// Notes for the user, such as active rollouts.
+    /// Notes for the user, for example about active rollouts.
     pub notes: Vec<String>,
 }
 
@@ -146,7 +146,7 @@ impl PlanReport {
     }
 
     /// Adds the changes that wait for approval, with their target hash. The operator writes the target hash of its own
-    /// plan to the status. If that hash belongs to the same spec but differs from the hash of this plan, adds a note.
+    /// plan to the status. If both plans are for the same spec, but their hashes differ, adds a note.
     fn add_approval(
         &mut self,
         deployment: &OpenStackDeployment,
@@ -163,12 +163,12 @@ impl PlanReport {
         let releases = self.awaiting_approval(preview, reported.as_ref().and(status));
         if !releases.is_empty() {
             let hash = preview.exact.then(|| preview.plan.hash.clone());
-            // If this command could not read all facts, the hash that it computed may be wrong. Then use the hash that
-            // the operator has written to the status.
+            // If this command could not read all facts, its own hash may be wrong (`exact` is false). Use the hash that
+            // the operator has written to the status instead.
             let hash = hash.or_else(|| reported.clone().flatten());
             if hash.is_none() {
                 self.unknown.push(
-                    "the hash to approve: apply this spec, then the operator writes the hash to the status".into(),
+                    "the hash to approve; apply this spec, then the operator writes the hash to the status".into(),
                 );
             }
             self.approval = Some(Approval { releases, hash });
@@ -212,7 +212,7 @@ impl PlanReport {
         }
         if let Some(Approval { hash: Some(hash), .. }) = &self.approval {
             let Self { namespace, name, .. } = self;
-            let when = if self.is_change { "Once it is applied, changes" } else { "Changes" };
+            let when = if self.is_change { "Once the file is applied, changes" } else { "Changes" };
             let _ = writeln!(text, "{when} wait for approval: osdpl approve -n {namespace} {name} {hash}");
         }
         text

@@ -35,8 +35,8 @@ impl PlanReport {
         text
     }
 
-    /// Returns one text for each thing that waits for approval: releases, rollouts, nodes, and actions on objects. Also
-    /// adds a note to the report for each active rollout.
+    /// Returns, as texts, the releases, rollouts, nodes and actions on objects that wait for approval. Also adds a note
+    /// to the report for each active rollout.
     pub(super) fn awaiting_approval(
         &mut self,
         preview: &Preview,

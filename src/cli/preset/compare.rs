@@ -31,7 +31,8 @@ pub(crate) struct Comparison {
     pub removed: Vec<String>,
     /// The changed values of each release that both clouds have.
     pub changed: BTreeMap<String, Vec<Change>>,
-    /// The releases of both clouds whose values osdpl can't determine, each with the reason.
+    /// The releases that both clouds have, but whose values osdpl can't determine in at least one of the clouds, each
+    /// with the reason.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub unknown: BTreeMap<String, String>,
     /// Findings that only the second cloud has.
@@ -50,9 +51,9 @@ pub(crate) struct Services {
 }
 
 impl Comparison {
-    /// Compares two clouds. `document` is the file that contains the common spec; `None` if there is no file.
+    /// Compares two clouds. `document` is the file with the spec of both clouds; `None` if there is no file.
     pub(crate) fn of(before: &Cloud, after: &Cloud, document: Option<&Document>) -> Self {
-        // A cloud may select a service although the cloud's features disable all releases of the service: for example,
+        // A cloud can select a service although the cloud's features disable all releases of the service: for example,
         // the service ovn if the feature `network` selects the backend ovs. Leave out such services.
         let services = |cloud: &Cloud| -> BTreeSet<String> {
             let installed = cloud.desired.releases.values().map(|release| &release.service);
@@ -117,7 +118,7 @@ impl Comparison {
         if self.has_no_releases {
             let _ = writeln!(
                 text,
-                "neither {before} nor {after} adds a service, so there is nothing to compare; write a preset with services before each: core,{before} core,{after}"
+                "neither {before} nor {after} adds a service, so there is nothing to compare; begin both lists with a preset that adds services, for example: core,{before} core,{after}"
             );
         } else if text.is_empty() {
             let _ = writeln!(text, "{after} is the same as {before}");

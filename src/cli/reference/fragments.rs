@@ -1,5 +1,5 @@
-//! Writes the parts of a page that show fragments of the catalogue: values with their conditions and reasons. Also
-//! writes the parts about checks and certificates.
+//! Writes parts of the pages about catalogue entries: the fragments (values with their conditions and reasons), the
+//! checks and the certificates.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -47,10 +47,11 @@ pub(crate) fn fragments_page(fragments: &[file::Fragment]) -> String {
         }
         if let Some(every) = &fragment.every {
             let of = every.group.map_or_else(String::new, |of| format!(" of the group {}", group(of)));
-            let but = if every.except.is_empty() { String::new() } else { format!(" but {}", every.except.join(", ")) };
+            let but =
+                if every.except.is_empty() { String::new() } else { format!(", except {}", every.except.join(", ")) };
             body(
                 &mut text,
-                &format!("every release{of}{but} whose chart has these keys"),
+                &format!("every release{of} whose chart has these keys{but}"),
                 &every.values.clone().into(),
                 &[],
             );
@@ -62,7 +63,8 @@ pub(crate) fn fragments_page(fragments: &[file::Fragment]) -> String {
     text
 }
 
-/// Returns the values that a service sets for a release, with their conditions, as Markdown; empty if there are none.
+/// Returns the values that a service sets for a release, with their conditions, as Markdown; an empty text if the
+/// service sets no values.
 pub(crate) fn own_values_page(name: &str, release: &file::Release) -> String {
     let mut text = String::new();
     let mut part = |title: &str, why: &str, values: &Values, unset: &[String]| {
@@ -119,13 +121,14 @@ fn fields(text: &mut String, values: &Value, unset: &[String]) {
     }
 }
 
-/// Converts the checks that the catalogue does on a user's spec to JSON, for programs.
+/// Converts the checks of a catalogue entry to JSON for programs. osdpl applies these checks to a user's spec.
 pub(crate) fn checks_data(checks: &[file::Check]) -> Value {
     let one = |check: &file::Check| json!({"level": check.level.as_str(), "field": check.field, "when": check.when, "message": check.message});
     checks.iter().map(one).collect()
 }
 
-/// Writes the checks that the catalogue does on a user's spec as Markdown. The text is empty without checks.
+/// Returns the checks of a catalogue entry as Markdown; an empty text if the entry has no checks. osdpl applies these
+/// checks to a user's spec.
 pub(crate) fn checks(checks: &[file::Check]) -> String {
     if checks.is_empty() {
         return String::new();
@@ -139,7 +142,8 @@ pub(crate) fn checks(checks: &[file::Check]) -> String {
     text
 }
 
-/// Converts the entry's certificates, which osdpl verifies in the user's Secrets, to JSON for programs.
+/// Converts the certificates of a catalogue entry to JSON for programs. osdpl verifies these certificates in the user's
+/// Secrets.
 pub(crate) fn certificates_data(certificates: &[file::Certificates]) -> Value {
     let one = |entry: &file::Certificates| {
         json!({
@@ -149,8 +153,8 @@ pub(crate) fn certificates_data(certificates: &[file::Certificates]) -> Value {
     certificates.iter().map(one).collect()
 }
 
-/// Writes the entry's certificates, which osdpl verifies in the user's Secrets, as Markdown. The text is empty without
-/// certificates.
+/// Returns the certificates of a catalogue entry as Markdown; an empty text if the entry has no certificates. osdpl
+/// verifies these certificates in the user's Secrets.
 pub(crate) fn certificates(certificates: &[file::Certificates]) -> String {
     let mut text = String::new();
     if !certificates.is_empty() {

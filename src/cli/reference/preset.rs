@@ -43,8 +43,8 @@ impl Reference {
         Description { data: facts, page }
     }
 
-    /// Returns the condition under which a cloud with this preset installs the service. Returns `None` if the condition
-    /// is always true, because some release of the service has no condition.
+    /// Returns the condition under which a cloud with this preset installs the service. Returns `None` if the cloud
+    /// always installs the service, because at least one of its releases has no condition.
     fn condition(&self, service: &str) -> Option<String> {
         let releases = &self.services.get(service)?.releases;
         let conditions = releases.values().map(|release| release.when.clone()).collect::<Option<Vec<_>>>()?;

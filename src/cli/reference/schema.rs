@@ -8,15 +8,15 @@ use super::table::{code, summary_table};
 /// One field of a feature, according to the feature's JSON schema.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Field {
-    /// The path below `spec.features.<feature>`: `a.b`, `a[].b` in a list, `a.*` in a map; empty for the feature
-    /// itself.
+    /// The path below `spec.features.<feature>`, such as `a.b`; empty for the feature itself. `a[].b` is a field of the
+    /// items of the list `a`, and `a.*` stands for every value of the map `a`.
     pub path: String,
     /// The type with its bounds, or the allowed values.
     #[serde(rename = "type")]
     pub kind: String,
     /// The description of the field in the schema.
     pub meaning: String,
-    /// Whether an object that contains the field's parent must also contain the field.
+    /// Whether the field must be set wherever its parent is set.
     pub required: bool,
 }
 
@@ -36,7 +36,8 @@ fn walk(schema: &Value, path: &str, required: bool, found: &mut Vec<Field>) {
     collect_children(schema, path, found);
 }
 
-/// Appends the fields below one field to `found`. `schema` and `path` are the schema and the path of this one field.
+/// Appends the fields below a parent field to `found`. `schema` is the parent's schema, and `path` is the parent's
+/// path.
 fn collect_children(schema: &Value, path: &str, found: &mut Vec<Field>) {
     let names: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     for (name, below) in schema["properties"].as_object().into_iter().flatten() {
@@ -44,8 +45,8 @@ fn collect_children(schema: &Value, path: &str, found: &mut Vec<Field>) {
         walk(below, &path, names.contains(&name.as_str()), found);
     }
     for (step, below) in [("[]", &schema["items"]), (".*", &schema["additionalProperties"])] {
-        // The items of a list, or the values of a map, get a row if their schema has a description. Without a
-        // description, only the properties of the items or values get rows.
+        // In the table of fields, the items of a list, or the values of a map, have a row if their schema has a
+        // description. Without a description, only their properties have rows.
         let path = format!("{path}{step}");
         let path = path.trim_start_matches('.');
         if below["description"].is_string() {

@@ -38,7 +38,7 @@ impl Reference {
         if let Some(external) = external {
             let _ = write!(
                 page,
-                "\n## Outside the cluster\n\nIt can run outside the cluster (`spec.services.{service}.external`): pods find it as Service {}, port {} ({}).\n",
+                "\n## Outside the cluster\n\nThe service can run outside the cluster (`spec.services.{service}.external`). Pods then find it as Service {}, port {} ({}).\n",
                 external.service, external.port, external.port_name
             );
         }
@@ -64,7 +64,8 @@ impl Reference {
         let api = entry.endpoint.as_ref();
         let api = api.map(|api| format!("{} at {}:{}{}", code(&api.endpoint), api.service, api.port, api.path));
         let facts = entry.facts.as_ref();
-        let facts = facts.map(|map| format!("`facts.{name}`, which its Job writes to ConfigMap {}", code(map)));
+        let facts =
+            facts.map(|map| format!("`facts.{name}`, which a Job of the release writes to ConfigMap {}", code(map)));
         vec![
             ("chart", vec![self.chart(name, entry)]),
             ("namespace", entry.namespace.iter().cloned().collect()),
@@ -122,7 +123,8 @@ impl Reference {
     }
 }
 
-/// The maximum length, in bytes, of several values in one table cell. Longer values follow below the table as a list.
+/// The maximum total length, in bytes, of several values in one table cell. Longer lists of values follow below the
+/// table.
 const CELL: usize = 100;
 
 /// Formats the properties of a release: short ones as the rows of a table, longer ones as lists below the table.
@@ -160,8 +162,8 @@ fn workload(kind: WorkloadKind) -> &'static str {
     }
 }
 
-/// Returns what a user must do to rotate a credential, for the page. If the catalogue has no rotation note, the next
-/// upgrade does all that is needed.
+/// Returns how to rotate a credential, for the page. An empty `rotation` in the catalogue means that the next upgrade
+/// does all that is needed.
 fn rotation_steps(rotation: &str) -> &str {
     if rotation.is_empty() { "set by the next upgrade" } else { rotation }
 }

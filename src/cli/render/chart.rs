@@ -28,10 +28,10 @@ pub(crate) struct Charts<'a> {
     catalog: &'a Catalog,
 }
 
-/// The chart of one release, prepared for install.sh.
+/// The chart of one release, as install.sh uses it.
 pub(crate) struct PreparedChart {
     pub reference: ChartReference,
-    /// The version, digest and origin of the chart, for a comment in the script.
+    /// The version, digest and origin of the chart, for a comment in install.sh.
     pub description: String,
     /// The file with the CRDs of a copied chart, relative to the output folder; `None` if the chart has no CRDs or
     /// comes from a repository.
@@ -46,8 +46,8 @@ impl<'a> Charts<'a> {
         Ok(Self { store, is_local, spec: &cloud.spec, catalog: &cloud.catalog })
     }
 
-    /// Returns the chart of a release. If the user gave charts, checks the chart against the lock, and copies it into
-    /// the output folder.
+    /// Returns the chart of a release. If the user named charts with `--charts`, checks the chart against the lock, and
+    /// copies it into the output folder.
     pub(crate) async fn of(&self, name: &str, folder: &Folder) -> anyhow::Result<PreparedChart> {
         let request = chart_of_release(&self.store, self.spec, self.catalog, name)
             .with_context(|| format!("the catalogue has no release {name}"))?;

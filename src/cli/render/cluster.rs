@@ -1,4 +1,4 @@
-//! Loads the cloud that `osdpl render --credentials` writes: from the cluster, with the real credentials.
+//! Loads a cloud from the cluster, with the real credentials, for `osdpl render --credentials`.
 
 use std::collections::BTreeMap;
 
@@ -70,9 +70,9 @@ fn list_jobs_to_delete(preview: &Preview) -> BTreeMap<String, Vec<String>> {
     jobs.collect_map()
 }
 
-/// Checks that the operator has stored every generated credential in the cluster. If a credential is missing, osdpl has
-/// put a random password into the values. The command must not write these values, because the operator will generate
-/// another password.
+/// Checks that the operator has stored every generated credential in the cluster. For a credential that is not stored
+/// yet, osdpl has put a random password into the values. The command must not write these values, because the operator
+/// will generate another password.
 async fn check_stored(client: &Client, preview: &Preview, catalog: &Catalog) -> anyhow::Result<()> {
     let selection = &preview.selection;
     let api: Api<Secret> = Api::namespaced(client.clone(), &selection.namespace);

@@ -33,8 +33,8 @@ impl Folder {
                 if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
                     create_folder(parent)?;
                 }
-                // Another process may have created the folder since the check above. Then `create` fails.
-                // `create_dir_all` would succeed, although the folder might have another owner or mode.
+                // Another process could have created the folder after `symlink_metadata` did not find it. Then `create`
+                // fails, whereas `create_dir_all` would succeed, although the folder might have another owner or mode.
                 DirBuilder::new().mode(0o700).create(path).with_context(|| format!("creating {}", path.display()))?;
             }
             Err(error) => return Err(error).with_context(|| format!("inspecting {}", path.display())),
@@ -64,7 +64,7 @@ impl Folder {
         file.write_all(bytes).with_context(context)
     }
 
-    /// Returns the contents of a text file; `None` if the file does not exist or is not text.
+    /// Returns the contents of a text file; `None` if the file does not exist or is not UTF-8 text.
     pub(crate) fn read(&self, name: &str) -> anyhow::Result<Option<String>> {
         let path = self.path.join(name);
         match fs::read_to_string(&path) {

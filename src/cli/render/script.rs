@@ -14,7 +14,7 @@ use osdpl_core::desired::DesiredRelease;
 use osdpl_operator::controller::build_upgrade;
 use osdpl_operator::helm::program::STORAGE_DRIVER;
 
-/// The file name of the script.
+/// The file name of the script that installs the releases.
 pub(crate) const NAME: &str = "install.sh";
 
 /// The first commands of the script: they select the releases to install, and refuse values that contain no
@@ -37,7 +37,7 @@ namespace() { kubectl get namespace "$1" >/dev/null 2>&1 || kubectl create names
 "#;
 
 /// The text with which each install.sh of osdpl begins. osdpl removes or overwrites files in the output folder only if
-/// it finds a script with this beginning.
+/// it finds a script with this beginning, because then osdpl has written these files.
 const BEGIN: &str = "#!/bin/sh\n# OpenStackDeployment ";
 
 /// A line in an install.sh that tells osdpl that the folder contains manifests in addition to values. Do not change
@@ -50,7 +50,8 @@ const UNSET_OTHER_CLUSTERS: &str = "unset HELM_KUBEAPISERVER HELM_KUBECONTEXT HE
                          HELM_KUBEINSECURE_SKIP_TLS_VERIFY HELM_KUBETLS_SERVER_NAME";
 
 /// The identity of the cluster from which osdpl read real credentials: the UID of the namespace that contains the
-/// `OpenStackDeployment`. Everyone who can read the credentials can also read this namespace.
+/// `OpenStackDeployment`. osdpl uses this namespace, because a user who can read the credentials in it can usually read
+/// the namespace itself, too.
 pub(crate) struct ClusterIdentity {
     /// The namespace of the `OpenStackDeployment`.
     pub namespace: String,
@@ -59,8 +60,9 @@ pub(crate) struct ClusterIdentity {
 }
 
 impl ClusterIdentity {
-    /// Returns shell commands that end install.sh if kubectl selects another cluster. Without these commands,
-    /// install.sh would install the credentials and delete Jobs in the other cluster.
+    /// Returns shell commands that end install.sh if kubectl does not select the cluster from which osdpl read the
+    /// credentials. Without these commands, install.sh would install the credentials and delete Jobs in another
+    /// cluster.
     fn guard(&self) -> String {
         let (namespace, uid) = (word(&self.namespace), word(&self.uid));
         let message = format!(
@@ -79,7 +81,7 @@ impl ClusterIdentity {
 /// First removes the files of an earlier run that this run will not overwrite. Such files may contain credentials.
 ///
 /// Then writes a temporary install.sh that installs nothing, but lists the selected releases. If this run fails, the
-/// next run finds the files of this run with the list.
+/// next run uses this list to find the files of the failed run, and to remove or overwrite them.
 ///
 /// # Errors
 /// Returns an error if the run would overwrite a file that osdpl has not written. In this case, the function removes no
@@ -114,7 +116,7 @@ fn unfinished(names: &[&str], with_manifests: bool) -> String {
     let manifests = if with_manifests { MANIFESTS } else { "" };
     let all = word(&format!(" {} ", names.join(" ")));
     let message = "osdpl render did not finish, so this folder is incomplete; nothing was done; run osdpl render again";
-    format!("{BEGIN}that is not completely written.\n{manifests}all={all}\necho {} >&2\nexit 1\n", word(message))
+    format!("{BEGIN}(osdpl render did not finish).\n{manifests}all={all}\necho {} >&2\nexit 1\n", word(message))
 }
 
 /// Returns the name of the file with the manifests of a release.
@@ -129,7 +131,7 @@ fn releases(text: &str) -> impl Iterator<Item = &str> {
     names.filter(|name| !name.contains('/'))
 }
 
-/// The text of `install.sh`, to which the caller adds the commands for one release after another.
+/// The text of `install.sh`. The caller adds the commands of the releases, one release after another.
 pub(crate) struct Script<'a> {
     cloud: &'a Cloud,
     secrets: Secrets,
@@ -144,8 +146,8 @@ impl<'a> Script<'a> {
         Self { cloud, secrets, with_manifests, names: Vec::new(), depth: None, body: String::new() }
     }
 
-    /// Adds the helm commands for a release to the script. The caller must already have added the releases that it
-    /// depends on.
+    /// Adds the helm commands for a release to the script. The caller must already have added the releases on which
+    /// this release depends.
     pub(crate) fn add(
         &mut self,
         name: &str,
@@ -172,7 +174,7 @@ impl<'a> Script<'a> {
             let _ =
                 writeln!(body, "  kubectl --namespace {namespace} delete jobs --ignore-not-found {}", jobs.join(" "));
         }
-        // Pass no path of the chart: `manual_arguments` below uses `chart.reference` instead.
+        // Pass an empty path of the chart: `manual_arguments` below uses `chart.reference` instead.
         let upgrade = build_upgrade(name, release, PathBuf::new());
         let line = upgrade.manual_arguments(&release.key, self.cloud.helm, Path::new(values), &chart.reference);
         let line: Vec<String> = line.iter().map(|argument| quoted(argument)).collect();
@@ -187,7 +189,7 @@ impl<'a> Script<'a> {
         let mut text = format!("{BEGIN}{resource}: the commands of osdpl for helm {major}, in dependency order.\n");
         text.push_str("# Install all releases: ./install.sh. Install some: ./install.sh keystone glance. If the operator runs, pause these releases first (`paused: true`).\n");
         text.push_str("# The commands set no labels of osdpl, because these labels mark revisions of the operator. helm does not wait for pods:\n");
-        text.push_str("# before you install the releases of the next depth, check that the releases on which they depend are available.\n");
+        text.push_str("# before you install the releases of one depth (a section below), check that the releases on which they depend are available.\n");
         text.push_str("# Install the CRDs of a chart from a repository: helm show crds CHART | kubectl apply --server-side -f -\n");
         text.push_str(if self.with_manifests { MANIFESTS } else { "" });
         match self.secrets {

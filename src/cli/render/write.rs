@@ -12,8 +12,8 @@ use osdpl_core::difference;
 use osdpl_values::yaml;
 
 impl Arguments {
-    /// Writes the values, the manifests and install.sh to `folder`. First prepares the charts and renders the
-    /// manifests. So if this fails, no values with secrets have been written.
+    /// Writes the values, the manifests and install.sh to `folder`. Before that, prepares the charts and renders the
+    /// manifests. If one of these steps fails, the function has written no values with secrets.
     pub(super) async fn write(
         &self,
         folder: &Folder,
@@ -43,7 +43,8 @@ impl Arguments {
             script.add(name, release, depths[name], &values, chart);
         }
         folder.write(script::NAME, script.text().as_bytes(), true)?;
-        let real = if self.credentials { ", with the real credentials; remove it when you are done" } else { "" };
+        let real =
+            if self.credentials { ", with the real credentials; remove the folder when you are done" } else { "" };
         let count = if selected.len() == 1 { "1 release".to_owned() } else { format!("{} releases", selected.len()) };
         output::line(format_args!("{folder}: the values of {count} and {}{real}", script::NAME));
         if !removed.is_empty() {

@@ -26,7 +26,7 @@ pub(crate) struct Case {
     pub expect: Vec<Expectation>,
 }
 
-/// One expectation of a case. Exactly one field must be set in addition to `release` and `path`.
+/// One expectation of a case. It sets exactly one of the fields other than `release` and `path`.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", default)]
 pub(crate) struct Expectation {
@@ -38,16 +38,16 @@ pub(crate) struct Expectation {
     /// the chart's default.
     #[serde(deserialize_with = "value_or_null")]
     pub equals: Option<Value>,
-    /// The smallest number that may be at `path`.
+    /// The smallest number that the expectation accepts at `path`.
     pub at_least: Option<f64>,
-    /// The largest number that may be at `path`.
+    /// The largest number that the expectation accepts at `path`.
     pub at_most: Option<f64>,
     /// A regular expression that the string at `path` must match.
     pub matches: Option<String>,
     /// Whether there must be a value at `path`, from a layer or as the chart's default.
     pub exists: Option<bool>,
-    /// A CEL condition that must be true. It can use `values`, the values of the release, and the variables of the
-    /// catalogue's expressions.
+    /// A CEL condition that must be true. It can use the variable `values` (the values of the release), and all
+    /// variables of the catalogue's expressions.
     pub holds: Option<String>,
     /// Whether the release must be part of the cloud.
     pub wanted: Option<bool>,

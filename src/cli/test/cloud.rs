@@ -18,7 +18,8 @@ use osdpl_lint::validate::{Kind, ReviewInput, Schemas, keys_of_field, read_spec}
 use osdpl_values::expr::{Expression, Scope};
 use osdpl_values::{Path, Values, get};
 
-/// A loaded catalogue, and the schemas against which osdpl validates resources that use it.
+/// A loaded catalogue, and the schemas of osdpl's CRDs, against which osdpl validates resources. The schemas contain
+/// the catalogue's features.
 pub(crate) struct LoadedCatalog {
     pub catalog: Catalog,
     pub schemas: Schemas,
@@ -51,7 +52,7 @@ impl Resource {
     }
 }
 
-/// The cloud of a test case, which osdpl resolved with placeholder credentials.
+/// The cloud of a test case. osdpl has resolved it with placeholder credentials.
 pub(crate) struct Cloud {
     loaded: Rc<LoadedCatalog>,
     resource: Resource,
@@ -63,7 +64,7 @@ pub(crate) struct Cloud {
 }
 
 impl Cloud {
-    /// Resolves the resource of a case.
+    /// Resolves the resource of a case: computes the desired releases and the findings.
     pub(crate) fn new(resource: Resource, loaded: Rc<LoadedCatalog>) -> Self {
         let LoadedCatalog { catalog, schemas } = &*loaded;
         let (object, others) = (&resource.object, resource.others());

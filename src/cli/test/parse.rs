@@ -54,11 +54,11 @@ const EXPECTED: [(&str, FieldType); 11] = [
 
 /// Parses one case of a file in which at least one case is invalid.
 ///
-/// First parses the lines of this case alone: from line `begin` up to the line before `end`. The parser knows the types
-/// of a [`Case`]'s fields. So it reads the word `y` as a string where the case needs a string.
+/// First parses only the lines of this case, from line `begin` to the line before `end`, as a [`Case`]. This parse
+/// knows the types of the fields, so it reads the word `y` as a string where the case needs a string.
 ///
-/// If these lines can't be parsed, converts `parsed`: this case from an earlier parse of the whole file into values
-/// without fixed types. In `parsed`, `y` is a boolean.
+/// If these lines can't be parsed alone, converts `parsed`: the same case, as an earlier parse of the whole file read
+/// it. That parse did not know the types of the fields, so `y` is a boolean in `parsed`.
 ///
 /// # Errors
 /// Returns an error if the case is invalid. The error describes the first problem.
@@ -71,7 +71,7 @@ pub(crate) fn case(parsed: &Value, lines: &[&str], (begin, end): (u64, u64)) -> 
     if let Some((keys, problem)) = find_problem(parsed) {
         return Err(CaseProblem { keys, problem });
     }
-    // The fields are valid, but their lines can't be parsed alone. The case may use a YAML anchor of another case, or
+    // The fields are valid, but their lines can't be parsed alone. The case could use a YAML anchor of another case, or
     // share a line with another case. So convert `parsed`.
     Case::deserialize(&with_texts(parsed)).map_err(|error| CaseProblem {
         keys: Vec::new(),
@@ -81,8 +81,8 @@ pub(crate) fn case(parsed: &Value, lines: &[&str], (begin, end): (u64, u64)) -> 
 
 /// Returns the index in `lines` at which a case begins: the line with the case's dash (`-`).
 ///
-/// `begin` is the line number of the case's first field, counted from 1. The dash is on this line or above it. If the
-/// file has fewer lines, returns their number.
+/// `begin` is the line number of the case's first field, counted from 1. The dash is on this line or above it. If
+/// `begin` is after the last line, returns the number of lines.
 fn first_line(lines: &[&str], begin: u64) -> usize {
     let index = usize::try_from(begin).unwrap_or(usize::MAX).saturating_sub(1);
     if index >= lines.len() {
@@ -152,8 +152,8 @@ impl FieldType {
     }
 }
 
-/// Returns the case with strings in all its string fields. Without types, YAML has parsed the string `y` as a boolean,
-/// and `2026.1` as a number.
+/// Converts the values of all string fields of a case to strings. The YAML parser did not know the types of the fields,
+/// so it has read the string `y` as a boolean, and `2026.1` as a number.
 fn with_texts(parsed: &Value) -> Value {
     let mut case = parsed.clone();
     convert_texts(&mut case, &FIELDS);
@@ -161,7 +161,7 @@ fn with_texts(parsed: &Value) -> Value {
     case
 }
 
-/// Converts the booleans and numbers in the string fields of one map to strings.
+/// Converts booleans and numbers to strings in those fields of `map` whose type is `Text` or `Texts`.
 fn convert_texts(map: &mut Value, fields: &[(&str, FieldType)]) {
     let convert = |value: &mut Value| {
         if value.is_boolean() || value.is_number() {

@@ -17,7 +17,7 @@ pub(crate) struct Suite {
     pub cases: Vec<Result<Case, InvalidCase>>,
     /// The file's name.
     name: String,
-    /// The YAML of the file. Each of its nodes contains its line number, which messages name.
+    /// The YAML of the file, with the line number of each node. Messages name these line numbers.
     root: LocatedNode,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct InvalidCase {
     pub problem: String,
 }
 
-/// The top-level fields of a file of test cases. `T` is the type of a case.
+/// The top-level fields of a file of test cases. `T` is [`Case`], or [`Value`] if not every case is valid.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CaseFile<T> {
@@ -47,7 +47,7 @@ impl Suite {
         }
         if text.lines().any(|line| line.starts_with("apiVersion:")) {
             bail!(
-                "{name}: this is a Kubernetes object, not a file of cases; name a file of cases, whose field `file` names the file of the resource"
+                "{name}: this is a Kubernetes object, not a file of cases; name a file of cases instead, whose field `file` can name the object's file"
             );
         }
         let root = yaml::parse::<LocatedNode>(name, text)?;
@@ -104,7 +104,7 @@ impl Suite {
             }
             if is_refused && expectation.release.is_some() {
                 bail!(
-                    "{}: a refused cloud has no releases, so this expectation can't fail; move it to a case without `refused`",
+                    "{}: a refused cloud has no releases, so osdpl can't check this expectation; move it to a case without `refused`",
                     location()
                 );
             }
@@ -175,7 +175,7 @@ mod tests {
             (with("{warns: ' '}"), "cases.yaml:5: the text is empty, which matches everything; write a part"),
             (
                 with("{refused: x}\n  - {release: a, wanted: false}"),
-                "cases.yaml:6: a refused cloud has no releases, so this expectation can't fail; move it to a case",
+                "cases.yaml:6: a refused cloud has no releases, so osdpl can't check this expectation; move it to a case",
             ),
             (with("{refused: x}\n  - {warns: y}"), "valid"),
             (with("{release: a, path: b..c, exists: true}"), "cases.yaml:5: \"b..c\" is not a valid path"),

@@ -83,7 +83,9 @@ impl CheckedValue<'_> {
             Found::Given(_) if secret.iter().any(|secret| secret.covers(self.path)) => "a secret".to_owned(),
             Found::Given(_) => get(&redact(values, secret), self.path).map(ToString::to_string).unwrap_or_default(),
             Found::Default(value) => format!("{value} (the default of chart {chart})"),
-            Found::Unlisted => format!("the default of chart {chart}, of which the catalogue contains only a part"),
+            Found::Unlisted => {
+                format!("the default of chart {chart}; the catalogue contains only a part of this default")
+            }
             Found::Nothing => "nothing".to_owned(),
             Found::Unknown => {
                 "no value; the chart may have a default, but the catalogue does not contain the defaults of this chart"

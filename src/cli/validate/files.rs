@@ -51,7 +51,8 @@ impl Inputs {
         self.arguments.iter().all(|argument| argument.unreadable.is_empty())
     }
 
-    /// Returns, for the report, each argument's name, its documents, and its files that can't be read.
+    /// Returns the arguments of the command line, for the report: each with its name, its documents, and its files that
+    /// can't be read.
     pub(crate) fn arguments(&self) -> impl Iterator<Item = validate::Argument<'_>> {
         self.arguments.iter().map(|Argument { path, documents, unreadable }| {
             let documents = &self.documents[documents.clone()];

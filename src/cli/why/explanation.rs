@@ -57,7 +57,7 @@ impl Explanation {
         explanation
     }
 
-    /// Explains why the object that the user named is not ready: releases, workloads, a Job or a `CronJob`.
+    /// Explains why the releases, workloads, Job or `CronJob` that the user named are not ready.
     pub(crate) fn of_subject(subject: &Subject<'_>, preview: &Preview) -> Self {
         let mut explanation = Self::default();
         match subject {
@@ -208,8 +208,8 @@ impl Explanation {
         any
     }
 
-    /// Adds a chain: one line for each object from the affected object to the root cause, and the objects that the user
-    /// should inspect.
+    /// Adds a chain to the explanation: a line for each object from the affected object to the root cause, and the
+    /// objects that the user should inspect.
     fn chain(&mut self, chain: &Chain) {
         self.is_ready = false;
         self.chains.push(chain.clone());
@@ -242,7 +242,7 @@ fn workload_object(workload: &Workload) -> CauseObject {
     CauseObject { kind: format!("{kind:?}"), namespace: namespace.clone(), name: name.clone() }
 }
 
-/// Returns the kubectl command that shows an object.
+/// Returns the command that shows an object: `kubectl describe`, or `helm status` for a helm release.
 pub(crate) fn command(object: &CauseObject) -> String {
     let CauseObject { kind, namespace, name } = object;
     match (kind.as_str(), namespace.as_str()) {

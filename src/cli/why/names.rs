@@ -12,7 +12,7 @@ use osdpl_values::CollectSorted;
 pub(crate) enum Subject<'a> {
     /// Releases, by their names in the catalogue: one release, or all releases of a service.
     Releases(Vec<&'a str>),
-    /// Workloads whose component or own name is the name that the user gave. The string is this name.
+    /// The workloads that have the name that the user gave, or whose component has this name. The string is this name.
     Workloads(String, Vec<&'a Workload>),
     /// The Job with the name that the user gave.
     Job(&'a ObservedJob),
@@ -63,7 +63,7 @@ impl<'a> Names<'a> {
         all.into_iter().collect()
     }
 
-    /// Returns the namespaces of the releases.
+    /// Returns the namespaces of the cloud's releases.
     pub(crate) fn namespaces(&self) -> BTreeSet<&'a str> {
         self.preview.plan.decisions.values().map(|decision| decision.key.namespace.as_str()).collect_set()
     }

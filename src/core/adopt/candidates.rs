@@ -1,5 +1,5 @@
-//! Collects, for fields of the spec, the values that the right spec for a running cloud may contain. osdpl tries each
-//! of these candidates when it searches for the spec that describes the cloud.
+//! Collects candidates: possible values of fields of the spec. When osdpl searches for the spec that describes a
+//! running cloud, it tries each candidate.
 //!
 //! The candidates come from the values of the cloud's releases, or from the JSON schemas of features.
 
@@ -77,8 +77,8 @@ pub(super) fn choices(schema: &Value, parent: &Path) -> Vec<(Path, Vec<Value>)> 
     found
 }
 
-/// Returns the path of each list in a JSON schema whose items have an `enum`, with all values of this `enum`. `parent`
-/// is the path of the field that the schema describes.
+/// Returns, for a JSON schema, the path of each list whose items have an `enum`, with all values of this `enum`.
+/// `parent` is the path of the field that the schema describes.
 pub(super) fn sets(schema: &Value, parent: &Path) -> Vec<(Path, Vec<Value>)> {
     let properties = schema["properties"].as_object().into_iter().flatten();
     let found = properties.flat_map(|(name, property)| match property["items"]["enum"].as_array() {

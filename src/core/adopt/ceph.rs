@@ -9,7 +9,7 @@ use super::identify::{IdentifiedReleases, InstalledRelease};
 use crate::ceph::{CONFIG_MAP, Consumer, DeclaredCeph, read_declared_ceph, setting};
 use osdpl_values::{CollectSorted, Path, get};
 
-/// What one service of a running cloud uses of Ceph: the user, the pool and the Secret, according to the values of its
+/// How one service of a running cloud uses Ceph: with which user, pool and Secret, according to the values of its
 /// release.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CephUse {
@@ -52,7 +52,7 @@ pub struct CephDeclaration {
     pub feature: Value,
     /// The name and the contents of the Secret that tells the operator the settings of the Ceph cluster.
     pub secret: (String, BTreeMap<String, SecretContent>),
-    /// What the operator will read from the Secret.
+    /// The Ceph settings that the operator will read from `secret`.
     pub declared: DeclaredCeph,
     /// The `namespace/name` of the `CephCluster` from which osdpl took the fsid; `None` if `ceph.conf` contains the
     /// fsid.
@@ -81,8 +81,9 @@ pub fn find_ceph_uses(known: &IdentifiedReleases<'_>) -> Option<CephUses> {
     Some(CephUses { configuration: (first.key.namespace.clone(), map.to_owned()), consumers })
 }
 
-/// Returns what each service of the release `name` uses of Ceph, according to the values of the release. The result
-/// never contains Nova, for which there is [`nova_use`].
+/// Returns the user, pool and Secret with which each service in the release `name` uses Ceph, according to the
+/// release's values. The result never contains Nova: its use of Ceph also depends on Cinder's release, so [`nova_use`]
+/// determines it.
 fn uses_of_release(name: &str, found: &InstalledRelease) -> Vec<(Consumer, CephUse)> {
     let section = |consumer: Consumer, (section, pool, user): (&str, &str, &str), keyring: &str| {
         let field = |key: &str| text(found, &format!("{section}.{key}")).unwrap_or_default().to_owned();
@@ -119,7 +120,7 @@ fn uses_of_release(name: &str, found: &InstalledRelease) -> Vec<(Consumer, CephU
     }
 }
 
-/// Returns what Nova uses of Ceph; `None` if Nova does not use Ceph.
+/// Returns the user, pool and Secret with which Nova uses Ceph; `None` if Nova does not use Ceph.
 ///
 /// `volumes` is Cinder's Ceph user; `None` if Cinder stores no volumes in Ceph. Nova attaches Cinder's volumes to
 /// instances. So if the volumes are in Ceph, Nova uses Ceph, even if it stores the disks of instances elsewhere.
@@ -164,7 +165,7 @@ impl CephUses {
     ///
     /// # Errors
     /// Returns a message for each setting or key that is missing in `state`. If nothing is missing, but the releases
-    /// can't use the Ceph that the Secret describes, returns the reason.
+    /// can't use this Ceph, returns the reason.
     pub fn storage<'a>(
         &self,
         state: &CephState,
@@ -174,8 +175,8 @@ impl CephUses {
         let conf = |option| state.configuration.as_deref().and_then(|conf| setting(conf, option)).map(str::to_owned);
         let reported: Vec<_> =
             state.clusters.iter().filter_map(|(cluster, fsid)| Some((cluster, fsid.clone()?))).collect();
-        // Guess only if exactly one `CephCluster` reports its fsid. With several, osdpl can't know which one the cloud
-        // uses.
+        // Guess the fsid only if exactly one `CephCluster` reports its fsid. With several, osdpl can't know which one
+        // the cloud uses.
         let guess =
             || if let [(cluster, fsid)] = &reported[..] { Some(((*cluster).clone(), fsid.clone())) } else { None };
         let guess = if conf("fsid").is_none() { guess() } else { None };
@@ -236,7 +237,7 @@ impl CephUses {
         self.consumers.keys().map(|consumer| consumer.name()).collect::<Vec<_>>().join(", ")
     }
 
-    /// Returns, for messages, the names of the keys that the Secret about this Ceph cluster must contain.
+    /// Returns the names of the keys that the Secret with the settings of the Ceph cluster must contain, for messages.
     pub fn keys(&self) -> String {
         let keys_of = |(consumer, own): (&Consumer, &CephUse)| {
             let fields = if own.keyring.is_some() { &["key", "pool", "user"][..] } else { &["pool"] };

@@ -14,7 +14,8 @@ pub struct Comparison {
     /// The values that the templates read now: the installed chart's defaults, with the overrides in helm's record
     /// merged into them.
     pub before: Values,
-    /// The values that the installed chart's templates would read with the desired release's values as overrides.
+    /// The values that the installed chart's templates would read after the upgrade: the chart's defaults, with the
+    /// desired release's values merged into them.
     pub after: Values,
     /// What the upgrade would change: the chart, and the paths of the changed values.
     pub result: ComparisonResult,
@@ -22,9 +23,9 @@ pub struct Comparison {
 
 /// Compares the chart and the values of an installed revision, `source`, with the desired release.
 ///
-/// The function merges the recorded values into the installed chart's defaults, merges the desired values into the same
-/// defaults, and compares the two results. So it does not list a default that differs between the installed and the
-/// desired version of the chart. The result then only says that the chart changes.
+/// The function merges the recorded values and, separately, the desired values into the installed chart's defaults, and
+/// compares the two results. So it does not find the defaults that differ in the desired version of the chart. For such
+/// defaults, the result only says that the chart changes.
 pub fn compare_release(release: &DesiredRelease, source: &RevisionSource) -> Comparison {
     let mut before = coalesce(&source.defaults, &source.config);
     let mut after = coalesce(&source.defaults, &release.values);
@@ -44,7 +45,7 @@ pub fn compare_release(release: &DesiredRelease, source: &RevisionSource) -> Com
 /// function empties both maps.
 ///
 /// Such maps can differ, because helm's merge keeps a key whose default is null, but removes a key whose override is
-/// null. So one of the maps may lack the key.
+/// null. So a key can be missing in one of the two maps.
 fn clear_null_maps(one: &mut Values, other: &mut Values) {
     for (key, value) in one {
         let (Value::Object(value), Some(Value::Object(counterpart))) = (value, other.get_mut(key)) else { continue };

@@ -51,7 +51,8 @@ impl SecretContent {
 /// The result of [`CloudInventory::describe`]: the spec and the Secrets that describe a running cloud, and what its
 /// adoption would change.
 pub struct Description {
-    /// The spec that describes the cloud. It has `paused` set, so that the operator changes nothing at first.
+    /// The spec that describes the cloud. It has `paused` set, so that the operator changes nothing before a person has
+    /// checked the plan.
     pub spec: OpenStackDeploymentSpec,
     /// The Secrets that the spec references. A person must create them together with the `OpenStackDeployment`.
     pub secrets: Secrets,
@@ -60,8 +61,8 @@ pub struct Description {
     pub compared: BTreeMap<String, Comparison>,
     /// The releases that result from `spec`, by their names in the catalogue.
     pub wanted: BTreeMap<String, DesiredRelease>,
-    /// The catalogue names of releases that do not run, but that running releases need. The spec pauses them, so that
-    /// the operator does not install them.
+    /// The releases that running releases need, but that do not run themselves, by their names in the catalogue. The
+    /// spec pauses them, so that the operator does not install them.
     pub installs: Vec<String>,
     /// The errors, warnings and notes about the spec.
     pub findings: Vec<Finding>,
@@ -70,8 +71,8 @@ pub struct Description {
 /// A function that returns the [`Facts`] from which osdpl computes the values of the selected releases. All these facts
 /// are placeholders, such as made-up credentials.
 ///
-/// [`CloudInventory::describe`] then puts real values in place of some placeholders: those that it finds in the cloud,
-/// such as the credentials of running releases.
+/// [`CloudInventory::describe`] then replaces some placeholders with real values from the cloud, such as the
+/// credentials of running releases.
 pub type FactProvider<'a> = &'a dyn Fn(&Selection) -> Facts;
 
 /// The input from which osdpl builds a [`Description`]: the running releases, and the name and namespace of the
@@ -141,9 +142,9 @@ impl<'a> CloudInventory<'a> {
         }
         let installs: Vec<String> =
             desired.releases.keys().filter(|name| !self.known.releases.contains_key(*name)).cloned().collect();
-        // A release that running releases need, but that does not run in this cluster, may be a service in another
-        // cluster. Pause the release in the spec, so that the operator does not install it before a person has checked
-        // where the service runs.
+        // Some releases that running releases need do not run in this cluster. Their services may run in another
+        // cluster. Pause these releases in the spec, so that the operator does not install them before a person has
+        // checked where the services run.
         for name in &installs {
             let service = desired.releases[name].service.clone();
             spec.services.entry(service).or_default().releases.entry(name.clone()).or_default().paused = true;
@@ -175,16 +176,16 @@ impl<'a> CloudInventory<'a> {
     }
 
     /// Returns the facts from which osdpl computes the values of the selected releases: the credentials of the running
-    /// releases, the sizes of their volume claims, the Ceph that the spec declares, and placeholders for all other
-    /// facts.
+    /// releases, the sizes of their volume claims, the Ceph cluster that the spec declares, and placeholders for all
+    /// other facts.
     ///
     /// The result contains only credentials of services that are part of the cloud. If a release uses the credential of
-    /// another service, which is not part of the cloud, the spec can't reference it. The overrides of the release
-    /// contain it instead.
+    /// another service, which is not part of the cloud, the spec can't reference this credential. Instead, the
+    /// overrides of the release contain the credential.
     pub(super) fn facts(&self, selection: &Selection) -> Facts {
         let mut facts = (self.provide_facts)(selection);
-        // If the cloud uses no Ceph, also remove the placeholder for a Ceph cluster. Then osdpl rejects features with
-        // settings that need a Ceph cluster, so the search does not select them.
+        // If the cloud uses no Ceph, this removes the placeholder for a Ceph cluster. osdpl then rejects features with
+        // settings that need a Ceph cluster, so the search does not select these features.
         facts.ceph = self.storage.map(|storage| storage.declared.clone());
         for (name, found) in &self.known.releases {
             facts.baselines.insert(name.clone(), 0);
@@ -221,8 +222,8 @@ impl<'a> CloudInventory<'a> {
 
 /// Returns the value of each credential in the running releases.
 ///
-/// If releases have different values, the result contains the value in the releases of the service that owns the
-/// credential. If none of these has a value, the result contains the value that most releases have.
+/// If releases have different values, the function prefers the value in the releases of the service that owns the
+/// credential. If these releases have no value, it returns the value that most other releases have.
 fn adopted_credentials(known: &IdentifiedReleases<'_>, catalog: &Catalog) -> BTreeMap<credentials::Name, String> {
     let mut counts: BTreeMap<credentials::Name, BTreeMap<&str, usize>> = BTreeMap::new();
     for (release, found) in &known.releases {

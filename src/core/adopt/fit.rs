@@ -26,10 +26,11 @@ enum Outcome {
     /// The tried values improve the score, or [`Fit::spec`] had these values already. [`Fit::spec`] now contains the
     /// tried values.
     Kept,
-    /// The changed spec has no better score, or can't be built. [`Fit::spec`] stays as it is.
+    /// The changed spec has no better score, is not a valid [`OpenStackDeploymentSpec`], or changes the storage feature
+    /// of a cloud that uses Ceph. [`Fit::spec`] stays as it is.
     Worse,
-    /// The operator would refuse the changed spec, or could not run helm for a running release with it. [`Fit::spec`]
-    /// stays as it is.
+    /// With the changed spec, the operator would refuse the cloud, or could not run helm for a running release.
+    /// [`Fit::spec`] stays as it is.
     Refused,
 }
 
@@ -100,8 +101,8 @@ impl<'a> Fit<'a> {
         fits.filter(|fit| fit.best < self.best).min_by_key(|fit| fit.best)
     }
 
-    /// Returns a copy of this search with `spec` as its spec, after setting `enabled` for its services and computing
-    /// its score. Returns `None` if osdpl can't run helm for a running release with `spec`.
+    /// Returns a copy of this search for another spec. Sets `enabled` of services in this spec, and computes its score.
+    /// Returns `None` if osdpl can't run helm for a running release with this spec.
     fn with(&self, spec: OpenStackDeploymentSpec) -> Option<Self> {
         let mut fit = Self { spec, ..*self };
         fit.services();
@@ -111,8 +112,9 @@ impl<'a> Fit<'a> {
 
     /// Tries values for the fields of the spec, and keeps each value that improves the score.
     ///
-    /// First tries the values that the running releases have. Then tries every value that the schemas of features allow
-    /// for booleans, fields with an `enum`, and lists of such fields.
+    /// First tries the values of the running releases at the paths where the catalogue inserts the fields. Then tries
+    /// every value that the schemas of features allow for booleans, for fields with an `enum`, and for the items of
+    /// lists whose items have an `enum`.
     pub(super) fn features(&mut self) {
         let candidates = field_candidates(self.cloud);
         for (field, values) in &candidates {

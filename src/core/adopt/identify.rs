@@ -14,7 +14,7 @@ pub struct InstalledRelease {
     pub key: ReleaseKey,
     /// The number of the newest revision.
     pub revision: u32,
-    /// The chart in helm's record of the newest revision, with its defaults, and the overrides in this record.
+    /// The chart, the chart's defaults and the overrides, as helm's record of the newest revision contains them.
     pub source: RevisionSource,
     /// The values that the templates of the newest revision read: the chart's defaults, with the overrides merged into
     /// them.
@@ -34,29 +34,29 @@ impl InstalledRelease {
 /// The running releases, divided into those that correspond to a release of the catalogue, and all others.
 #[derive(Default)]
 pub struct IdentifiedReleases<'a> {
-    /// The running releases that correspond to a release of the catalogue. The keys are the catalogue's names.
+    /// The running releases that correspond to a release of the catalogue. The keys are the names in the catalogue.
     pub releases: BTreeMap<String, &'a InstalledRelease>,
     /// All other running releases, each with a message that says why no release of the catalogue corresponds to it.
     pub unknown: BTreeMap<ReleaseKey, String>,
 }
 
-/// Finds the release of the catalogue for each running release: one that has the same chart. If several releases of the
+/// Finds, for each running release, a release of the catalogue that has the same chart. If several releases of the
 /// catalogue have this chart, prefers the one with the name of the running release.
 pub fn identify_releases<'a>(found: &'a [InstalledRelease], catalog: &Catalog) -> IdentifiedReleases<'a> {
     let mut known = IdentifiedReleases::default();
     let home = main_namespace(found, catalog);
     let mut ordered: Vec<&InstalledRelease> = found.iter().collect();
-    // Each release of the catalogue can correspond to only one running release: the first match in the order of
-    // `ordered`. So sort the running releases: first those whose names are in the catalogue, then the others, and in
-    // each of these two groups, first those in the main namespace.
+    // Each release of the catalogue can correspond to only one running release: the first one that the loop below
+    // matches with it. So sort the running releases: first those whose names are in the catalogue, then the others, and
+    // in each of these two groups, first those in the main namespace.
     let is_named = |one: &InstalledRelease| of_chart(catalog, &one.source.chart.name).contains(&one.key.name);
     ordered.sort_by_key(|one| (!is_named(one), Some(&one.key.namespace) != home.as_ref(), one.key.clone()));
     for one in ordered {
         let chart = &one.source.chart.name;
         let names = of_chart(catalog, chart);
         let free = |name: &&String| !known.releases.contains_key(*name);
-        // Prefer the release of the catalogue that has the name of the running release. Otherwise, use the one with the
-        // chart's name or, if only one release of the catalogue uses the chart, that one.
+        // Prefer the release of the catalogue that has the name of the running release. Otherwise, use the release that
+        // has the name of the chart, or else the only release that uses the chart.
         let usual = names.get(chart).or_else(|| names.first().filter(|_| names.len() == 1));
         let name = names.get(&one.key.name).filter(free).or_else(|| usual.filter(free)).cloned();
         if let Some(name) = name {

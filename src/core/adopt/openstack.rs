@@ -49,8 +49,8 @@ fn tags_of(known: &IdentifiedReleases<'_>) -> Vec<String> {
     let images = images.flatten().filter_map(|(_, image)| image.as_str());
     let tag = |image: &str| {
         let (_, tag) = image.split('@').next()?.rsplit_once(':')?;
-        // In an image reference without a tag, the last colon may be the one between a registry's host and port. Then a
-        // slash follows the port.
+        // The text after the last colon is not a tag if it contains a slash. In this case, the colon is the one before
+        // the port of a registry: `registry:5000/image`.
         (!tag.is_empty() && !tag.contains('/')).then(|| tag.to_owned())
     };
     images.filter_map(tag).collect()
@@ -87,8 +87,8 @@ mod tests {
     use crate::observed::ReleaseKey;
     use crate::release::{Chart, RevisionSource};
 
-    /// Returns the OpenStack release that osdpl detects for a cloud with these images, and the warning if it is a
-    /// guess.
+    /// Returns the OpenStack release that osdpl detects for a cloud with these images, and the warning if this release
+    /// is only a guess.
     fn determined(images: &[&str]) -> (String, Option<String>) {
         let older = "openstackRelease: '2025.1'\ndescription: x\nvariables: {imageTag: t0}\n";
         let files = crate::testing::files(&[("values/openstack/2025.1.yaml", older)]);

@@ -1,4 +1,4 @@
-//! Computes the overrides with which a release keeps its running values after the adoption.
+//! Computes the overrides with which a release keeps its current values after the adoption.
 
 use serde_json::Value;
 
@@ -6,8 +6,8 @@ use crate::api::Overrides;
 use crate::scrub::{find_secret_paths, is_secret_value};
 use osdpl_values::{Path, Values, coalesce, merge, normalize_numbers, set};
 
-/// The maximum number of rounds in which [`compute_overrides`] compares the resulting values with the running values,
-/// and adds overrides where they differ.
+/// The maximum number of rounds of [`compute_overrides`]. Each round compares the values that result from the overrides
+/// so far with the values of the running release, and adds overrides where they differ.
 ///
 /// One round may not be enough: if an override replaces a scalar in the desired values by a map, helm also merges the
 /// chart's default map into this map. The next round must then override these defaults, too.
@@ -18,8 +18,8 @@ const MOST_UNSET: usize = 40;
 /// The maximum length of a path in the field `unset` of a release, according to the CRD.
 const LONGEST_UNSET: usize = 128;
 
-/// The overrides with which one release keeps its running values: those without secrets, which go to the spec, and
-/// those with secrets, which go to a Secret. Contains secrets.
+/// The overrides with which one release keeps its current values after the adoption: those without secrets, which go to
+/// the spec, and those with secrets, which go to a Secret. Contains secrets.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct RemainingOverrides {
     /// The overrides without secrets, for the spec.
@@ -31,7 +31,7 @@ pub(super) struct RemainingOverrides {
 /// Returns the overrides with which a desired release gets `given`, the values of the running release.
 ///
 /// `wanted` are the values of the desired release without these overrides. Helm merges the values of a release into the
-/// chart's `defaults`. So where `given` removes or replaces a default, an override is needed, too.
+/// chart's `defaults`. So the result also overrides defaults that `given` removes or replaces.
 pub(super) fn compute_overrides(defaults: &Values, wanted: &Values, given: &Values) -> RemainingOverrides {
     let effective = |values: &Values| {
         let mut values = coalesce(defaults, values);
@@ -93,8 +93,8 @@ fn split_below(values: Values, parent: &Path, secret_paths: &[Path], remaining: 
     }
 }
 
-/// Whether osdpl can write `path` to the list `unset`. The CRD limits the number of paths and the length of each path.
-/// Also, the text in the list must represent `path`: [`Path::parse`] must return the same path.
+/// Whether the list `unset` can contain `path`. The CRD limits the number of paths in the list and the length of each
+/// path. In addition, [`Path::parse`] must convert the text in the list back to the same path.
 fn fits(path: &Path, unset: &[String]) -> bool {
     let text = path.to_string();
     unset.len() < MOST_UNSET && text.len() <= LONGEST_UNSET && Path::parse(&text).as_ref() == Ok(path)
@@ -111,8 +111,8 @@ mod tests {
         serde_json::from_value(value).unwrap()
     }
 
-    /// Returns the values that templates read if osdpl stores the overrides `remaining`. Applies them in the same order
-    /// as the operator: the values in the Secret, the values in the spec, then `unset`.
+    /// Returns the values that templates read after osdpl has stored the overrides in `remaining`. Applies the
+    /// overrides in the operator's order: the values in the Secret, the values in the spec, then `unset`.
     fn applied(defaults: &Values, wanted: &Values, remaining: &RemainingOverrides) -> Values {
         let mut values = wanted.clone();
         merge(&mut values, remaining.secret.clone());

@@ -3,10 +3,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Which changes wait until a person approves them with `osdpl approve`. With `Manual`, the default, uninstalls wait,
-/// and changes that the spec did not request: a new version of the operator or a ConfigMap of `catalog` may cause them.
-/// With `Automatic`, no change waits. With `Always`, every change of a release waits, even the first install and other
-/// changes that the spec requested. Changes of node labels, external services and objects of Rook then wait, too.
+/// Which changes wait until a person approves them with `osdpl approve`. With `Manual`, the default, these are
+/// uninstalls and all changes that the spec did not request, such as those of a new version of the operator or of a
+/// ConfigMap that `spec.catalog` names. With `Automatic`, such changes do not wait. With `Always`, every change of a
+/// release waits, even the first install and other changes that the spec requested. Changes of node labels, external
+/// services and objects of Rook then wait, too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Approval {
     /// Uninstalls, and changes that the spec did not request, wait until a person approves them with `osdpl approve`.
@@ -20,26 +21,28 @@ pub enum Approval {
 }
 
 /// Which objects the operator keeps when someone deletes the resource. `Retain`, the default, keeps credentials,
-/// Secrets with keys, and the volume claims of `StatefulSet`s. A new resource with the same name uses these objects.
-/// But helm deletes the claims that are part of a chart, such as `mariadb-backup-data`. `Purge` removes everything.
-/// `Detach` keeps everything: the releases keep running, and people can manage them with helm.
+/// Secrets with keys (such as `keystone-fernet-keys`), and the volume claims of `StatefulSet`s. A new resource with the
+/// same name uses these objects. But helm deletes the claims that are part of a chart, such as `mariadb-backup-data`.
+/// `Purge` removes everything. `Detach` keeps everything: the releases keep running, and people can manage them with
+/// helm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum DeletionPolicy {
-    /// The operator keeps credentials, Secrets with keys, and the volume claims of `StatefulSet`s. A new resource with
-    /// the same name uses these objects. But helm deletes the claims that are part of a chart, unless the chart sets
-    /// `helm.sh/resource-policy: keep`.
+    /// The operator keeps credentials, Secrets with keys (such as `keystone-fernet-keys`), and the volume claims of
+    /// `StatefulSet`s. A new resource with the same name uses these objects. But helm deletes the claims that are part
+    /// of a chart, unless the chart sets `helm.sh/resource-policy: keep`.
     #[default]
     Retain,
-    /// The operator removes everything, including credentials, Secrets with keys, and volume claims.
+    /// The operator removes everything, including credentials, Secrets with keys (such as `keystone-fernet-keys`), and
+    /// volume claims.
     Purge,
-    /// The releases keep running, and the operator keeps Secrets and labels of nodes. It does not run helm.
+    /// The operator does not run helm. The releases keep running, and their Secrets and the labels of nodes stay.
     Detach,
 }
 
 /// When an upgrade runs the hooks of a release, such as the Jobs that migrate its database and create its users.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum HookPolicy {
-    /// An upgrade skips the hooks if it changes only values that no hook reads. The catalogue lists these values.
+    /// An upgrade that changes only values that no hook reads skips the hooks. The catalogue lists such values.
     #[default]
     WhenNeeded,
     /// Every upgrade runs the hooks.
@@ -49,11 +52,11 @@ pub enum HookPolicy {
 /// What the operator does if someone edited or deleted objects of a release without helm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum DriftPolicy {
-    /// The operator reports the change in the status: the object, the author and the time.
+    /// The operator reports the drift in the status: the changed object, and the author and time of the change.
     #[default]
     Report,
-    /// The operator runs helm for the release again, which reverts the change.
+    /// The operator runs helm for the release again, which reverts the drift.
     Repair,
-    /// The operator ignores the change.
+    /// The operator ignores the drift.
     Ignore,
 }

@@ -158,11 +158,13 @@ pub struct InstancesStatus {
     /// last requested a retry. The operator ignores failed migrations with this id or a lower one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<i64>,
-    /// The time when the operator first found that no instance is on the node or on its way to the node, RFC 3339. The
-    /// step `Instances` ends when a second query of Nova has confirmed this result.
+    /// The time, RFC 3339, when the operator first found the node empty: no instance was on the node or on its way to
+    /// it. An instance can still arrive late, so the step `Instances` ends only when a later query of Nova confirms
+    /// that the node is empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub empty_since: Option<String>,
-    /// The time when the operator last queried Nova while the node was ready to be drained, RFC 3339.
+    /// The time when the operator last queried Nova while the node was ready to be drained, RFC 3339. While the node is
+    /// ready, the operator queries Nova only once a minute.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checked: Option<String>,
 }

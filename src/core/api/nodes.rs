@@ -22,10 +22,10 @@ pub struct Nodes {
     #[schemars(extend("maxProperties" = 16))]
     pub roles: BTreeMap<String, RoleNodes>,
     /// Values for the pods of daemons on some nodes. If several entries name a node, or have the same `selector`, later
-    /// entries override earlier ones. If entries with different selectors select a node, or one entry by name and
-    /// another by `selector`, the effect depends on the chart. With nova and neutron, the node gets the values of only
-    /// one entry: the entry that names the node, or else the last entry. With libvirt and ovn, the daemon runs no pod
-    /// on this node.
+    /// entries override earlier ones. If entries with different selectors match a node, or if one entry names the node
+    /// and the `selector` of another one matches it, the effect depends on the chart. With nova and neutron, the node
+    /// gets the values of only one entry: the entry that names the node, or else the last entry. With libvirt and ovn,
+    /// the daemon runs no pod on this node.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     pub overrides: Vec<NodeOverride>,
@@ -120,7 +120,7 @@ pub struct NodeOverride {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(min = 1, max = 63)))]
     pub nodes: Vec<String>,
-    /// The values for these nodes, by the release's name in the catalogue.
+    /// The values for the selected nodes, by the release's name in the catalogue.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 8))]
     pub releases: BTreeMap<String, NodeValues>,
@@ -130,12 +130,12 @@ pub struct NodeOverride {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeValues {
-    /// The daemons of the release whose pods get the values, such as `ovs-agent` of neutron. Not needed if the release
-    /// has only one daemon.
+    /// The daemons whose pods get the values, such as `ovs-agent` of neutron. Not needed if the release has only one
+    /// daemon.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), inner(length(min = 1, max = 63)))]
     pub daemonsets: Vec<String>,
-    /// Helm values, which override all other values of the release for these pods.
+    /// Helm values. For the pods of the daemons on the selected nodes, they override all other values of the release.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     #[schemars(schema_with = "free_form_schema")]
     pub values: Map<String, Value>,

@@ -14,9 +14,9 @@ const PAUSE: i32 = 30;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Rollout {
-    /// Whether a rollout waits for approval: `Manual`, the default, waits for `osdpl approve`; `Automatic` starts the
-    /// rollout at once. If a person has approved a change of the cloud, a rollout that follows from the change needs no
-    /// second approval. All these rules apply to the removal of labels from nodes, too.
+    /// Whether a rollout waits for `osdpl approve` (`Manual`, the default) or starts at once (`Automatic`). The removal
+    /// of labels from nodes also waits or starts at once. If a person has approved a change of the cloud, a rollout
+    /// that follows from the change needs no second approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "approval_schema")]
     pub approval: Option<Approval>,
@@ -80,8 +80,8 @@ pub struct RolloutStatus {
     /// approval.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub approved_inputs: String,
-    /// Whether the spec (`approval: Automatic`) approved the rollout, and not a person. An approval by the spec ends
-    /// when the spec no longer sets `approval: Automatic`.
+    /// Whether the spec (`approval: Automatic`) approved the rollout instead of a person. Such an approval ends when
+    /// the spec no longer sets `approval: Automatic`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub automatic: bool,
     /// The number of ready pods that have the newest pod template.
@@ -150,8 +150,8 @@ fn approval_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
 }
 
 fn int_or_percent(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    // Without `maxLength`, the API server would estimate a higher cost for the CEL rule on this field. `maxLength`
-    // limits only strings, not numbers.
+    // `maxLength` limits only strings, not numbers. Without it, the API server would estimate a higher cost for the CEL
+    // rule on this field.
     schemars::json_schema!({ "x-kubernetes-int-or-string": true, "anyOf": [{"type": "integer"}, {"type": "string"}], "maxLength": 4 })
 }
 

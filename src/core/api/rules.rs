@@ -5,12 +5,12 @@
 //! the API server's message for a `pattern` shows only the expression, and not what to do. Only the schemas of features
 //! and of `spec.images.digests` use `pattern`.
 //!
-//! Two checks are left to the operator, because CEL rules can't make them well:
+//! The operator, and not a CEL rule, answers two questions, because CEL rules can't answer them well:
 //!
 //! * Do the presets, services, releases and features exist? Only the operator has the catalogue, and it can suggest the
 //!   nearest name.
 //! * Does the spec change the name or namespace of an installed release? A rule does not know which releases are
-//!   installed, and would also forbid users to change the field back.
+//!   installed, and would also forbid users to undo the change.
 
 use serde_json::{Value, json};
 
@@ -24,8 +24,8 @@ pub(super) struct Rule {
     pub holds: &'static str,
     /// The API server's message if the rule fails. It says what is required and how to fix the value.
     pub message: &'static str,
-    /// The path, below `at`, of the field to which the API server's message refers; `None` if this is the field at
-    /// `at`.
+    /// The path, relative to `at`, of the field that the API server names in its message; `None` for the field at `at`
+    /// itself.
     pub field: Option<&'static str>,
 }
 
@@ -46,7 +46,7 @@ const fn rule(at: &'static str, holds: &'static str, message: &'static str) -> R
 /// The rule for the syntax of paths in `unset` (`osdpl_values::Path::parse`).
 ///
 /// The expression is as short as possible. The API server limits the estimated cost of all rules in a CRD, and counts
-/// this rule once for every path that every release may have in `unset`.
+/// this rule once for each path that the CRD allows in the lists `unset` of all releases.
 const PATHS: &str = r#"self.all(path, (path + '.').matches('^(("[^"]+"|[^."][^.]*)[.])+$'))"#;
 const PATHS_MESSAGE: &str = "must contain paths whose keys are separated by single dots, such as conf.nova.DEFAULT.debug; write a key that contains dots in \
      double quotes: labels.\"example.org/zone\"";
@@ -129,7 +129,7 @@ pub(super) const RULES: &[Rule] = &[
     rule(
         "spec.services.*.releases.*.digest",
         "self.matches('^sha256:[0-9a-f]{64}$')",
-        "must be the digest of a chart: sha256: and 64 digits or lower case letters from a to f; `osdpl charts list` prints it",
+        "must be the digest of a chart, that is `sha256:` and 64 hexadecimal digits in lower case; `osdpl charts list` prints it",
     ),
     rule(
         "spec.services.*.releases.*",
@@ -174,7 +174,7 @@ pub(super) const RULES: &[Rule] = &[
     rule(
         "spec.charts.repository",
         r#"self.matches('^(https|oci)://[^/?#@ "]+(/[^?#@ "]*)?$')"#,
-        "must be the URL of a chart repository that begins with https:// or oci:// and holds no user, such as https://tarballs.opendev.org/openstack/openstack-helm",
+        "must be the URL of a chart repository that begins with https:// or oci:// and contains no user name, such as https://tarballs.opendev.org/openstack/openstack-helm",
     ),
     rule(
         "spec.images.mirrors",

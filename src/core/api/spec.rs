@@ -1,7 +1,7 @@
 //! The spec of an `OpenStackDeployment`.
 //!
-//! Every string, list and map in the spec has a maximum size. The API server estimates the cost of a CRD's CEL rules
-//! (`rules.rs`) for the largest possible resource, and rejects a CRD whose estimate is too high.
+//! Every string, list and map in the spec has a maximum size, because the API server estimates the cost of a CRD's CEL
+//! rules (`rules.rs`) for the largest possible resource. If the estimate is too high, the API server rejects the CRD.
 
 #![expect(clippy::duplicated_attributes, reason = "every `printcolumn` repeats the attributes `name` and `type_`")]
 
@@ -27,7 +27,7 @@ use super::choice::{Approval, DeletionPolicy, DriftPolicy, HookPolicy};
     shortname = "osdpl",
     category = "openstack",
     namespaced,
-    doc = "One OpenStack cloud, run from the upstream OpenStack-Helm charts. The operator reconciles only the oldest one in a cluster.",
+    doc = "One OpenStack cloud, run from the upstream OpenStack-Helm charts. The operator reconciles only the oldest OpenStackDeployment in a cluster.",
     // The operator's chart contains the CRD. When a person uninstalls this chart, helm must keep the CRD. If helm
     // deleted the CRD, Kubernetes would delete every cloud.
     annotation("helm.sh/resource-policy", "keep"),
@@ -116,8 +116,8 @@ pub struct AdditionReference {
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
     /// The digest of the ConfigMap's data, `sha256:` and 64 hexadecimal digits. If set, the operator uses only content
-    /// with this digest. If unset, the operator uses the first content at once, and any later content only after a
-    /// person's approval.
+    /// with this digest. If unset, the operator needs no approval for the content that it reads first. It uses changed
+    /// content only after a person's approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 71))]
     pub digest: Option<String>,
@@ -132,8 +132,8 @@ pub struct Overrides {
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     #[schemars(schema_with = "free_form_schema")]
     pub values: Map<String, Value>,
-    /// The paths at which osdpl removes the chart's default, such as `conf.nova.DEFAULT.debug`. Write a key that
-    /// contains dots in quotes.
+    /// The paths at which osdpl removes the chart's default, such as `conf.nova.DEFAULT.debug`. Put a key in double
+    /// quotes if it contains dots.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 40), inner(length(min = 1, max = 128)))]
     pub unset: Vec<String>,
@@ -172,7 +172,8 @@ pub struct ServiceOverrides {
     /// service.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub external: Option<External>,
-    /// The credentials of the service that osdpl takes from your own Secrets instead of generating them.
+    /// Maps names of the service's credentials to keys of your own Secrets. osdpl takes these credentials from the
+    /// Secrets instead of generating them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 32))]
     pub credentials: BTreeMap<String, SecretKey>,
@@ -207,7 +208,7 @@ pub struct SecretKey {
     pub key: String,
 }
 
-/// The settings of one helm release.
+/// The settings of one helm release: its values, chart version, name and namespace, and how the operator manages it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReleaseOverrides {
@@ -223,8 +224,8 @@ pub struct ReleaseOverrides {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
     pub version: Option<String>,
-    /// The digest of the chart with this `version` (`sha256:` and 64 hexadecimal digits). If set, the operator refuses
-    /// other content. It accepts content with this digest even if the version had other content before.
+    /// The digest of the chart with this `version` (`sha256:` and 64 hexadecimal digits). If set, the operator accepts
+    /// only content with this digest, even if the repository served other content under this version before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 71))]
     pub digest: Option<String>,
@@ -271,9 +272,9 @@ pub struct ValuesFrom {
 /// Whether the values are in a Secret or in a ConfigMap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub enum ValuesKind {
-    /// A Secret. osdpl redacts its values everywhere.
+    /// A Secret. osdpl redacts all values from the Secret.
     Secret,
-    /// A `ConfigMap`. osdpl may show its values.
+    /// A `ConfigMap`. osdpl redacts only those values from the `ConfigMap` that it recognizes as secrets.
     ConfigMap,
 }
 
@@ -281,8 +282,8 @@ pub enum ValuesKind {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Charts {
-    /// The URL of the chart repository (`https://…` or `oci://…`). If unset, the operator uses the source that the
-    /// value `charts` of its own chart sets.
+    /// The URL of the chart repository (`https://…` or `oci://…`). If unset, the operator uses the source of charts in
+    /// its own helm values (the key `charts`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 2048))]
     pub repository: Option<String>,
@@ -298,8 +299,8 @@ impl Charts {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Images {
-    /// The replacement of each prefix of image references, such as `quay.io: registry.example.org/quay`. If several
-    /// prefixes match an image, osdpl replaces the longest one.
+    /// Maps prefixes of image references to their replacements, such as `quay.io: registry.example.org/quay`. If
+    /// several prefixes match an image, osdpl replaces the longest one.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 64, "additionalProperties" = bounded(512)))]
     pub mirrors: BTreeMap<String, String>,
@@ -319,14 +320,14 @@ impl Images {
         *self == Self::default()
     }
 
-    /// Whether `spec.images` changes any reference to a container image. If so, osdpl must know the references in the
-    /// charts.
+    /// Whether `spec.images` changes any reference to a container image. If so, osdpl must know which images the charts
+    /// refer to.
     pub fn rewrites(&self) -> bool {
         !self.mirrors.is_empty() || !self.digests.is_empty()
     }
 }
 
-/// Returns the schema of a map with any keys and values, all of which the API server accepts and keeps.
+/// Returns the schema of a map with any keys and values. The API server prunes none of them.
 pub(super) fn free_form_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({ "type": "object", "maxProperties": 256, "x-kubernetes-preserve-unknown-fields": true })
 }

@@ -60,8 +60,8 @@ pub struct OpenStackDeploymentStatus {
     pub children: BTreeMap<String, HelmReleaseStatus>,
     /// The helm releases that the operator installed or adopted, as `namespace/name`. The operator adds a release here
     /// before it first runs helm for the release. If a release is missing from this list, the operator uninstalls it
-    /// only after a person's approval. If there is no list at all, for example after a restore without the status, the
-    /// operator recognizes the releases by the labels of their records. So the status of a new cloud has an empty list.
+    /// only after a person's approval. If the status has no list, for example after a restore without the status, the
+    /// operator recognizes the releases by the labels of their records. The status of a new cloud has an empty list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owned_releases: Option<Vec<String>>,
     /// The digest of the approved content of each ConfigMap in `spec.catalog`, by the ConfigMap's name. Changed content
@@ -79,13 +79,14 @@ pub struct OpenStackDeploymentStatus {
     /// The approved removal of node labels that is in progress; absent if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label_removal: Option<LabelRemovalStatus>,
-    /// The root causes why components and Jobs are not ready, at most 20, the most severe first.
+    /// The root causes of components and Jobs that are not ready, at most 20, the most severe first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<RootCauseStatus>,
     /// The result of the last run of each test, by the `application/component` of the test's CronJob.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tests: BTreeMap<String, TestStatus>,
-    /// The health of each component, by the labels `application` and `component`.
+    /// The health of each component. The key of the outer map is the component's label `application`, and the key of
+    /// the inner map is its label `component`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub health: BTreeMap<String, BTreeMap<String, ComponentStatus>>,
 }
@@ -121,7 +122,8 @@ pub struct ReleaseStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
     /// The deployed OpenStack release. The operator sets the field when the first helm release of a new cloud is in
-    /// sync. After that, the field changes only when all helm releases are in sync with another OpenStack release.
+    /// sync. After that, the operator changes the field only when the spec names another OpenStack release and all helm
+    /// releases are in sync with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deployed: Option<String>,
 }
@@ -178,8 +180,8 @@ pub struct HelmReleaseStatus {
     /// The version of the chart in the newest revision; before the first revision, the desired version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// The digest of the operator's copy of the chart. `osdpl plan` reads the digest here, so that it works without the
-    /// chart.
+    /// The digest of the chart that the operator has fetched. `osdpl plan` reads the digest from this field, so that it
+    /// does not need to fetch the chart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chart_digest: Option<String>,
     /// The first 12 digits of the digest of the newest revision's inputs (chart, values and flags).
@@ -194,7 +196,8 @@ pub struct HelmReleaseStatus {
     /// What the release is waiting for, or why it failed.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// If an upgrade waits for approval: the paths of the values that the upgrade will change, at most 20 of them.
+    /// The paths of the values that an upgrade will change, at most 20 of them; only while the upgrade waits for
+    /// approval.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<String>,
     /// The objects of the release that someone edited or deleted without helm, at most 10 of them.
@@ -235,7 +238,7 @@ pub struct TestStatus {
     /// Why the last run failed; empty if it succeeded.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// The place where the test stores its results: for example, the name of a volume claim.
+    /// Where to find the results of the test, for example in which volume claim.
     pub results: String,
 }
 
@@ -250,7 +253,7 @@ pub struct ComponentStatus {
     pub generation: Option<i64>,
     /// The number of ready pods and of all desired pods of the component, such as `2/3`.
     pub ready: String,
-    /// Why the component is not `Ready`; empty if it is.
+    /// Why the component is not `Ready`; empty if the component is `Ready`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
 }
@@ -260,8 +263,8 @@ pub struct ComponentStatus {
 pub enum ComponentHealth {
     /// All desired pods are available.
     Ready,
-    /// All desired pods are available except those on nodes that are `NotReady`. For a CronJob: its last run did not
-    /// succeed.
+    /// All desired pods are available except those on nodes that are `NotReady`. If a CronJob runs the component, its
+    /// last run did not succeed.
     Degraded,
     /// The component is being created or updated.
     Progressing,
@@ -282,8 +285,8 @@ pub mod condition {
     pub const DEGRADED: &str = "Degraded";
     /// The spec has `paused` set, so the operator installs, upgrades and uninstalls nothing.
     pub const PAUSED: &str = "Paused";
-    /// The same as `Progressing`, always with the same status, for tools that use the library kstatus, such as Flux.
-    /// kstatus looks for a condition of this name.
+    /// Always has the same status as `Progressing`. Tools that use the library kstatus, such as Flux, look for a
+    /// condition of this name.
     pub const RECONCILING: &str = "Reconciling";
     /// The operator can't continue until a person acts. Tools that use the library kstatus, such as Flux, look for a
     /// condition of this name.
@@ -304,7 +307,8 @@ pub mod reason {
     pub const RELEASES: &str = "ReleasesInProgress";
     /// All releases are in sync, but some of their workloads are not available yet.
     pub const WORKLOADS: &str = "WorkloadsNotReady";
-    /// A release failed, or can't continue because, for example, one of its hooks failed.
+    /// helm failed for a release, or the operator can't continue with a release, for example because a hook keeps
+    /// failing.
     pub const FAILED: &str = "ReleaseFailed";
     /// A component is not available.
     pub const UNHEALTHY: &str = "ComponentsUnhealthy";
@@ -337,7 +341,7 @@ pub mod reason {
     pub const FAILING: &str = "ReconcileError";
     /// Someone edited or deleted objects of a release without helm.
     pub const DRIFTED: &str = "Drifted";
-    /// The operator must not change a release or a CRD, because someone else owns it. Or someone changed the release
+    /// The operator must not change a release or a CRD. Either someone else owns it, or someone changed the release
     /// with helm after osdpl's last change.
     pub const FOREIGN: &str = "ForeignRelease";
     /// The Secret that describes Ceph does not exist or can't be read.

@@ -1,5 +1,5 @@
-//! Additions: `ConfigMap`s in which users provide further catalogue files. They extend the catalogue of a running
-//! osdpl.
+//! Additions: `ConfigMap`s in which users provide further catalogue files. A running osdpl adds these files to its
+//! built-in catalogue.
 //!
 //! `spec.catalog` names the `ConfigMap`s. Each key of a `ConfigMap` stands for one file. The key is the file's path in
 //! the catalogue, but without `values/`, and with a dot for each slash, because keys can't contain slashes. Examples of
@@ -53,8 +53,8 @@ impl Addition {
         format!("ConfigMap {namespace}/{name}")
     }
 
-    /// Returns the digest of the `ConfigMap`'s data, in the form in which `spec.catalog` pins it. osdpl computes the
-    /// digest over the data as compact JSON with sorted keys.
+    /// Returns the digest of the `ConfigMap`'s data, in the format of `digest` in `spec.catalog`. osdpl converts the
+    /// data to compact JSON with sorted keys, and computes the digest of this JSON.
     pub fn digest(&self) -> String {
         sha256(&canonical(&json!(self.data)))
     }
@@ -81,7 +81,7 @@ pub struct RejectedAddition {
 pub struct ExtendedCatalog {
     /// The catalogue with the accepted additions.
     pub catalog: Catalog,
-    /// The files from which osdpl loaded this catalogue: the built-in files and those of the accepted additions.
+    /// The files from which osdpl loaded `catalog`: the built-in files and those of the accepted additions.
     pub files: Files,
     /// The additions that osdpl rejected, each with the errors.
     pub rejected: Vec<RejectedAddition>,
@@ -96,7 +96,7 @@ struct AddedFile {
 }
 
 impl AddedFile {
-    /// Returns the file's path in the catalogue, and the text that names the file's origin in messages:
+    /// Returns the path of the added file in the catalogue, and the text that names the file's origin in messages:
     /// `ConfigMap openstack/edge, key presets.edge.yaml`.
     fn location(&self) -> (String, String) {
         (self.path.clone(), format!("{}, key {}", self.source, self.key))
@@ -189,8 +189,9 @@ fn path(key: &str) -> Option<String> {
     })
 }
 
-/// Returns the path of the file in the catalogue `base` that an addition's file with the path `path` would replace;
-/// `None` if `base` has no such file. The file in `base` may end in `.json`, although `path` ends in `.yaml`.
+/// Returns the path of the file in the catalogue `base` that an addition's file would replace; `None` if `base` has no
+/// such file. `path` is the path of the addition's file and ends in `.yaml`. The file in `base` may end in `.json`
+/// instead, because the built-in key trees are JSON files.
 fn own<'a>(base: &'a Files, path: &str) -> Option<&'a str> {
     let name = path.strip_suffix(".yaml")?;
     let is_same = |own: &&String| own.strip_suffix(".yaml").or_else(|| own.strip_suffix(".json")) == Some(name);
@@ -215,13 +216,14 @@ fn pinned(base: &Files, text: &str, before: &[AddedFile]) -> Result<BTreeMap<Str
     let pins = read(text).map_err(|error| format!("line {}: {}; correct it", error.line, error.message))?;
     match pins.keys().find(|chart| known.contains(*chart)) {
         Some(chart) => Err(format!(
-            "the chart lock already pins chart {chart}; remove this entry, and set `version` of the chart's release in the spec"
+            "the catalogue or another addition already pins chart {chart}; remove the chart here, and set `version` of the chart's release in the spec"
         )),
         None => Ok(pins),
     }
 }
 
-/// Returns the files of the catalogue `base` and of the additions, with all chart locks merged into one.
+/// Returns the files of the catalogue `base` and of the additions. The result contains one chart lock, which has the
+/// pins from the chart lock of `base` and from the chart locks of the additions.
 fn with(base: &Files, given: &[AddedFile]) -> Files {
     let mut files = base.clone();
     let mut pins: BTreeMap<String, file::Pin> = BTreeMap::new();
@@ -241,15 +243,16 @@ fn with(base: &Files, given: &[AddedFile]) -> Files {
     files
 }
 
-/// Groups the errors by the addition that causes them, and returns the errors as text, by `Addition::source`. In the
-/// text, `key "presets.edge.yaml"` replaces the path of the addition's file, because users know the key.
+/// Groups the errors by the addition that causes them: maps `Addition::source` to the errors as text. In the text, the
+/// key (`key "presets.edge.yaml"`) replaces the path of the addition's file, because users know the key.
 fn group_by_source(errors: &Errors, given: &[AddedFile]) -> BTreeMap<String, String> {
     let mut errors_by_source: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for error in &errors.0 {
         let text = error.to_string();
         let at = |given: &&AddedFile| text.starts_with(&format!("{}:", given.path));
         // If an addition contradicts a built-in file, the error may begin with the path of the built-in file, and name
-        // the addition's file later. So if no error begins with an addition's path, search the whole text for the path.
+        // the addition's file later. So if the error does not begin with the path of an addition's file, search the
+        // whole text of the error for such a path.
         let named = given.iter().find(at).or_else(|| given.iter().find(|given| text.contains(&given.path)));
         if let Some(own) = named {
             let text = text.replace(&own.path, &format!("key {:?}", own.key));
@@ -326,7 +329,7 @@ mod tests {
             (("small.yaml", "preset: small\n"), "key \"small.yaml\" is not a catalogue file; write services.NAME.yaml"),
             (
                 ("lock.yaml", "charts: {front: {version: 9.9.9}}\n"),
-                "key \"lock.yaml\": the chart lock already pins chart front",
+                "key \"lock.yaml\": the catalogue or another addition already pins chart front",
             ),
             (("lock.yaml", "chart: {}\n"), "key \"lock.yaml\": line 1: unknown field `chart`"),
             (

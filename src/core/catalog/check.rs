@@ -75,8 +75,8 @@ fn fragments(catalog: &Catalog) -> impl Iterator<Item = &Fragment> {
         .chain(catalog.openstack.values().flat_map(|release| &release.fragments))
 }
 
-/// Checks that no condition reads a credential or a Secret. The effect of a condition is public: everybody who sees
-/// whether it is true could infer the secret.
+/// Checks that no condition reads a credential or a Secret. Everybody can see whether a condition is true, and could
+/// infer the secret from that.
 fn conditions(catalog: &Catalog, errors: &mut Vec<Error>) {
     let fragments = fragments(catalog).filter_map(|fragment| Some((fragment.file.as_str(), fragment.when.as_ref()?)));
     let certificates = catalog.features.values().flat_map(|feature| {
@@ -85,7 +85,7 @@ fn conditions(catalog: &Catalog, errors: &mut Vec<Error>) {
     let all = fragments.chain(early_conditions(catalog)).chain(certificates);
     for (file, when) in all.filter(|(_, when)| when.is_secret()) {
         let problem = format!(
-            "the condition `{}` reads a secret, but everybody can see whether the condition is true; use only the spec",
+            "the condition `{}` reads a secret, but everybody can see whether the condition is true; let it read only the spec",
             when.source()
         );
         errors.push(Error::Other { file: file.to_owned(), problem });
@@ -180,7 +180,7 @@ pub fn credentials_in(text: &str) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// Checks that, for each credential that the catalogue's values use, a service declares this credential.
+/// Checks that a service declares each credential that the catalogue's values use.
 fn credentials(catalog: &Catalog, errors: &mut Vec<Error>) {
     let known = |service: &str, name: &str| {
         catalog.services.get(service).is_some_and(|entry| entry.credentials.contains_key(name))
@@ -250,7 +250,7 @@ fn walk<'a>(
 fn check_facts(catalog: &Catalog, errors: &mut Vec<Error>) {
     for (file, when) in early_conditions(catalog).filter(|(_, when)| when.uses_variable("facts")) {
         let problem = format!(
-            "the condition `{}` reads facts, which are unknown until the releases are installed; use only the spec, or move the condition to a fragment of values",
+            "the condition `{}` reads facts, which are unknown until the releases are installed; let it read only the spec, or move it to the `when` of a fragment",
             when.source()
         );
         errors.push(Error::Other { file: file.to_owned(), problem });
@@ -283,7 +283,7 @@ fn check_facts(catalog: &Catalog, errors: &mut Vec<Error>) {
     }
 }
 
-/// Returns all expressions (`${…}`) in the values of a body, one per line, including expressions within longer strings
+/// Returns the expressions (`${…}`) in the values of a body, one per line, including expressions within longer strings
 /// and within lists. Returns an empty text if the body does not contain the word `facts`.
 fn expressions(body: &Body) -> String {
     // A body without the word `facts` can't read facts. Do not parse the values of such a body, because parsing is

@@ -1,4 +1,4 @@
-//! Loads the files that refer to values of several releases by their paths: `values/couplings.yaml` and
+//! Loads the files that contain paths in the values of several releases: `values/couplings.yaml` and
 //! `values/rules.yaml` with checks of these values, and `values/hooks.yaml` with the values that no hook reads.
 
 mod coupling;
@@ -19,8 +19,8 @@ pub use rule::Rule;
 pub use separate_servers::SeparateServers;
 pub use shared::SharedClaim;
 
-/// The checks that compare values of several releases with each other. Each field contains the entries of one table in
-/// `values/couplings.yaml` or `values/rules.yaml`.
+/// The checks of helm values that `values/couplings.yaml` and `values/rules.yaml` declare. Each field contains the
+/// entries of one table of these files.
 #[derive(Debug, Default)]
 pub struct CrossChecks {
     /// Settings that must be equal in several charts (`couplings`).
@@ -29,7 +29,7 @@ pub struct CrossChecks {
     pub rules: Vec<Rule>,
     /// Components whose pods keep pools of connections to the database (`pools`).
     pub pools: Vec<ConnectionPool>,
-    /// Servers of one quorum, each of which must run on a different node (`apart`).
+    /// Servers that form a quorum and must run on different nodes (`apart`).
     pub separate_servers: Vec<SeparateServers>,
     /// Volume claims that pods on several nodes mount at once (`shared`).
     pub shared: Vec<SharedClaim>,
@@ -37,15 +37,15 @@ pub struct CrossChecks {
     pub unshared: Vec<String>,
 }
 
-/// Reads the tables. `services` contains the releases that the tables may name, and `errors` collects the errors in the
-/// tables.
+/// Reads the tables of `values/couplings.yaml`, `values/rules.yaml` and `values/hooks.yaml`. `services` contains the
+/// releases that the tables can name, and `errors` collects the errors in the tables.
 struct Reader<'a> {
     services: &'a BTreeMap<String, Service>,
     errors: &'a mut Vec<Error>,
 }
 
-/// Reads `values/couplings.yaml` and `values/rules.yaml`, and adds the errors in these files to `errors`. If there are
-/// errors, the result is incomplete.
+/// Reads `values/couplings.yaml` and `values/rules.yaml`, and adds the errors in these files to `errors`. If a file has
+/// errors, the returned checks are incomplete.
 pub(super) fn read(files: &Files, services: &BTreeMap<String, Service>, errors: &mut Vec<Error>) -> CrossChecks {
     let mut reader = Reader { services, errors };
     CrossChecks { couplings: coupling::read(files, &mut reader), ..rule::read(files, &mut reader) }
@@ -62,8 +62,8 @@ pub(super) fn read_unread_by_hooks(
 }
 
 impl Reader<'_> {
-    /// Parses a path in the values of `release`. If the path is malformed or the release is unknown, adds an error and
-    /// returns `None`.
+    /// Parses `text`, a path in the values of `release`. If the path is malformed or the release is unknown, adds an
+    /// error and returns `None`.
     fn path(&mut self, file: &str, field: &str, release: &str, text: &str) -> Option<Path> {
         let path = match Path::parse(text) {
             Ok(path) => path,

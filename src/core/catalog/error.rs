@@ -51,7 +51,7 @@ pub enum Error {
     },
     /// Releases need or await components of each other in a cycle, such as `nova → neutron → nova`.
     #[error(
-        "releases need each other in a cycle: {0}; remove one of these releases from the `needs` or `awaits` of another one; the pods of the charts wait for each other even without this entry"
+        "releases need each other in a cycle: {0}; remove one of these dependencies from `needs` or `awaits`; the pods of the charts wait for the removed dependency anyway"
     )]
     Cycle(String),
     /// Any other error, with the problem and the remedy as text.
@@ -94,8 +94,8 @@ thread_local! {
 
 /// Returns the candidate that is most similar to `name`, if any candidate is similar enough.
 ///
-/// A candidate is similar enough if it differs from `name` in few letters. It is also similar enough if it and `name`
-/// share most words (see `share_words`), and no other candidate does.
+/// A candidate is similar enough if it differs from `name` in few letters. It is also similar enough if it is the only
+/// candidate that shares most words with `name` (see `share_words`).
 pub fn nearest_name<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     nearest_of(name, &mut candidates.into_iter())
 }

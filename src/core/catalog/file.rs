@@ -20,8 +20,9 @@
 //! [`crate::ceph::variables`]), `facts` (recorded by Jobs of releases, see [`Release::facts`]) and `release`.
 //! Conditions and expressions can call CEL's functions and the functions of `osdpl_values::expr`.
 //!
-//! `releases.<name>.baseline` and `release.baseline` are the baseline of a release ([`crate::desired::BASELINE`]): with
-//! it, a fragment or a check applies only to releases that osdpl installed with newer defaults.
+//! The baseline of a release ([`crate::desired::BASELINE`]) is a number that osdpl sets when it installs the release. A
+//! fragment or a check can read it as `releases.<name>.baseline` or `release.baseline`, to apply only to releases that
+//! osdpl has installed since the catalogue got a new default.
 //!
 //! In values, the function `secret(ref)` reads a key of a Secret. `ref` is a field in the settings of a feature, with
 //! the required strings `name` and `key`. The schema of the feature must mark this field with `x-osdpl-secret: true`.
@@ -69,7 +70,7 @@ pub struct OwnFragment {
     /// The CEL condition under which the values apply; unset if they always apply.
     #[serde(default)]
     pub when: Option<String>,
-    /// The helm values. Strings may contain expressions (`${…}`).
+    /// The helm values. Strings can contain expressions (`${…}`).
     #[serde(default)]
     pub values: Values,
     /// The paths at which osdpl removes the chart's default.
@@ -81,7 +82,7 @@ pub struct OwnFragment {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Body {
-    /// The helm values. Strings may contain expressions (`${…}`).
+    /// The helm values. Strings can contain expressions (`${…}`).
     #[serde(default)]
     pub values: Values,
     /// The paths at which osdpl removes the chart's default.
@@ -135,7 +136,8 @@ pub struct Feature {
     /// The Secrets with certificates that the feature requires.
     #[serde(default)]
     pub certificates: Vec<Certificates>,
-    /// The checks about the feature that osdpl runs on every spec.
+    /// The checks that the feature contributes. osdpl runs them on every spec, even if the spec has no settings of the
+    /// feature.
     #[serde(default)]
     pub checks: Vec<Check>,
 }
@@ -152,7 +154,7 @@ pub struct Preset {
     /// The names of the services that the preset enables.
     #[serde(default)]
     pub services: Vec<String>,
-    /// The settings of features that the preset provides, by the feature's name. The spec can override them.
+    /// The settings of features that the preset provides, by the feature's name. The spec can override these settings.
     #[serde(default)]
     pub features: Values,
     /// The values that the preset sets in releases.
@@ -161,8 +163,8 @@ pub struct Preset {
     /// The presets that a spec can't combine with this preset, each with a message that says why and what to do.
     #[serde(default)]
     pub excludes: BTreeMap<String, String>,
-    /// A calculation, as text for the reference documentation, of the maximum number of database connections of all
-    /// services. Only presets that set the size of a cloud have this text.
+    /// How to calculate the maximum number of database connections of all services: a text for the reference
+    /// documentation. Only presets that set the size of a cloud have this text.
     #[serde(default)]
     pub connections: String,
     /// The checks that osdpl runs on a spec that uses the preset.
@@ -180,7 +182,7 @@ pub struct Check {
     pub level: Level,
     /// The field of the spec to which the finding refers.
     pub field: String,
-    /// The text of the finding: the problem and the remedy. It may contain expressions (`${…}`), for example to name
+    /// The text of the finding: the problem and the remedy. It can contain expressions (`${…}`), for example to name
     /// the wrong item.
     pub message: String,
 }
@@ -189,7 +191,7 @@ pub struct Check {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
-    /// Information for which nobody must act, for example that osdpl added a service.
+    /// Information that requires no action, for example that osdpl added a service.
     Note,
     /// A problem despite which the operator accepts the `OpenStackDeployment`.
     Warning,
@@ -216,7 +218,8 @@ pub struct OpenStackRelease {
     pub openstack_release: String,
     /// A one-line description of the OpenStack release, for people.
     pub description: String,
-    /// The content of the variable `openstack` in expressions. osdpl adds the release's name as `openstack.release`.
+    /// The content of the variable `openstack` in expressions. osdpl adds the name of the OpenStack release as
+    /// `openstack.release`.
     #[serde(default)]
     pub variables: Values,
     /// The names of the OpenStack releases from which a cloud can be upgraded directly to this OpenStack release.
@@ -248,7 +251,7 @@ pub struct Drift {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hooks {
-    /// The values that no hook reads. Each entry lists the values for which the same reason holds.
+    /// The values that no hook reads. Each entry contains values that no hook reads for the same reason.
     #[serde(default)]
     pub unread: Vec<UnreadValues>,
 }
@@ -301,10 +304,11 @@ pub struct Lock {
 pub struct Pin {
     /// The exact version of the chart, such as `2026.1.0`.
     pub version: String,
-    /// The digest over the files in the chart's archive, sorted by name; `None` if the lock contains no digest yet.
+    /// The digest of the files in the chart's archive; `None` if the lock contains no digest yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
-    /// The URL of the chart's repository; `None` if the chart is in the default repository.
+    /// The URL of the chart's repository; `None` for the source of charts in the operator's own helm values (the key
+    /// `charts`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repository: Option<String>,
 }

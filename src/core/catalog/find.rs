@@ -6,18 +6,18 @@ use super::{Body, Catalog, Component, Fragment, Release, Service, credentials_in
 use osdpl_values::{CollectSorted, Digest, canonical, canonical_map};
 
 impl Catalog {
-    /// Returns the release `name` of the catalogue, and the name of its service.
+    /// Returns the release `name` of the catalogue, and the name of its service; `None` if no service has this release.
     pub fn release(&self, name: &str) -> Option<(&str, &Release)> {
         let (service, entry) = self.services.get_key_value(self.release_index.service(name)?)?;
         Some((service.as_str(), entry.releases.get(name)?))
     }
 
-    /// Returns the names of the service and the release that provide a component.
+    /// Returns the names of the service and the release that provide a component; `None` if no release provides it.
     pub fn provider(&self, component: &Component) -> Option<(&str, &str)> {
         self.providers.get(component).map(|(service, release)| (service.as_str(), release.as_str()))
     }
 
-    /// Returns every [`Body`] of the catalogue that may set values of a release. The result does not depend on the
+    /// Returns every [`Body`] of the catalogue that can set values of a release. The result does not depend on the
     /// spec, because the function ignores all conditions.
     pub fn bodies(&self, release: &str) -> impl Iterator<Item = &Body> {
         let own = self.release(release).map(|(_, entry)| entry);
@@ -29,7 +29,7 @@ impl Catalog {
         own.map(|entry| &entry.base).into_iter().chain(fragments.filter_map(move |fragment| fragment.body(release)))
     }
 
-    /// Returns the credentials that expressions in the catalogue may insert into the values of a release, as pairs of
+    /// Returns the credentials that expressions in the catalogue can insert into the values of a release, as pairs of
     /// service and credential name.
     pub(crate) fn credentials_of(&self, release: &str) -> &[(String, String)] {
         self.release_index.credentials(release, || {
@@ -38,8 +38,9 @@ impl Catalog {
         })
     }
 
-    /// Whether a built-in file of the catalogue sets a value under a key of this name, at any depth and in any release.
-    /// If so, osdpl does not regard a user's key of this name as a typo, even if the key resembles a key of a chart.
+    /// Whether a built-in file of the catalogue sets a value under a key with the name `key`, at any depth and in any
+    /// release. If so, osdpl does not regard a user's key of this name as a typo, even if the key resembles a key of a
+    /// chart.
     pub(crate) fn has_own_key(&self, key: &str) -> bool {
         // A `Body` stores canonical JSON. In JSON, a string before a colon is always a key. So search for the quoted
         // key followed by a colon.
@@ -60,8 +61,8 @@ impl Catalog {
         own_fragments.any(any) || releases.map(|release| &release.base).any(has)
     }
 
-    /// Returns a digest of everything in the built-in catalogue that may set values of a release. The caller can extend
-    /// the returned digest with further inputs.
+    /// Returns a digest of everything in the built-in catalogue that can set values of a release. The caller can add
+    /// further inputs to the digest.
     ///
     /// The digest changes only with a new version of osdpl. It does not depend on the catalogue files that users add,
     /// because a person approves changes of these files separately
@@ -98,7 +99,7 @@ impl Catalog {
     }
 }
 
-/// Maps each component to the service and release that provide it.
+/// Returns the names of the service and the release that provide each component.
 pub(super) fn providers(services: &BTreeMap<String, Service>) -> BTreeMap<Component, (String, String)> {
     let mut providers = BTreeMap::new();
     for (service, entry) in services {

@@ -57,7 +57,7 @@ struct IndexedRelease {
     chart: String,
     group: Group,
     digest: OnceLock<Digest>,
-    /// The credentials that expressions may insert into the values of the release, as pairs of service and credential
+    /// The credentials that expressions can insert into the values of the release, as pairs of service and credential
     /// name.
     credentials: OnceLock<Box<[(String, String)]>>,
 }
@@ -77,13 +77,13 @@ impl ReleaseIndex {
         Self { releases, keys }
     }
 
-    /// Returns the name of the service that a release belongs to.
+    /// Returns the name of the service that a release belongs to; `None` for an unknown release.
     pub(super) fn service(&self, release: &str) -> Option<&String> {
         Some(&self.releases.get(release)?.service)
     }
 
-    /// Returns the digest of everything in the catalogue that may set values of a release. `make` computes the digest;
-    /// the index calls it only once per release.
+    /// Returns the digest of everything in the catalogue that can set values of a release. Calls `make`, which computes
+    /// the digest, only once per release.
     pub(super) fn digest(&self, release: &str, make: impl FnOnce() -> Digest) -> Digest {
         match self.releases.get(release) {
             Some(release) => release.digest.get_or_init(make).clone(),
@@ -91,9 +91,9 @@ impl ReleaseIndex {
         }
     }
 
-    /// Returns the credentials that expressions may insert into the values of a release, as pairs of service and
-    /// credential name; an empty list for an unknown release. `find` determines them; the index calls it only once per
-    /// release.
+    /// Returns the credentials that expressions can insert into the values of a release, as pairs of service and
+    /// credential name; an empty list for an unknown release. Calls `find`, which determines the credentials, only once
+    /// per release.
     pub(super) fn credentials(
         &self,
         release: &str,
@@ -112,8 +112,8 @@ pub struct ValuesForEvery {
     group: Option<Group>,
     except: Vec<String>,
     release_index: Arc<ReleaseIndex>,
-    /// The values that each release gets, computed on first use. The index of a release in this list is its
-    /// `IndexedRelease::position`.
+    /// For each release, the part of `unfiltered` that the release gets, computed on first use. The index in the slice
+    /// is the release's `IndexedRelease::position`.
     bodies: Box<[OnceLock<Option<Box<Body>>>]>,
 }
 
@@ -126,8 +126,8 @@ impl ValuesForEvery {
         Self { unfiltered, group, except, release_index: Arc::clone(release_index), bodies }
     }
 
-    /// Returns the values for a release; `None` if the fragment excludes the release, or if the release's chart has
-    /// none of the keys in the values.
+    /// Returns the values for a release; `None` if the fragment is for another group or excludes the release, or if the
+    /// release's chart has none of the keys in the values.
     pub fn body(&self, release: &str) -> Option<&Body> {
         let IndexedRelease { position, chart, group, .. } = self.release_index.releases.get(release)?;
         if self.group.is_some_and(|wanted| wanted != *group) || self.except.iter().any(|other| other == release) {
@@ -147,8 +147,8 @@ impl ValuesForEvery {
 pub struct Body {
     /// The paths in the values at which osdpl removes the chart's default value, by setting them to null.
     pub unset: Vec<Path>,
-    /// The values as canonical JSON, followed by the paths in `unset`. Digests of the catalogue are computed over this
-    /// text, because bodies with the same content have the same text.
+    /// The values as canonical JSON, followed by the paths in `unset`. Bodies with the same content have the same text,
+    /// so osdpl computes digests of the catalogue over this text.
     pub source: Box<str>,
     template: OnceLock<Template>,
 }
@@ -200,8 +200,9 @@ impl Body {
 
     /// Returns the path and the expression of each value that consists of exactly one expression.
     ///
-    /// Adoption finds the credentials of an existing cloud with these paths: if the catalogue sets a path to an
-    /// expression that reads a credential, the values of the running release contain this credential at the same path.
+    /// During an adoption, osdpl uses these paths to find the credentials of an existing cloud. If the catalogue sets a
+    /// path to an expression that reads a credential, the values of the running release contain this credential at the
+    /// same path.
     pub fn whole_scalar_expressions(&self) -> Vec<(Path, String)> {
         Template::whole_scalar_expressions(&self.values())
     }

@@ -45,8 +45,8 @@ impl Keys {
         self.0.keys().map(String::as_str)
     }
 
-    /// Whether `holds` returns true for the key tree of at least one chart. The method begins with the trees that are
-    /// already parsed. So it parses other trees only if `holds` returns false for all parsed trees.
+    /// Whether `holds` returns true for the key tree of at least one chart. To avoid parsing, the method first tries
+    /// the trees that are already parsed.
     pub fn any(&self, holds: impl Fn(&KeyTree) -> bool) -> bool {
         let read = self.0.values().filter_map(|chart| chart.tree.get()?.as_ref());
         let others = self.0.values().filter(|chart| chart.tree.get().is_none()).filter_map(Chart::tree);
@@ -92,10 +92,11 @@ pub enum KeyTree {
     Boolean(bool),
     /// A map of known keys, sorted by key.
     Map(Box<[(Box<str>, KeyTree)]>),
-    /// A default that is a list. The tree stores the names of the list's entries ([`entry_name`]).
+    /// A default that is a list. The tree stores short entries of the list as text, and a description of each long
+    /// entry ([`entry_name`]).
     List(Box<[Box<str>]>),
-    /// A key that the chart's templates read, but that has no default in `values.yaml`. The templates may also read any
-    /// key below this key.
+    /// A key that the chart's templates read, but that has no default in `values.yaml`. osdpl assumes that the
+    /// templates also read every key below this key.
     ReadOnly,
 }
 
@@ -142,8 +143,8 @@ impl KeyTree {
 
     /// Returns the chart's default for this key and all keys below it, as far as the tree stores it.
     ///
-    /// Instead of the entries of a list, the outline contains the entries' names ([`entry_name`]). Instead of a long or
-    /// secret string, it contains `<string>`.
+    /// In a list, the name of each entry replaces the entry ([`entry_name`]). `<string>` replaces a long or secret
+    /// string.
     pub fn outline(&self) -> Value {
         match self {
             Self::Text(text) => Value::from(text.as_ref()),
@@ -197,7 +198,8 @@ impl KeyTree {
         }
     }
 
-    /// Whether the chart's templates read this map as a whole, so that every key which users add may have an effect.
+    /// Whether the chart's templates read this map as a whole. If so, any key that users add to the map can have an
+    /// effect.
     pub(crate) fn allows_any_key(&self) -> bool {
         self.child(ANY_KEY).is_some_and(|any| *any == Self::ReadOnly)
     }

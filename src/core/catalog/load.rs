@@ -293,7 +293,8 @@ impl Loader<'_> {
         body
     }
 
-    /// Compiles the expressions in a body's values, and adds an error for the first one that can't be compiled.
+    /// Compiles the expressions in `body`, the values for one release, and adds an error for the first one that can't
+    /// be compiled.
     fn expressions(&mut self, path: &str, field: &str, body: &Body) {
         if let Err((at, error)) = body.check_expressions() {
             let near = at.keys().last().map_or("", |key| key);

@@ -15,15 +15,15 @@ pub type ConfigMapData = Result<Option<BTreeMap<String, String>>, String>;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NamedAdditions {
     /// The additions that osdpl has read. If the spec sets a digest for an addition, the addition's content has this
-    /// digest. [`extend_catalog`](super::extend_catalog) may reject some of these additions.
+    /// digest. [`extend_catalog`](super::extend_catalog) may still reject some of these additions.
     pub additions: Vec<Addition>,
-    /// The `ConfigMap`s that do not exist, as (field, `ConfigMap`): the field of the spec that names the `ConfigMap`,
-    /// and its name, such as `ConfigMap openstack/edge`.
+    /// For each `ConfigMap` that does not exist, the field of the spec that names it, and the name of the `ConfigMap`
+    /// in messages, such as `ConfigMap openstack/edge`.
     pub missing: Vec<(String, String)>,
     /// The errors about `ConfigMap`s that osdpl can't read, or whose content does not have the digest in the spec.
     pub errors: Vec<Finding>,
-    /// Maps the name of each addition in messages, such as `ConfigMap openstack/edge`, to the field of the spec that
-    /// names the addition.
+    /// For each addition, the field of the spec that names it. The map's key is the addition's name in messages, such
+    /// as `ConfigMap openstack/edge`.
     fields: BTreeMap<String, String>,
 }
 

@@ -61,10 +61,10 @@ pub enum ViolationKind<'a> {
 /// How the validation treats a field whose value is null.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nulls {
-    /// The validation treats a field with the value null as missing, because the API server drops such a field. Only in
-    /// free-form maps, the API server keeps fields with the value null.
+    /// The validation treats a field with the value null as missing, because the API server drops such a field. In
+    /// free-form maps, the API server keeps nulls, but the validation does not check these maps.
     Dropped,
-    /// The validation reports a field with the value null, because no type in the schemas allows null.
+    /// The validation reports a field with the value null as a violation, because no type in the schemas allows null.
     Kept,
 }
 
@@ -74,8 +74,8 @@ pub fn validate<'a>(schema: &'a Value, value: &'a Value, field: &str, nulls: Nul
     validate_with(&mut Patterns::default(), schema, value, field, nulls)
 }
 
-/// Validates like [`validate`], but several calls share one limit: all calls with the same `patterns` together may take
-/// only a limited number of steps to match strings against regular expressions.
+/// Validates like [`validate`], but all calls with the same `patterns` share one limit of steps for matching regular
+/// expressions.
 pub(crate) fn validate_with<'a>(
     patterns: &mut Patterns<'a>,
     schema: &'a Value,

@@ -22,8 +22,8 @@ pub struct SecretField {
     pub key: String,
 }
 
-/// Returns the references to Secrets in `value`, the settings of a feature, in the order of the fields. Skips marked
-/// fields in which `name` or `key` is missing.
+/// Returns the fields in a feature's settings that reference a key of a Secret. `value` contains the settings. Skips a
+/// field if its `name` or `key` is missing.
 pub fn secrets(feature: &str, schema: &Value, value: &Value) -> Vec<SecretField> {
     let mut found = Vec::new();
     walk(schema, value, &format!("spec.features.{feature}"), &mut found);

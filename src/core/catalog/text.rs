@@ -25,7 +25,7 @@ pub enum Text {
     BuiltIn {
         /// The file as written, compressed with DEFLATE (RFC 1951).
         deflated: &'static [u8],
-        /// The content of a YAML file as JSON, compressed in the same way; `None` if the file itself is JSON. osdpl
+        /// The content of a YAML file as JSON, also compressed with DEFLATE; `None` if the file itself is JSON. osdpl
         /// reads this JSON instead of the YAML, because JSON parses several times as fast.
         deflated_json: Option<&'static [u8]>,
     },
@@ -78,9 +78,10 @@ impl From<String> for Text {
     }
 }
 
-/// A JSON value that is kept as text until its first use.
+/// A JSON value that osdpl stores as text, and parses on first use.
 ///
-/// A cloud uses few of the catalogue's JSON values, and a parsed value takes ten times as much memory as its text.
+/// This saves memory, because a cloud uses few of the catalogue's JSON values, and a parsed value takes ten times as
+/// much memory as its text.
 pub struct LazyTree {
     text: Box<str>,
     tree: OnceLock<Value>,

@@ -1,17 +1,18 @@
-//! Explains why volume claims have no volume, and suggests commands that delete the claims that will never get one.
+//! Explains why volume claims have no volume, and suggests commands that delete the claims that will never get a
+//! volume.
 
 use super::Facts;
 use crate::health::pod::{OwnerKind, UnreadyPod};
 use crate::observed::{Claim, ClaimPhase};
 
-/// A volume claim without a volume, because of which the scheduler can't place the pod that mounts the claim.
+/// A volume claim that prevents the scheduler from placing a pod, because the claim has no volume.
 pub(super) struct Waiting<'a> {
     pub(super) claim: &'a str,
     pub(super) message: String,
     pub(super) stuck: bool,
 }
 
-/// Returns the pod's first volume claim because of which the scheduler can't place the pod; `None` if there is none.
+/// Returns the pod's first volume claim that prevents the scheduler from placing the pod; `None` if there is none.
 pub(super) fn waiting<'a>(facts: &Facts<'a>, namespace: &str, pod: &UnreadyPod) -> Option<Waiting<'a>> {
     let scheduler = pod.cause.as_ref().map(|cause| cause.message.as_str()).unwrap_or_default();
     pod.claims.iter().find_map(|name| {
@@ -41,8 +42,8 @@ pub(super) fn waiting<'a>(facts: &Facts<'a>, namespace: &str, pod: &UnreadyPod) 
     })
 }
 
-/// Whether the message of the scheduler says that it can't place a pod because of a volume. Several plugins of the
-/// scheduler write such messages (Kubernetes: `pkg/scheduler/framework/plugins/volumebinding`).
+/// Whether `scheduler`, a message of the scheduler, says that the scheduler can't place a pod because of a volume.
+/// Several plugins of the scheduler write such messages (Kubernetes: `pkg/scheduler/framework/plugins/volumebinding`).
 fn is_about_volumes(scheduler: &str) -> bool {
     let message = scheduler.to_lowercase();
     ["persistentvolumeclaim", "persistent volume", "storageclass", "free storage"]
@@ -50,8 +51,8 @@ fn is_about_volumes(scheduler: &str) -> bool {
         .any(|word| message.contains(word))
 }
 
-/// Returns the reason why a claim has no volume; `None` if the claim has a volume. The boolean is true if a person must
-/// act, because the claim's StorageClass or the default StorageClass is missing.
+/// Returns the reason why a claim has no volume; `None` if the claim has a volume. The boolean is true if the claim's
+/// StorageClass or the default StorageClass is missing. Then a person must act.
 fn why(facts: &Facts<'_>, claim: &Claim) -> Option<(String, bool)> {
     match claim.phase {
         ClaimPhase::Bound => return None,

@@ -24,8 +24,8 @@ pub struct Facts<'a> {
     pub recovering_nodes: BTreeSet<&'a str>,
     /// The Secrets and `ConfigMaps` that a pod mounts but that do not exist, by the pod's uid.
     pub absent: BTreeMap<&'a str, &'a [Mount]>,
-    /// The reason why Kubernetes can't create the pods of a workload or Job, by the workload or Job. The controller of
-    /// the workload or Job reports the reason.
+    /// The reason why Kubernetes can't create the pods of a workload or Job, as the workload's or Job's controller
+    /// reports it. The map's key is the workload or Job.
     pub rejections: BTreeMap<OwnerRef<'a>, &'a str>,
     /// The error with which a storage provisioner failed to create a volume, by the namespace and name of the volume
     /// claim.
@@ -37,7 +37,7 @@ pub struct Facts<'a> {
 /// The reason why a pod is not ready, and the objects that a person should inspect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
-    /// The reason why the pod is not ready, and whether a person must act.
+    /// The reason why the pod is not ready, and whether the problem remains until a person acts.
     pub trouble: Issue,
     /// The objects that a person should inspect; the pod comes first.
     pub inspect: Vec<CauseObject>,

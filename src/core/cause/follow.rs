@@ -11,13 +11,13 @@ use crate::health::pod::{Dependency, OwnerKind, UnreadyPod};
 use crate::health::{assess, has_no_nodes};
 use crate::observed::{Issue, ObservedJob, ReleaseKey, Workload};
 
-/// The reason in messages if a pod waits for an object that does not exist, and that may never have existed.
+/// The reason that messages give if a pod waits for an object that does not exist, and that may never have existed.
 const NOT_FOUND: &str = "it does not exist";
 
-/// The reason in messages if a pod waits for a workload that someone deleted.
+/// The reason that messages give if a pod waits for a workload that someone deleted.
 const DELETED: &str = "it was deleted";
 
-/// The reason in messages if a node is not ready.
+/// The reason that messages give if a node is not ready.
 const NOT_READY: &str = "NotReady";
 
 /// The object that the search for a root cause has reached. It is the root cause unless it waits for another object.
@@ -29,7 +29,7 @@ enum Suspect<'a> {
     Job(&'a ObservedJob),
     /// An object that does not exist or belongs to no release: its kind, namespace and name.
     Absent(&'static str, &'a str, &'a str),
-    /// A node that is not ready: its name.
+    /// A node that is not ready, given by its name.
     Node(&'a str),
     /// A workload that someone deleted: its namespace, and the labels of its pods. The workload belonged to the same
     /// release as the object that waits for it.
@@ -77,8 +77,9 @@ impl<'a> Input<'a> {
 
     /// Returns the path from an affected object to its root cause.
     ///
-    /// The first step of the search follows what a pod of the affected object waits for: the pod `given` or, if `given`
-    /// is `None`, the pod with the most severe cause. The search ends at an object that waits for no other object.
+    /// The search starts at a pod of the affected object: the pod `given` or, if `given` is `None`, the pod with the
+    /// most severe cause. The search ends at an object that waits for no other object, or if objects wait for each
+    /// other.
     fn follow(&self, affected_object: Suspect<'a>, given: Option<&'a UnreadyPod>) -> Chain {
         let mut links = vec![link(affected_object)];
         let (mut suspect, mut pod) = (affected_object, given.or_else(|| self.pod(affected_object)));
@@ -172,7 +173,8 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// Returns an incomplete Job of the same release as `affected_object`, but never `affected_object` itself.
+    /// Returns an incomplete Job of the same release as `affected_object`, other than `affected_object` itself; `None`
+    /// if there is no such Job.
     ///
     /// A pod of `affected_object` can wait for a hook Job that does not exist yet, because helm creates each hook only
     /// after the previous hook is done. So the pod really waits for the Job that runs now.
@@ -184,8 +186,9 @@ impl<'a> Input<'a> {
         others.next()
     }
 
-    /// Finds the workload of the pods with these labels. The method compares only the labels `application`, `component`
-    /// and `release_group`, which upstream's charts set on all pods.
+    /// Finds the workload of the pods with these labels; `None` if no observed workload has such pods. The method
+    /// compares only the labels `application`, `component` and `release_group`, which upstream's charts set on all
+    /// pods.
     fn labelled(&self, namespace: &str, labels: &BTreeMap<String, String>) -> Option<&'a Workload> {
         let component =
             Component { application: labels.get("application")?.clone(), component: labels.get("component")?.clone() };
@@ -197,8 +200,9 @@ impl<'a> Input<'a> {
 
     /// Returns the reason why the root cause `suspect` is not ready, and the objects that a person should inspect.
     ///
-    /// If `given` is true, the caller asked about this pod only. The result then contains only the reason why the pod
-    /// is not ready. The reason of the workload or Job is left out, because it may be about another pod.
+    /// If `given` is true, the caller asked about `pod` only. The result then contains only the reason why this pod is
+    /// not ready. It does not contain the reason that the workload or Job reports, because that reason may be about
+    /// another pod.
     fn root_reason(&self, suspect: Suspect<'a>, pod: Option<&UnreadyPod>, given: bool) -> RootReason {
         let namespace = link(suspect).object.namespace;
         let own = pod.and_then(|pod| self.facts.explain(&namespace, pod));
@@ -242,9 +246,9 @@ fn release(suspect: Suspect<'_>) -> Option<ReleaseKey> {
 
 /// Returns the deleted workload whose pods had these labels; `None` if such a workload may never have existed.
 ///
-/// A pod of `affected_object` waits for pods with these labels, but no workload has such pods. The labels may name the
-/// release of `affected_object`. If so, the workload existed and was deleted, because helm creates the workloads of a
-/// release before any pod of the release starts to wait for them. If the labels name another release, the workload may
+/// A pod of `affected_object` waits for pods with these labels, but no workload has such pods. If the labels name the
+/// release of `affected_object`, the workload existed and was deleted, because helm creates the workloads of a release
+/// before any pod of the release starts to wait for them. If the labels name another release or none, the workload may
 /// never have existed.
 fn gone<'a>(
     affected_object: Suspect<'a>,

@@ -12,9 +12,9 @@ use crate::observed::{Cause, ReleaseKey};
 /// An object that is not ready, with the path to its root cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AffectedObject {
-    /// The release that the affected object belongs to.
+    /// The release that the object belongs to.
     pub release: ReleaseKey,
-    /// The path from the affected object to its root cause.
+    /// The path from the object to its root cause.
     pub chain: Chain,
 }
 

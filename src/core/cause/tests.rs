@@ -50,8 +50,8 @@ impl Cluster {
         self
     }
 
-    /// Adds a pod of `owner` with an init container that waits for dependencies. `environment` contains the environment
-    /// variables of the container that name the dependencies.
+    /// Adds a pod of `owner` with an init container that waits for dependencies. `environment` contains the container's
+    /// environment variables, which name the dependencies.
     fn waits(self, kind: &str, owner: &str, node: &str, environment: &Value) -> Self {
         let mut all = json!({"DEPENDENCY_SERVICE": ""});
         all.as_object_mut().unwrap().extend(environment.as_object().unwrap().clone());
@@ -83,8 +83,8 @@ impl Cluster {
         self
     }
 
-    /// Adds a pod of `owner` that mounts these claims and that the scheduler can't place. `scheduler` is the
-    /// scheduler's message.
+    /// Adds a pod of `owner` that mounts `claims` and that the scheduler can't place. `scheduler` is the scheduler's
+    /// message.
     fn unschedulable(self, kind: &str, owner: &str, claims: &[&str], scheduler: &str) -> Self {
         let volumes: Vec<_> = claims.iter().map(|name| json!({"persistentVolumeClaim": {"claimName": name}})).collect();
         let condition =
@@ -92,12 +92,14 @@ impl Cluster {
         self.pod(kind, owner, "", &json!({"volumes": volumes}), &json!({"conditions": [condition]}))
     }
 
-    /// Returns the message about the root cause of the first workload, and whether a person must fix this root cause.
+    /// Returns the message about the root cause of the first workload in the cluster, and whether a person must fix
+    /// this root cause.
     fn workload_cause(&self) -> (String, bool) {
         self.cause(|scene| scene.workload_chain(scene.workloads[0]))
     }
 
-    /// Returns the message about the root cause of the first Job, and whether a person must fix this root cause.
+    /// Returns the message about the root cause of the first Job in the cluster, and whether a person must fix this
+    /// root cause.
     fn job_cause(&self) -> (String, bool) {
         self.cause(|scene| scene.job_chain(scene.jobs[0]))
     }

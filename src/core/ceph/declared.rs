@@ -84,8 +84,8 @@ impl DeclaredCeph {
         Self { cluster, warning, ..Self::of(read) }
     }
 
-    /// Returns the most important reason why the cloud can't use the declared Ceph cluster, or a warning; `None` if the
-    /// cluster has no problem.
+    /// Returns the most important problem of the declared Ceph cluster: a reason why the cloud can't use it, or a
+    /// warning; `None` if the cluster has no problem.
     pub fn not_ready_reason(&self) -> Option<NotReady> {
         let missing_users = || self.missing_users.first().cloned().map(NotReady::from);
         let gateway = || self.gateway.as_ref()?.as_ref().err().cloned();
@@ -122,7 +122,8 @@ impl DeclaredCeph {
         variables
     }
 
-    /// Returns the reason why the field `ceph.<name>` is missing for expressions; `None` if osdpl knows no reason.
+    /// Returns the reason why the variable `ceph` has no field `<name>` for expressions to read; `None` if osdpl knows
+    /// no reason.
     pub(crate) fn missing_reason(&self, name: &str) -> Option<String> {
         if let ("rgw", Some(gateway)) = (name, &self.gateway) {
             return gateway.as_ref().err().map(ToString::to_string);
@@ -180,7 +181,7 @@ fn missing_users<'a>(ceph: &Ceph, releases: impl Iterator<Item = &'a str>) -> Ve
         .collect()
 }
 
-/// Returns the words in a Secret's data that are long enough to be a cephx key or most of a cephx key.
+/// Returns the words in a Secret's data that are long enough to be a cephx key or a truncated cephx key.
 ///
 /// The result contains no addresses, no fsid, and no names of pools and users. None of these is secret, so osdpl need
 /// not redact them.

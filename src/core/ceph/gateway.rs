@@ -159,8 +159,8 @@ impl Gateway {
         }
     }
 
-    /// Returns the Secret from which the gateways' pods in `namespace` mount the cephx key of `client.bootstrap-rgw`;
-    /// an empty list if the chart ceph-rgw does not run the gateways.
+    /// Returns a list with the Secret from which the gateways' pods in `namespace` mount the cephx key of
+    /// `client.bootstrap-rgw`. The list is empty if the chart ceph-rgw does not run the gateways.
     pub fn objects(&self, namespace: &str) -> Vec<Object> {
         let Self::Chart { key, .. } = self else { return Vec::new() };
         let file = format!("[client.bootstrap-rgw]\n    key = {}\n", key.reveal());

@@ -15,7 +15,7 @@ const KNOWN: [Consumer; 4] = [Consumer::Nova, Consumer::Cinder, Consumer::Glance
 /// * `nova`, `cinder`, `glance` and `manila` each have the form `client.<user>;<key>;<pool>:<role>:<device class>;…`. A
 ///   newline may follow the key.
 ///
-/// osdpl does not read the cephx key of `client.admin` in the Secret.
+/// The Secret also contains the cephx key of `client.admin`, but osdpl does not read this key.
 ///
 /// # Errors
 /// Returns an error about the first key that is missing or malformed.

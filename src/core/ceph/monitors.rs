@@ -44,8 +44,8 @@ impl fmt::Display for Monitors {
     }
 }
 
-/// Splits the text into the addresses of single monitors. A comma within brackets belongs to one monitor's address
-/// vector.
+/// Splits a text into the addresses of single monitors. A comma within brackets does not separate monitors: it belongs
+/// to the address vector of one monitor.
 fn entries(text: &str) -> Vec<&str> {
     let mut depth = 0_usize;
     let pieces = text.split(|c: char| {

@@ -6,13 +6,14 @@ use osdpl_values::CollectSorted;
 
 use super::{ADMIN_SECRET, CONFIG_MAP, Ceph, Consumer, Monitors, NotReady, User, fsid_of, setting};
 
-/// The kind of an object from which pods of the charts mount settings or keys. For a Secret, the variant also says the
-/// type of the Secret.
+/// The kind of an object from which pods of the charts mount Ceph's settings or a cephx key. For a Secret, the variant
+/// also gives the type of the Secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// A `ConfigMap` with `ceph.conf`.
     ConfigMap,
-    /// A Secret of type `kubernetes.io/rbd` with the cephx key of a Ceph user. The charts' own Jobs use this type, too.
+    /// A Secret of type `kubernetes.io/rbd` with the cephx key of a Ceph user. The charts' Jobs write Secrets of this
+    /// type, too.
     Secret,
     /// A Secret of type `Opaque`, the type for arbitrary data.
     Opaque,
@@ -25,7 +26,7 @@ impl Kind {
     }
 }
 
-/// A `ConfigMap` or Secret from which pods of the charts mount settings or keys.
+/// A `ConfigMap` or Secret from which pods of the charts mount Ceph's settings or a cephx key.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Object {
     /// The kind of the object.
@@ -39,10 +40,10 @@ pub struct Object {
 }
 
 impl Object {
-    /// Returns an error if `existing` contains another fsid than `self`; `None` if it does not. `existing` is the data
-    /// that this object has now in the Kubernetes cluster.
+    /// Returns an error if `self`, the desired object, contains another fsid than `existing`; else `None`. `existing`
+    /// is the data of the object in the Kubernetes cluster.
     ///
-    /// If osdpl wrote the fsid in `self`, the cloud would lose access to all data in the Ceph cluster that it uses now.
+    /// If osdpl replaced the fsid, the cloud would lose access to its data in the Ceph cluster with the existing fsid.
     pub fn other_ceph_error(&self, existing: &BTreeMap<String, String>) -> Option<NotReady> {
         let fsid =
             |data: &BTreeMap<String, String>| data.get("ceph.conf").and_then(|text| fsid_of(text)).map(str::to_owned);
@@ -54,7 +55,7 @@ impl Object {
     /// Whether pods can use `existing` instead of the data of `self`. `existing` is the data of an object with the same
     /// name that someone else created.
     ///
-    /// In an adopted cloud, the operator may keep such an object instead of replacing it.
+    /// In an adopted cloud, such an object can exist already. If pods can use it, the operator does not replace it.
     ///
     /// An existing Secret usually comes from a Job of upstream's charts. The method compares only its entry `key`,
     /// because the charts read no other entry. It always rejects an existing Secret for Nova: Nova's pods also need the
@@ -109,8 +110,8 @@ fn mounted_by(consumer: Consumer, ceph: &Ceph) -> &'static [&'static str] {
 /// of each release.
 ///
 /// `releases` maps the catalogue names of the releases to their namespaces. `namespace` is the namespace of the
-/// OpenStackDeployment. There, the result also contains the objects for Manila and Gnocchi, because a person may
-/// install the charts of Manila and Gnocchi without osdpl.
+/// OpenStackDeployment. For this namespace, the result also contains the objects for Manila and Gnocchi, because a
+/// person may install the charts of Manila and Gnocchi without osdpl.
 pub fn desired_objects(ceph: &Ceph, namespace: &str, releases: &BTreeMap<&str, &str>) -> Vec<Object> {
     let mut objects = Objects::new();
     for (consumer, user) in &ceph.users {
@@ -130,11 +131,12 @@ pub fn desired_objects(ceph: &Ceph, namespace: &str, releases: &BTreeMap<&str, &
     objects.into_values().collect()
 }
 
-/// Returns the Secrets that the charts' own Jobs write under names that osdpl otherwise uses for its own Secrets. The
-/// returned Secrets have no data.
+/// Returns the Secrets that the charts' Jobs write under the names that osdpl's Secrets for Ceph users normally have.
+/// The returned Secrets have no data.
 ///
-/// The Jobs write these Secrets only if osdpl gives the charts the cephx key of `client.admin`. Then the operator must
-/// not change or delete the Secrets. `releases` maps the releases' names in the catalogue to their namespaces.
+/// The Jobs write these Secrets only if osdpl gives the charts the cephx key of `client.admin`. In this case, osdpl
+/// writes no Secrets for Ceph users, and must not change or delete the Jobs' Secrets. `releases` maps the releases'
+/// names in the catalogue to their namespaces.
 pub fn chart_owned_secrets(ceph: &Ceph, releases: &BTreeMap<&str, &str>) -> Vec<Object> {
     let names = ceph.admin.iter().flat_map(|_| Consumer::ALL).map(Consumer::keyring);
     let in_each_namespace = |name: &'static str| {
@@ -149,7 +151,8 @@ pub fn chart_owned_secrets(ceph: &Ceph, releases: &BTreeMap<&str, &str>) -> Vec<
 }
 
 /// Returns every object with Ceph's settings or cephx keys that the pods of `releases` can mount, whatever Ceph cluster
-/// the spec declares. The pods need not mount all of these objects now. The returned objects have no data.
+/// the spec declares. osdpl does not know which of these objects the pods mount now, so callers must treat all of them
+/// as in use. The returned objects have no data.
 ///
 /// `releases` maps the releases' names in the catalogue to their namespaces.
 pub fn mountable_objects(releases: &BTreeMap<&str, &str>) -> Vec<Object> {
@@ -226,7 +229,10 @@ mod tests {
         for other in ["", "[global]\n", "mon_host = 10.0.0.1:6789", "mon_host = mon.example.org"] {
             assert!(!matches(other), "{other}");
         }
-        assert!(!matches("fsid = 0\nmon_host = 10.0.0.1:6789,10.0.0.2:6789"), "another Ceph");
+        assert!(
+            !matches("fsid = 0\nmon_host = 10.0.0.1:6789,10.0.0.2:6789"),
+            "a ceph.conf of another Ceph cluster is not equivalent"
+        );
 
         let keyring = Consumer::Glance.keyring();
         let ours = object(Kind::Secret, keyring, "key", "k1");

@@ -56,8 +56,8 @@ pub enum ValueError {
     /// The value does not have the form that Mirantis' layout requires.
     #[error("the value is not of the form client.<user>;<key>;<pool>:<role>:<device class>;…; write all fields")]
     Fields,
-    /// In Mirantis' layout, the description of a pool does not consist of three valid fields. The number is the
-    /// position of this pool among the pools in the value, counted from 1.
+    /// The value has the form that Mirantis' layout requires, but one of its pools does not have three valid fields. The
+    /// number is the position of this pool among the pools in the value, counted from 1.
     #[error("the pool at position {0} of the value is not of the form <pool>:<role>:<device class>; correct it")]
     PoolFields(usize),
     /// Two services have the same Ceph user, but the Secret contains different cephx keys for them.
@@ -68,7 +68,8 @@ pub enum ValueError {
     /// The value is not the address of an HTTP server.
     #[error("the value is not a URL of the form http[s]://host[:port], without a path")]
     Url,
-    /// The spec has an object store, but the Secret contains neither the gateways' address nor the key for ceph-rgw.
+    /// The spec has an object store, but the Secret contains neither the gateways' address nor the cephx key for the
+    /// chart ceph-rgw.
     #[error(
         "the key is missing, but features.storage.ceph.objectStore needs it; set it to the gateways' URL, or set bootstrap-rgw.key if the chart ceph-rgw runs the gateways"
     )]

@@ -22,8 +22,8 @@ use super::Consumer;
 /// The name of the ConfigMap in which Rook stores the addresses of Ceph's monitors.
 pub const ENDPOINTS: &str = "rook-ceph-mon-endpoints";
 
-/// The name of the Secret in which Rook stores the name and the cephx key of `client.admin` (`ceph-username`,
-/// `ceph-secret`).
+/// The name of the Secret in which Rook stores the Ceph user `client.admin`: the user's name under `ceph-username`, and
+/// the cephx key under `ceph-secret`.
 const MONITORS: &str = "rook-ceph-mon";
 
 /// The settings in `features.storage.ceph` for a Ceph cluster that Rook runs.
@@ -74,8 +74,9 @@ impl RookSettings {
         (feature["mode"] == "rook").then_some(Self { namespace, admin, pools })
     }
 
-    /// Returns the names of Rook's Secrets that osdpl may read: the Secrets with the cephx keys of all consumers' Ceph
-    /// users. If osdpl gives the charts the cephx key of `client.admin`, it may read only the Secret with this key.
+    /// Returns the names of Rook's Secrets that osdpl is allowed to read. If osdpl gives the charts the cephx key of
+    /// `client.admin`, this is the Secret with that key. Otherwise, these are the Secrets with the cephx keys of all
+    /// consumers' Ceph users.
     pub fn secrets(&self) -> BTreeSet<String> {
         if self.admin {
             return [MONITORS.to_owned()].into();
@@ -133,8 +134,8 @@ impl RookSettings {
     }
 }
 
-/// Returns the consumers whose programs run in the releases with these catalogue names: cinder and cinder-backup for
-/// cinder, for example.
+/// Returns the consumers that belong to the releases with these catalogue names, such as cinder and cinder-backup for
+/// the release cinder.
 pub fn consumers<'a>(releases: impl Iterator<Item = &'a str>) -> BTreeSet<Consumer> {
     let of = |release| match release {
         "glance" => vec![Consumer::Glance],

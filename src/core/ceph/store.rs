@@ -13,7 +13,7 @@ pub struct ObjectStore {
     feature: Map<String, Value>,
 }
 
-/// The Keystone account with which the gateways validate tokens. Contains a password.
+/// The URL of Keystone, and the password of the Keystone user with which the gateways validate tokens.
 #[derive(Clone)]
 pub struct Keystone {
     /// Keystone's URL without a version, because RGW appends `/v3` itself.
@@ -24,10 +24,10 @@ pub struct Keystone {
 
 /// The name of the Keystone user with which gateways validate tokens.
 ///
-/// The name is upstream's default in the chart ceph-rgw (`endpoints.identity.auth.swift`), which creates the user.
+/// The chart ceph-rgw creates this user. The name is the chart's default (`endpoints.identity.auth.swift`).
 pub const KEYSTONE_USER: &str = "swift";
-/// The name of the project of [`KEYSTONE_USER`]. The domain that contains the user and the project has the same name.
-/// The name is from upstream's chart. Rook requires that the user and the project are in the same domain.
+/// The name of the project of [`KEYSTONE_USER`], and of the domain that contains the user and the project. Rook
+/// requires that user and project are in the same domain. Upstream's chart uses the name `service`, too.
 const PROJECT: &str = "service";
 
 impl ObjectStore {
@@ -45,14 +45,14 @@ impl ObjectStore {
         self.text("name").unwrap_or_default()
     }
 
-    /// Returns the public URL of the gateways in the spec. If the spec sets none, osdpl takes the address from the
-    /// Secret that describes the Ceph cluster, or from Rook.
+    /// Returns the public URL that the spec sets for the gateways; `None` if the spec sets none. osdpl then takes the
+    /// address from the Secret that describes the Ceph cluster, or from Rook.
     pub(super) fn public_url(&self) -> Option<&str> {
         self.text("publicUrl")
     }
 
-    /// Returns the URL of Keystone in the spec that the gateways should use. If the spec sets none, osdpl uses the URL
-    /// of the cloud's own Keystone.
+    /// Returns the Keystone URL that the spec sets for the gateways; `None` if the spec sets none. osdpl then uses the
+    /// URL of the cloud's own Keystone.
     pub fn keystone_url(&self) -> Option<&str> {
         self.text("keystoneUrl")
     }
@@ -65,8 +65,9 @@ impl ObjectStore {
 
     /// Returns the Secret with the Keystone account of the gateways.
     ///
-    /// Rook reads this Secret and configures its gateways. For gateways that a person runs outside of the Kubernetes
-    /// cluster, the Secret also contains the value of Ceph's option `rgw_keystone_accepted_roles`.
+    /// Rook reads this Secret and configures its gateways. If the gateways run outside of the Kubernetes cluster, a
+    /// person configures them from this Secret. For this person, the Secret also contains the value of Ceph's option
+    /// `rgw_keystone_accepted_roles`.
     pub fn secret(&self, namespace: &str, deployment: &str, keystone: &Keystone) -> Object {
         let (url, roles) = (format!("{}/v3", keystone.url), self.roles().join(","));
         let known = [
@@ -88,7 +89,7 @@ impl ObjectStore {
     }
 
     /// Returns the fields that osdpl sets in the `spec` of the `CephObjectStore` (`ObjectStoreSpec` in Rook's
-    /// `ceph.rook.io/v1`).
+    /// `ceph.rook.io/v1`). `deployment` is the name of the OpenStackDeployment, and `url` is Keystone's URL.
     pub fn settings(&self, deployment: &str, url: &str) -> Value {
         let secret = secret_name(deployment);
         let tenants = self.text("implicitTenants").unwrap_or("true");

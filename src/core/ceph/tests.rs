@@ -232,7 +232,7 @@ fn redacts_keys_in_debug_output() {
     assert!(!shown.contains(&aes()) && shown.contains("[redacted]"), "{shown}");
 }
 
-/// Reads a valid Secret in osdpl's documented layout with these additional keys and values.
+/// Reads a valid Secret in osdpl's documented layout. `pairs` are additional keys and values of the Secret.
 fn with(pairs: &[(&str, &str)]) -> Result<Ceph, SecretError> {
     external("openstack/ceph", &good().into_iter().chain(data(pairs)).collect())
 }

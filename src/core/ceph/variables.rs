@@ -71,7 +71,7 @@ pub fn ceph_names_in(expression: &str) -> impl Iterator<Item = &str> {
 
 impl Consumer {
     /// Returns the consumer whose settings are in the variable `ceph.<name>`; `None` for an unknown name. For
-    /// `ceph.libvirt`, returns Nova.
+    /// `ceph.libvirt`, returns Nova, because libvirt attaches the disks of Nova's instances.
     pub(super) fn named(name: &str) -> Option<Self> {
         match name {
             "libvirt" => Some(Self::Nova),

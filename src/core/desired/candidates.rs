@@ -1,10 +1,10 @@
 //! Computes candidates: for a spec with unknown names, the specs that the user may have meant.
 //!
-//! With `presets: [cmpute]`, the user means a known preset, but osdpl can't be sure which one. If the spec with the
-//! meant preset passes a check, osdpl must not report that the check fails. So `select` evaluates one candidate for
-//! every name that the user may mean, and reports only the findings that all candidates have in common. If there are
-//! more than [`MOST`] candidates, `select` reports only the unknown names and the findings about node roles, image
-//! names and features.
+//! With `presets: [cmpute]`, the user means a known preset, but osdpl can't be sure which one. With the correct name,
+//! the spec may pass a check that fails with the wrong name. Then osdpl must not report that the check fails. So
+//! `select` evaluates one candidate for every name that the user may have meant, and reports only the findings that all
+//! candidates have in common. If there are more than [`MOST`] candidates, `select` reports only the unknown names and
+//! the findings about node roles, image names and features.
 
 use serde_json::Value;
 
@@ -12,14 +12,15 @@ use crate::api::OpenStackDeploymentSpec as Spec;
 use crate::catalog::schema::{Nulls, validate};
 use crate::catalog::{Catalog, nearest_name};
 
-/// The maximum number of candidates. A spec with one or two typos has fewer. Evaluating a candidate takes time in every
-/// reconcile pass and every request to the webhook.
+/// The maximum number of candidates. A spec with one or two typos has fewer. There is a maximum, because evaluating a
+/// candidate takes time in every reconcile pass and every request to the webhook.
 pub(super) const MOST: usize = 64;
 
-/// Returns the specs that the user may have meant: an empty list if all names are known, `None` if there are more than
-/// [`MOST`].
+/// Returns the candidates for a spec: an empty list if the catalogue has all names in the spec, `None` if there are
+/// more than [`MOST`] candidates.
 ///
-/// If the name of the OpenStack release is unknown, the first candidate differs from the spec only in this name.
+/// If the OpenStack release in the spec is unknown, the list begins with one candidate for each known OpenStack
+/// release. These candidates differ from the spec only in the OpenStack release.
 pub(super) fn candidates(spec: &Spec, catalog: &Catalog) -> Option<Vec<Spec>> {
     let releases = releases(spec, catalog);
     let base = releases.last().unwrap_or(spec);

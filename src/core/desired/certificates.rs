@@ -26,7 +26,7 @@ pub struct Certificate {
     pub user_provided: bool,
 }
 
-/// An item of the list that a feature's expression for certificates returns: a Secret with a certificate.
+/// A Secret with a certificate: an item of the list `secrets`, which a feature's file contains under `certificates`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SecretEntry {
@@ -36,10 +36,10 @@ struct SecretEntry {
     hosts: Vec<String>,
 }
 
-/// Returns the certificates that the features require. Adds an error to `findings` if osdpl can't evaluate a feature's
-/// list of Secrets.
+/// Returns the certificates that the features require. Adds an error to `findings` if osdpl can't evaluate the
+/// expressions in the list `secrets` of a feature's `certificates`.
 ///
-/// `scope` contains no credentials, so a feature's list of certificates can't depend on a secret.
+/// `scope` contains no credentials, so these expressions can't read a credential.
 pub(super) fn certificates(catalog: &Catalog, scope: &Scope, findings: &mut Vec<Finding>) -> Vec<Certificate> {
     let mut found = Vec::new();
     for entry in catalog.features.values().flat_map(|feature| &feature.certificates) {
@@ -66,7 +66,8 @@ pub(super) fn certificates(catalog: &Catalog, scope: &Scope, findings: &mut Vec<
     found
 }
 
-/// Evaluates the expressions in a feature's list of Secrets, and returns the Secrets.
+/// Evaluates the expressions in the list `secrets` of a feature's `certificates`, and returns the Secrets with
+/// certificates.
 fn evaluate_secrets(entry: &Certificates, scope: &Scope) -> Result<Vec<SecretEntry>, String> {
     let layer = entry.secrets.layer(Origin::Derived("certificates".into()), scope);
     let mut layer = layer.map_err(|(path, error)| format!("{path}: {error}"))?;

@@ -11,8 +11,8 @@ use crate::catalog::{Catalog, Level};
 use crate::observed::{Claim, ClaimPhase, ReleaseKey};
 use osdpl_values::leaves;
 
-/// The names of the bound volume claims, by catalogue name of the release and storage class. The map leaves out claims
-/// that were never bound: they contain no data, so their class does not matter.
+/// The names of the bound volume claims, by the release's catalogue name and by storage class. The map leaves out
+/// claims that were never bound: they contain no data, so their class does not matter.
 pub type ClaimClasses = BTreeMap<String, BTreeMap<String, Vec<String>>>;
 
 /// Groups the bound volume claims in `claims` by release and storage class. Leaves out claims that belong to none of
@@ -51,7 +51,7 @@ pub(super) fn finding(
     let mut mixed = Vec::new();
     for (name, classes) in found.iter().filter(|(name, _)| selection.releases.contains_key(*name)) {
         let own = catalog.release(name).and_then(|(service, _)| release_overrides(spec, service, name));
-        // If the user sets the class of a claim in the release's values, do not warn about this claim:
+        // If the user sets the class of a claim in the release's values, do not warn about this claim, because
         // `spec.storageClass` does not determine its class.
         let chosen =
             |class: &str| own.is_some_and(|own| leaves(&own.overrides.values).iter().any(|(_, value)| *value == class));
@@ -76,7 +76,7 @@ pub(super) fn finding(
     })
 }
 
-/// Returns the part of the warning about a release whose claims have different storage classes.
+/// Describes a release whose claims have different storage classes, for the warning about `spec.storageClass`.
 fn several(name: &str, classes: &BTreeMap<String, Vec<String>>) -> String {
     let each: Vec<_> = classes.iter().map(|(class, claims)| format!("{class} ({})", claims.join(", "))).collect();
     format!("the claims of {name} keep their classes: {}", each.join(", "))

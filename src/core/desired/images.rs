@@ -30,8 +30,8 @@ pub(super) fn layer(images: &Images, below: &[Layer], chart: Option<&ChartInfo>)
     (!values.is_empty()).then(|| Layer::new(Origin::Field("spec.images".into()), values))
 }
 
-/// Returns the release's images before `spec.images` changes their names: the chart's defaults, overridden by the
-/// layers `below`.
+/// Returns the names of the release's images before `spec.images` changes them: the chart's defaults, overridden by the
+/// layers `below`. The map's key is the image's key below `images.tags`.
 fn tags(below: &[Layer], chart: Option<&ChartInfo>) -> BTreeMap<String, String> {
     let mut tags = chart.map(|chart| chart.images.clone()).unwrap_or_default();
     let path: Path = ["images", "tags"].into_iter().collect();
@@ -42,7 +42,7 @@ fn tags(below: &[Layer], chart: Option<&ChartInfo>) -> BTreeMap<String, String> 
 }
 
 /// Returns a digest of the names of all images that a release uses: the chart's defaults, overridden by the merged
-/// values. If the digest changes, the pods of the release run other versions of the programs.
+/// values. If the digest changes, the release's pods and Jobs run other images.
 pub(super) fn digest(values: &Values, chart: Option<&ChartInfo>) -> String {
     let mut tags: BTreeMap<&str, Value> = BTreeMap::new();
     tags.extend(chart.iter().flat_map(|chart| &chart.images).map(|(tag, image)| (tag.as_str(), image.as_str().into())));

@@ -13,7 +13,8 @@ use crate::catalog::Catalog;
 use crate::observed::{Observed, ObservedRelease, ReleaseKey};
 use crate::release::Status;
 
-/// A spec without the changes of release names and namespaces that osdpl refuses, and the reasons for the refusals.
+/// The changes of release names and namespaces that osdpl refuses, with the reasons, and the spec without these
+/// changes.
 #[derive(Debug)]
 pub struct RejectedMoves {
     /// The spec without the refused changes: the releases have the names and namespaces under which they are installed.
@@ -22,7 +23,7 @@ pub struct RejectedMoves {
     pub refused: BTreeMap<String, Blocked>,
 }
 
-/// Returns the catalogue name of an installed release; `None` if none of the sources below tells it.
+/// Returns the catalogue name of an installed release; `None` if none of the sources below contains the name.
 ///
 /// osdpl tries these sources in this order:
 /// 1. osdpl's label on helm's record of the release
@@ -143,8 +144,9 @@ mod tests {
         ReleaseKey::new(namespace, name)
     }
 
-    /// Calls `reject_moves`. Returns the message about each refused change, and each release's namespace and name
-    /// without the refused changes.
+    /// Calls `reject_moves` for a spec with these `services`. `installed` contains the `namespace/name` and the
+    /// catalogue name of each installed helm release. Returns the message about each refused change, and each release's
+    /// namespace and name without the refused changes.
     fn refusals(
         services: &Value,
         installed: &[(&str, &str)],

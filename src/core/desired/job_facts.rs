@@ -29,8 +29,8 @@ pub fn fact_config_maps(catalog: &Catalog, selection: &Selection) -> BTreeMap<St
 /// Returns the variable `facts` of CEL expressions: the job facts by release.
 ///
 /// If a release's Job has not stored facts yet, the release has an empty map. If osdpl can't read the facts of a
-/// release, the release is missing in the variable, so that expressions with these facts fail. With an empty map, the
-/// expressions would silently return the values that they have without facts.
+/// release, the variable has no entry for the release, so that expressions with these facts fail. With an empty map,
+/// the expressions would silently return the values that they have without facts.
 pub(super) fn variable(catalog: &Catalog, facts: &Facts) -> Values {
     let releases = catalog.services.values().flat_map(|service| &service.releases);
     let known = releases.filter(|(_, release)| release.facts.is_some()).filter_map(|(name, _)| {
@@ -44,7 +44,8 @@ pub(super) fn variable(catalog: &Catalog, facts: &Facts) -> Values {
     known.collect()
 }
 
-/// Returns a release whose facts `expression` reads although osdpl can't read these facts, and the reason; else `None`.
+/// Returns a release whose facts `expression` needs but osdpl can't read, with the reason; `None` if there is no such
+/// release.
 pub(super) fn unreadable<'a>(expression: &str, facts: &'a Facts) -> Option<(&'a str, &'a Unavailable)> {
     let is_used = |release: &str| releases_of_facts(expression).any(|name| name == release);
     let failed =

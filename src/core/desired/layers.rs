@@ -25,7 +25,8 @@ pub(super) struct Source<'a> {
     pub scope: &'a Scope<'a>,
 }
 
-/// The available layers of a release, and the reasons why other layers are not available.
+/// The available layers of a release, and the reasons why osdpl can't run helm for the release, such as a layer that is
+/// not available.
 pub(super) struct Stack {
     /// The available layers; each layer overrides the layers before it.
     pub layers: Vec<Layer>,
@@ -63,7 +64,7 @@ pub fn layers(
 }
 
 impl<'a> Source<'a> {
-    /// Returns the settings of this release below `spec.services`.
+    /// Returns the settings of this release below `spec.services`; `None` if the spec has none.
     pub(super) fn own(&self) -> Option<&'a ReleaseOverrides> {
         release_overrides(self.spec, self.service, self.name)
     }
@@ -174,8 +175,9 @@ impl<'a> Source<'a> {
         Finding::new(Level::Error, field, message)
     }
 
-    /// Returns the finding that a key of a Secret is not available. The finding refers to the field of the spec that
-    /// names the Secret and the key.
+    /// Returns the finding about a text that osdpl does not have: the text under the key `key` of the Secret `name`.
+    /// The finding refers to the field of the spec that names the Secret and the key or, if there is no such field, to
+    /// `location`.
     fn unread(&self, location: String, name: &str, key: &str) -> Finding {
         let field = self.selection.secrets.iter().find(|field| field.name == name && field.key == key);
         let problem = self.facts.secrets.get(&(name.to_owned(), key.to_owned()));
@@ -195,8 +197,9 @@ impl<'a> Source<'a> {
 
     /// Adds the layers of `spec.common` and `spec.services` that apply to this release.
     ///
-    /// Errors about paths in `unset` go to `unset_errors` instead of `problems`, because osdpl can check the values
-    /// without these paths.
+    /// Adds errors about invalid paths in `unset` to `unset_errors`, and all other errors to `problems`. An error in
+    /// `problems` means that a layer is missing, so osdpl can't check the values. An error in `unset_errors` does not
+    /// prevent the check.
     fn add_spec_layers(&self, layers: &mut Vec<Layer>, problems: &mut Vec<Finding>, unset_errors: &mut Vec<Finding>) {
         let common = &self.spec.common;
         add_overrides(&common.all, "spec.common", layers, unset_errors);
@@ -230,7 +233,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Returns the paths of all values in a layer that comes from a Secret: osdpl treats each of these values as secret.
+/// Returns the paths of all values in a layer that comes from a Secret. osdpl treats each of these values as secret.
 /// Leaves out empty maps. An empty map contains no secret, and other layers may set public values below it.
 fn all(values: &Values) -> Vec<Path> {
     let set = leaves(values).into_iter().filter(|(_, value)| !value.is_object());
@@ -244,7 +247,7 @@ pub(super) fn plain_text_secret_paths(values: &Values) -> Vec<Path> {
     found.chain(find_secret_paths(values)).collect()
 }
 
-/// Adds the layer with the `values` and `unset` of `overrides`, which are at the path `field` of the spec.
+/// Adds the layer with `overrides.values` and `overrides.unset`. `field` is the path of `overrides` in the spec.
 fn add_overrides(overrides: &Overrides, field: &str, layers: &mut Vec<Layer>, unset_errors: &mut Vec<Finding>) {
     if overrides.values.is_empty() && overrides.unset.is_empty() {
         return;

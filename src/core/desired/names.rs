@@ -6,13 +6,12 @@ use crate::api::OpenStackDeploymentSpec;
 use crate::catalog::{Catalog, did_you_mean};
 
 /// The maximum number of known names that a message lists if it also suggests one of them. The catalogue has far more
-/// services and features, so a message that suggests a service or feature lists no other names.
+/// services and features than this number. So a message that suggests a service or feature lists no other names.
 const LISTED: usize = 12;
 
 /// Returns the error for an unknown name, with the nearest known name.
 ///
-/// The error also lists all known names, so that the user can choose. It does not list them if it already suggests a
-/// name and there are more than `LISTED` names.
+/// If there is no near name, or if there are at most `LISTED` known names, the error also lists all known names.
 fn unknown<'a>(field: String, kind: &str, name: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> Finding {
     let hint = did_you_mean(name, known.clone());
     let names: Vec<_> = known.into_iter().collect();

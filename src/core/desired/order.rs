@@ -8,8 +8,8 @@ use osdpl_values::{self as values, CollectSorted, Values};
 
 /// Counts the Jobs that a release's chart renders, according to the switches `manifests.job_*` in its values.
 ///
-/// Nearly all Jobs are hooks, which helm runs one after another. So the number of Jobs tells best how long helm takes
-/// for a release. Counting them needs no helm process.
+/// Nearly all Jobs are hooks, which helm runs one after another. So the number of Jobs shows best how long helm takes
+/// for a release. osdpl can count the Jobs without running helm.
 pub(super) fn jobs(values: &Values, chart: Option<&ChartInfo>) -> usize {
     let set = values::get(values, &["manifests"].into_iter().collect()).and_then(|set| set.as_object());
     let switch = |name: &str| set.and_then(|set| set.get(name)).and_then(serde_json::Value::as_bool);
@@ -36,15 +36,16 @@ impl Desired {
 
     /// Returns for each release an estimate of how long helm takes for the release and its longest chain of dependents.
     ///
-    /// To the estimate, each release in the chain adds the number of its Jobs, plus one for the rest of helm's work.
-    /// But if only the pods of a dependent wait for the release ([`DesiredRelease::waits_for`]), the dependent adds
-    /// only one: its Jobs run at the same time as the Jobs of the release.
+    /// The estimate is a sum over the chain: each release adds the number of its Jobs, plus one for the rest of helm's
+    /// work. If only the pods of a dependent wait for the release ([`DesiredRelease::waits_for`]), the dependent adds
+    /// only one, because its Jobs run at the same time as the Jobs of the release.
     pub fn priorities(&self) -> BTreeMap<&str, usize> {
         let own = |release: &DesiredRelease| 1 + release.jobs;
         let mut lengths: BTreeMap<&str, usize> =
             self.releases.iter().map(|(name, release)| (name.as_str(), own(release))).collect_map();
-        // A chain has at most as many releases as the cloud, so this number of rounds suffices. The limit also ends the
-        // loop if releases need each other in a cycle, which the catalogue forbids.
+        // Each round covers chains that are longer by one release. No chain has more releases than the cloud, so this
+        // number of rounds suffices. The limit also ends the loop if releases need each other in a cycle, which the
+        // catalogue forbids.
         for _ in 0..self.releases.len() {
             let mut changed = false;
             for (name, release) in &self.releases {

@@ -8,8 +8,8 @@ use serde_json::Value;
 use crate::scrub::{MIN_SECRET_LENGTH, is_secret_key, is_secret_value};
 use osdpl_values::{Layer, Path, Values, leaves};
 
-/// Returns the strings in features that osdpl considers passwords, because of the key whose value they are, or because
-/// of their form, such as a URL with a password.
+/// Returns the strings in features that osdpl considers passwords: strings whose key looks like the name of a password,
+/// and strings that look like a secret themselves, such as a URL with a password.
 pub(super) fn find_passwords(features: &Values) -> Vec<String> {
     let mut found = Vec::new();
     in_map(features, &mut found);
@@ -30,7 +30,8 @@ fn in_map(map: &Values, found: &mut Vec<String>) {
     map.iter().for_each(|(key, value)| in_value(key, value, found));
 }
 
-/// Searches a value of a map. `key` is the key of the value, or of the list that contains the value.
+/// Adds the passwords in a value of a map to `found`. `key` is the key of the value, or of the list that contains the
+/// value.
 fn in_value(key: &str, value: &Value, found: &mut Vec<String>) {
     match value {
         Value::String(text) if text.len() >= MIN_SECRET_LENGTH => {
@@ -45,11 +46,10 @@ fn in_value(key: &str, value: &Value, found: &mut Vec<String>) {
 
 /// Whether a key looks like the name of a password, but has another meaning.
 ///
-/// The value of `secret`, or of a key that ends in `Secret`, is the name of a Secret; with an `s`, the value is a list of
-/// such names. A key with a colon is a policy rule (`secrets:post`).
+/// The value of `secret`, or of a key that ends in `Secret`, is the name of a Secret. A key with a colon is a policy
+/// rule (`secrets:post`).
 fn names_something_else(key: &str) -> bool {
-    let singular = key.strip_suffix('s').unwrap_or(key);
-    singular == "secret" || singular.ends_with("Secret") || key.contains(':')
+    key == "secret" || key.ends_with("Secret") || key.contains(':')
 }
 
 /// The minimum length, in bytes, of a password that osdpl also finds within longer strings, such as URLs. A shorter
@@ -83,7 +83,7 @@ mod tests {
             "identity": {"ldap": {"url": "ldap://reader:letmein@ldap", "passwordSecret": "ldap", "tokens": {"provider": "fernet"}},
                          "compliance": {"passwordRegex": "^.{12,}$"}},
             "policies": {"barbican": {"secret:decrypt": "role:admin", "identity:create_credential": "role:admin"}},
-            "brokers": {"pullSecrets": ["registry"], "passwords": ["opensesame"], "urls": ["http://plain", "amqp://nova:friend@rabbit"]},
+            "brokers": {"pullSecrets": ["registry"], "password": ["opensesame"], "urls": ["http://plain", "amqp://nova:friend@rabbit"]},
         }));
         let found = ["opensesame", "amqp://nova:friend@rabbit", "ldap://reader:letmein@ldap", "hunter2"];
         assert_eq!(find_passwords(&features), found);

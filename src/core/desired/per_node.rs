@@ -3,9 +3,9 @@
 //!
 //! If several entries select nodes by the same label value or the same node name, osdpl merges their values in the
 //! order of the spec: later entries override earlier ones. If entries with different labels or names select the same
-//! node, the result depends on the chart's form ([`crate::catalog::Form`]). With `conf`, the node gets the values of
-//! only one entry: the entry that names the node or, without such an entry, the last entry that selects the node by
-//! label. With `root`, the chart runs no pod on the node.
+//! node, the result depends on the chart's form ([`crate::catalog::Form`]). With the form `conf`, the node gets the
+//! values of only one entry: the entry that names the node or, without such an entry, the last entry that selects the
+//! node by label. With the form `root`, the chart runs no pod on the node.
 
 mod check;
 mod forms;
@@ -41,7 +41,8 @@ struct EntryValues<'a> {
 /// Builds the layer with the values of `spec.nodes.overrides` for one release, and adds errors and warnings about the
 /// entries of `spec.nodes.overrides`.
 ///
-/// `below` returns the merged values of all layers below the new layer.
+/// `below` returns the merged values of all layers below the new layer. Returns `None` if no entry sets values of the
+/// release.
 pub(super) fn layer(
     spec: &OpenStackDeploymentSpec,
     catalog: &Catalog,
@@ -83,16 +84,16 @@ pub(super) fn layer(
             findings.push(Finding::new(Level::Warning, OVERRIDES_FIELD, message));
         }
         osdpl_values::set(&mut layer.values, &path, forms::render(form, parts));
-        // The values are now in a list or map that the chart's form requires, and a path can't name an item of a list.
-        // So if one of the values is secret, mark the whole list or map as secret.
+        // The layer contains the values in a list or map, in the format that the chart reads. A path can't name an item
+        // of a list. So if one of the values is secret, mark the whole list or map as secret.
         let hides = parts.iter().any(|part| !plain_text_secret_paths(part.values).is_empty());
         layer.secret.extend(hides.then_some(path));
     }
     (!layer.is_empty()).then_some(layer)
 }
 
-/// Returns the entries of `spec.nodes.overrides` that set values of a release, each with these values as a layer. Each
-/// of the layers overrides all layers that do not come from `spec.nodes.overrides`.
+/// Returns the entries of `spec.nodes.overrides` that set values of a release, each with a layer that contains the
+/// values. These layers override all other layers of the release.
 pub fn list_node_layers<'a>(spec: &'a OpenStackDeploymentSpec, name: &str) -> Vec<(&'a NodeOverride, Layer)> {
     let entries = spec.nodes.overrides.iter().enumerate();
     let layers = entries.filter_map(|(index, entry)| {
@@ -120,7 +121,7 @@ fn select_daemonsets<'a>(
     findings: &mut Vec<Finding>,
 ) -> Option<Vec<&'a str>> {
     if !given.daemonsets.is_empty() {
-        // The function `check` has already added errors about unknown names.
+        // The function `check` has already added errors about unknown names of `DaemonSets`.
         let known = given.daemonsets.iter().map(String::as_str).filter(|name| release.daemonsets.contains_key(*name));
         return Some(known.collect());
     }
@@ -138,8 +139,8 @@ fn select_daemonsets<'a>(
     None
 }
 
-/// Warns about each path at which two entries set different values for the same nodes. The warning does not show
-/// secrets.
+/// Warns about each path at which two entries of `spec.nodes.overrides` set different values for the same nodes. The
+/// warning does not show secrets.
 fn warn_conflicts(parts: &[EntryValues<'_>], findings: &mut Vec<Finding>) {
     for (index, part) in parts.iter().enumerate() {
         for (path, value) in leaves(part.values) {
@@ -166,11 +167,11 @@ fn warn_conflicts(parts: &[EntryValues<'_>], findings: &mut Vec<Finding>) {
     }
 }
 
-/// What a problem with an entry of `spec.nodes.overrides` is about.
+/// The part of an entry of `spec.nodes.overrides` that has a problem.
 enum Subject {
-    /// The problem is about the value at this path of the entry's values.
+    /// The value at this path in the entry's values.
     Value(Path),
-    /// The problem is about the nodes that the entry selects.
+    /// The nodes that the entry selects.
     Nodes,
 }
 

@@ -22,8 +22,8 @@ use osdpl_values::{
 
 /// The version of the set of flags that osdpl passes to helm. The digests of each release include this version.
 ///
-/// Increase the version when osdpl starts to pass other flags to helm. The digest of what helm gets from the catalogue
-/// then changes, so the upgrade of each release waits until a person approves it.
+/// Increase the version when osdpl starts to pass other flags to helm. This changes the digest of what helm gets from
+/// the catalogue (`catalog_digest`), so the upgrade of each release waits until a person approves it.
 const EPOCH: &str = "1";
 
 /// The desired state of a cloud, with the layers from which osdpl merged the values of each release.
@@ -34,8 +34,8 @@ pub struct ResolvedLayers {
     /// For each release whose layers are all available: the layers, by the release's catalogue name. Later layers
     /// override earlier ones.
     pub layers: BTreeMap<String, Vec<Layer>>,
-    /// For each release of which a layer is not available: the other layers, by the release's catalogue name. Later
-    /// layers override earlier ones.
+    /// For each release of which a layer is not available, for example because a Secret is missing: the layers that are
+    /// available, by the release's catalogue name. Later layers override earlier ones.
     pub partial: BTreeMap<String, Vec<Layer>>,
     /// The reasons why osdpl can't run helm for some releases, such as a missing Secret. If several releases have the
     /// same problem, the set contains one finding for all of them.
@@ -47,7 +47,7 @@ pub fn resolve(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &Se
     resolve_all(spec, catalog, selection, facts, false).desired
 }
 
-/// Like [`resolve`], but also returns the layers, so that the caller can show which layer sets a value.
+/// Does the same as [`resolve`], but also returns the layers, so that the caller can show which layer sets a value.
 pub fn resolve_with_layers(
     spec: &OpenStackDeploymentSpec,
     catalog: &Catalog,
@@ -108,7 +108,7 @@ fn object_settings(spec: &OpenStackDeploymentSpec, selection: &Selection) -> Vec
 
 /// The result of merging the layers of a release.
 struct Merged {
-    /// The available layers of the release. Empty if all layers are available and the caller did not ask for the
+    /// The available layers of the release; empty if all layers are available and the caller did not ask for the
     /// layers.
     layers: Vec<Layer>,
     release: DesiredRelease,
@@ -224,8 +224,11 @@ impl Source<'_> {
         digest([chart.map_or("", |chart| chart.digest.as_str()), &canonical_map(values), &identity, EPOCH])
     }
 
-    /// Computes the digest of everything that osdpl passes to helm except for the values that no hook reads. Returns
-    /// `None` if the catalogue does not list such values for the release.
+    /// Computes the digest of the inputs that the release's hooks can read: the chart, the name, the flags, and the
+    /// values except for those that no hook reads. osdpl can skip the hooks of an upgrade that does not change this
+    /// digest.
+    ///
+    /// Returns `None` if the catalogue has no list of the values that no hook of this release reads.
     fn hook_digest(&self, key: &ReleaseKey, values: &Values, chart: Option<&ChartInfo>) -> Option<String> {
         let unread = self.catalog.unread_by_hooks.get(self.name)?;
         let mut read = values.clone();
@@ -244,11 +247,11 @@ impl Source<'_> {
         ChartIdentity::new(&chart.version, requested, &chart.digest)
     }
 
-    /// Computes the digest of everything that helm gets from the catalogue for this release, except for the chart.
+    /// Computes the digest of everything in the built-in catalogue on which the release's values and helm's flags
+    /// depend.
     ///
-    /// The digest depends on the built-in catalogue and the major version of helm. It depends neither on the spec nor
-    /// on files that a user added to the catalogue. The digest leaves out the chart, because [`ChartIdentity`]
-    /// identifies it.
+    /// The digest also depends on the major version of helm. It depends neither on the spec nor on files that a user
+    /// added to the catalogue. The digest leaves out the chart, because a [`ChartIdentity`] identifies the chart.
     fn catalog_digest(&self) -> String {
         let Release { timeout, server_side, .. } = self.release;
         let mut parts = self.catalog.release_digest(self.name);
@@ -269,8 +272,8 @@ fn instance_digest(release: &Release, scope: &Scope<'_>) -> Option<String> {
     digest.as_str().map(str::to_owned)
 }
 
-/// Returns the reason why osdpl can't run helm for a release whose values need missing data, such as a Secret: one text
-/// that lists all missing data.
+/// Returns the reason why osdpl can't run helm for a release whose values need data that osdpl lacks, such as a Secret.
+/// The reason lists all missing data.
 fn missing_inputs(problems: &[Finding]) -> Blocked {
     let mut messages: Vec<String> = Vec::new();
     for problem in problems.iter().map(ToString::to_string) {

@@ -92,7 +92,7 @@ pub(super) fn bad_key(key: &str) -> Option<String> {
     let fits = !name.is_empty() && is_name(name) && prefix.is_none_or(super::per_node::is_subdomain);
     (!fits).then(|| {
         format!(
-            "{key:?} is not a valid label key: allowed are letters, digits, `-`, `_` and `.`, such as example.org/gpu; correct it"
+            "{key:?} is not a valid label key: it must be a name of letters, digits, `-`, `_` and `.`, optionally after a DNS name and a slash, such as example.org/gpu; correct it"
         )
     })
 }
@@ -100,7 +100,9 @@ pub(super) fn bad_key(key: &str) -> Option<String> {
 /// Returns why a label value is invalid; `None` if it is valid.
 fn bad_value(value: &str) -> Option<String> {
     (!is_name(value)).then(|| {
-        format!("{value:?} is not a valid label value: allowed are letters, digits, `-`, `_` and `.`, at most 63; correct it")
+        format!(
+            "{value:?} is not a valid label value: allowed are at most 63 letters, digits, `-`, `_` and `.`; correct it"
+        )
     })
 }
 

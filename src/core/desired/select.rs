@@ -20,16 +20,16 @@ use osdpl_values::expr::{Expression, Scope, Template};
 /// Returns the services, features and releases that a spec selects, with findings about all problems of the spec.
 ///
 /// If the spec contains an unknown name, the user meant a known name, but osdpl can't know which one. So osdpl reports
-/// the unknown name. It reports any other finding only if the spec has this problem with every known name that the user
-/// may have meant.
+/// the unknown name. It reports any other problem only if the spec would have this problem with each known name that
+/// the user may have meant.
 pub fn select(name: &str, namespace: &str, spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Selection {
     let mut selection = read(name, namespace, spec, catalog);
     let mut findings = names::check_names(spec, catalog);
     if let Some(candidates) = candidates::candidates(spec, catalog) {
         let mut selections = candidates.into_iter().map(|candidate| read(name, namespace, &candidate, catalog));
-        // If the OpenStack release in the spec is unknown, the variables of the OpenStack release are missing, and the
-        // catalogue's expressions fail with errors that do not help the user. So use the findings about the first
-        // candidate: the same spec with a known OpenStack release.
+        // If the OpenStack release in the spec is unknown, the catalogue's expressions lack the variables of this
+        // release, and fail with errors that do not help the user. So use the findings about the first candidate: the
+        // same spec with a known OpenStack release.
         if !catalog.openstack.contains_key(&spec.openstack_release)
             && let Some(first) = selections.next()
         {
@@ -50,7 +50,7 @@ pub fn select(name: &str, namespace: &str, spec: &OpenStackDeploymentSpec, catal
 }
 
 /// Returns the services, features and releases that a spec selects, with findings about all problems of the spec except
-/// for unknown names.
+/// for unknown names, which [`select`] reports.
 fn read(name: &str, namespace: &str, spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Selection {
     let mut findings = Vec::new();
     let features = fields(spec, catalog, &mut findings);
@@ -72,8 +72,8 @@ fn read(name: &str, namespace: &str, spec: &OpenStackDeploymentSpec, catalog: &C
     duplicates(&mut selection);
     per_node::check(spec, catalog, &selection.releases, &mut selection.findings);
     checks(spec, catalog, &mut selection);
-    // A check of the catalogue may report the same problem as an error about an unmet need (`refusals`), but with a
-    // better remedy. So put the findings of the checks before these errors.
+    // If a need is unmet (`refusals`), a check of the catalogue may report the same problem with a better remedy. So
+    // list the findings of the checks first.
     selection.findings.extend(refusals);
     selection.findings.extend(notes);
     selection
@@ -136,7 +136,8 @@ pub(super) fn variables(
         services.insert(service.clone(), json!({"enabled": enabled.contains(service), "external": outside}));
         for release in entry.releases.keys() {
             let key = key(namespace, spec, catalog, service, release);
-            // The module `resolve` later replaces the baseline of each installed release.
+            // If the release is installed, the module `resolve` later replaces this baseline by the one in the
+            // release's record.
             let entry = json!({"name": key.name, "namespace": key.namespace, "enabled": false, "baseline": BASELINE});
             releases.insert(release.clone(), entry);
         }
@@ -155,8 +156,8 @@ pub(super) fn variables(
     });
     let Value::Object(variables) = json!({
         "spec": spec, "features": features, "openstack": openstack, "services": services, "releases": releases,
-        // The module `resolve` sets this variable later, because the operator must first read Ceph's settings from the
-        // cluster.
+        // The module `resolve` later replaces this empty map, because the operator must first read Ceph's settings from
+        // the cluster.
         "ceph": {},
     }) else {
         return Map::new();
@@ -171,7 +172,7 @@ pub(super) fn is_added(location: &str) -> bool {
 
 /// Whether a condition of the catalogue holds. A missing condition always holds.
 ///
-/// If osdpl can't evaluate the condition, returns false and adds an error at `field`.
+/// If osdpl can't evaluate the condition, the function returns false, and adds to `findings` an error about `field`.
 pub(super) fn holds(
     when: Option<&Expression>,
     scope: &Scope,
@@ -207,7 +208,7 @@ fn duplicates(selection: &mut Selection) {
 }
 
 /// Runs the checks that the catalogue has for presets and features, and reports presets that exclude each other. If
-/// there is no error, also determines the Secrets with certificates that the cloud needs.
+/// there is no error, also determines the Secrets from which the services read their TLS certificates.
 fn checks(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &mut Selection) {
     let scope = &selection.scope;
     let all = catalog_checks(spec, catalog);

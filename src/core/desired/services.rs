@@ -14,7 +14,7 @@ use crate::observed::ReleaseKey;
 use osdpl_values::expr::Scope;
 use osdpl_values::{CollectSorted, Values};
 
-/// The services of a cloud with their releases and findings.
+/// The services and releases of a cloud, and the findings about its services.
 pub(super) struct Chosen {
     /// The services that run inside the cluster.
     pub services: BTreeSet<String>,
@@ -44,8 +44,9 @@ struct Needed {
     /// The services that releases use but can start without, each with the releases that use it. The user may provide a
     /// replacement for such a service.
     optional: BTreeMap<String, Dependents>,
-    /// The releases that other releases need, but that are not part of the cloud although their service is. The key is
-    /// the service and the missing release; the value contains the releases that need the missing release.
+    /// The releases that other releases need, but that are not part of the cloud, although the cloud includes their
+    /// service. The key is the service and the missing release; the value contains the releases that need the missing
+    /// release.
     releases: BTreeMap<(String, String), Dependents>,
 }
 
@@ -120,8 +121,8 @@ fn round(
     Chosen { services, external, releases, scope, findings, notes: Vec::new(), refusals: Vec::new() }
 }
 
-/// Returns the services and releases that the releases of a cloud need. In the result, `services` and `optional` leave
-/// out the services in `named`, because these are part of the cloud anyway.
+/// Returns the services and releases that the releases of a cloud need. `named` are the services that a preset or the
+/// spec enables by name. They are part of the cloud anyway, so `services` and `optional` in the result leave them out.
 ///
 /// A release can't start without the components in its `needs` and `waits_for`. It can start without the components in
 /// its `alongside`, because the user may run a replacement for them.
@@ -202,7 +203,7 @@ fn disabled_warning(service: &str, dependents: &Dependents) -> Finding {
     Finding::new(Level::Warning, format!("spec.services.{service}.enabled"), message)
 }
 
-/// Returns the error about a release that other releases need, but that is not part of the cloud: the catalogue
+/// Returns the error about a release that other releases need, but that is not part of the cloud, because the catalogue
 /// includes it only with other settings of features.
 fn unmet_error(service: &str, release: &str, dependents: &Dependents) -> Finding {
     let message = format!(

@@ -1,8 +1,8 @@
-//! Keeps the sizes of existing volume claims.
+//! Keeps the sizes of existing volume claims in the values of releases.
 //!
-//! Kubernetes can't change the size in the claim template of a `StatefulSet`, and can't make a claim smaller. So a
-//! release with volume claims keeps their sizes, even if the catalogue has other sizes for new clouds. A size in the
-//! spec still applies, because a user can enlarge the claims and recreate the `StatefulSet`.
+//! Kubernetes can't change the size in the claim template of a `StatefulSet`, and can't make a claim smaller. So the
+//! values of a release keep the sizes of its existing claims, even if the catalogue has other sizes for new clouds. A
+//! size in the spec still applies, because a user can enlarge the claims and recreate the `StatefulSet`.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -19,7 +19,8 @@ pub type ClaimSizes = BTreeMap<String, BTreeMap<Path, String>>;
 /// The origin of the layer with the sizes of existing volume claims.
 const ORIGIN: &str = "the sizes of the release's existing volume claims";
 
-/// Returns the sizes of the volume claims of `releases`, as far as the catalogue names values that set the sizes.
+/// Returns the sizes of the existing volume claims of `releases`. Leaves out a claim if the catalogue's `claimSizes`
+/// does not say which value sets its size.
 pub fn collect_claim_sizes(
     catalog: &Catalog,
     releases: &BTreeMap<String, ReleaseKey>,
@@ -45,8 +46,8 @@ pub fn collect_claim_sizes(
     sizes.collect_map()
 }
 
-/// Returns the layer that replaces sizes in `layers`, which are the layers of the catalogue, by the sizes of existing
-/// claims; `None` if no size differs.
+/// Returns a layer with the sizes of existing claims that differ from the sizes in `layers`; `None` if no size differs.
+/// `layers` are the layers of the catalogue.
 pub(super) fn layer(source: &Source<'_>, layers: &[Layer]) -> Option<Layer> {
     let mut kept = Values::new();
     for (path, size) in source.facts.claim_sizes.get(source.name)? {
@@ -59,7 +60,7 @@ pub(super) fn layer(source: &Source<'_>, layers: &[Layer]) -> Option<Layer> {
 }
 
 /// Returns warnings about existing claims that are smaller than in a new cloud, and about sizes in the spec that
-/// Kubernetes can't apply. `layers` are all layers of the release.
+/// Kubernetes can't apply. `layers` are all layers of the release, including the layer that [`layer`] returns.
 pub(super) fn findings(source: &Source<'_>, layers: &[Layer]) -> Vec<Finding> {
     let Some(sizes) = source.facts.claim_sizes.get(source.name) else { return Vec::new() };
     let findings = sizes.iter().filter_map(|(path, size)| {
@@ -126,7 +127,8 @@ mod tests {
             .unwrap()
     }
 
-    /// Returns the values and the warnings of the release `store` with these sizes of existing claims.
+    /// Returns the values and the warnings of the release `store`. `sizes` are the sizes of its existing claims, each
+    /// with the path of the value that sets the size. `own` are the release's values in the spec.
     fn resolved(sizes: &[(&str, &str)], own: &Value, baselines: &[(&str, u32)]) -> (Value, String) {
         let catalog = catalog();
         let spec = json!({"openstackRelease": "2026.1", "presets": ["one"],
@@ -163,8 +165,15 @@ mod tests {
         let (values, warnings) = resolved(&live, &own("50Gi"), &[]);
         assert_eq!(values["volume"]["size"], "50Gi");
         assert!(warnings.contains("so helm fails with 50Gi"), "{warnings}");
-        assert!(!warnings.contains("store-backup"), "a claim of its own can grow: {warnings}");
-        assert_eq!(resolved(&live, &own("5120Mi"), &[]).1, "", "a user confirmed the size");
+        assert!(
+            !warnings.contains("store-backup"),
+            "Kubernetes can enlarge a claim that belongs to no StatefulSet: {warnings}"
+        );
+        assert_eq!(
+            resolved(&live, &own("5120Mi"), &[]).1,
+            "",
+            "osdpl does not warn about a size that the claims already have"
+        );
     }
 
     #[test]

@@ -285,8 +285,8 @@ fn reports_a_missing_credential() {
     assert_eq!(blocked.message, "credential front.user: Secret openstack/s does not exist");
 }
 
-/// The catalogue file of a feature that copies a string from a Secret into the values of release `front`. The setting
-/// `key` of the feature contains the name of the Secret, and the key in the Secret's data with the string.
+/// The catalogue file of a feature that copies a string from a Secret into the values of release `front`. The feature's
+/// setting `key` names the Secret, and the key under which the Secret contains the string.
 const LOCK: &str = "feature: lock\ndescription: x\nschema:\n  type: object\n  properties:\n    key:\n      type: object\n      x-osdpl-secret: true\n      \
      required: [name, key]\n      properties: {name: {type: string}, key: {type: string}}\ndefault: {}\nfragments:\n- when: has(features.lock.key)\n  \
      releases: {front: {values: {conf: {lock: 'k:${secret(features.lock.key)}'}}}}\n";

@@ -20,14 +20,14 @@ const NAMED: usize = 5;
 /// library chart helm-toolkit, `extraObjects`, and `overrides` (values for some nodes).
 const READ_BY_ALL: [&str; 4] = ["global", "helm-toolkit", "extraObjects", "overrides"];
 
-/// The top-level maps of values in which users may add keys that the chart does not know, each with the number of keys
-/// of a path that the chart must know. For `conf`, this number is 2: in `conf.nova.DEFAULT`, the chart must know `conf`
-/// and `nova`, but not `DEFAULT`.
+/// The top-level maps of values in which users may add keys that the chart does not know. The number says how many keys
+/// at the beginning of a path the chart must know. For `conf`, this number is 2: in `conf.nova.DEFAULT`, the chart must
+/// know `conf` and `nova`, but not `DEFAULT`.
 const FILLED_BY_USERS: [(&str, usize); 4] = [("conf", 2), ("endpoints", 2), ("network_policy", 1), ("dependencies", 1)];
 
 /// Returns one warning for each location at which a user wrote unknown keys, even if the values at this location apply
-/// to several charts. Only a location in a catalogue file that a user added may cause a warning for each release
-/// ([`is_reported_per_release`]).
+/// to several charts. The exception is a location in a catalogue file that a user added: it can cause one warning for
+/// each release ([`is_reported_per_release`]).
 ///
 /// A warning names only the first few unknown keys of its location. [`find_unknown_keys`] returns a warning for each
 /// key. If the user chose the version of a release's chart, osdpl does not check the release, because the catalogue
@@ -106,8 +106,8 @@ fn location(layer: &Layer, catalog: &Catalog) -> Option<String> {
 
 /// A key that a layer sets, but that the chart does not know.
 struct Unknown<'a> {
-    /// The path that the warning names: the path of the unknown key. If the layer removes a value (`unset`), this is
-    /// the whole path in `unset`.
+    /// The path that the warning names. If the layer sets a value, this is the path of the unknown key. If the layer
+    /// removes a value (`unset`), this is the path in `unset`, which can continue below the unknown key.
     keys: Vec<String>,
     /// The unknown key without its path: the first key in the path that the chart does not know.
     key: String,
@@ -217,9 +217,13 @@ fn find_unknown<'a>(tree: &'a KeyTree, path: &[String]) -> Option<Unknown<'a>> {
 
 /// Whether the user chooses the keys of the map `tree`, which is at `path` in the chart's values.
 ///
-/// Users choose the keys in three cases: the chart's templates read the map as a whole, the map is at least as deep as
-/// [`FILLED_BY_USERS`] says, or the only known key of the map is `default`. In the last case, the map has an entry for
-/// each component, and the chart reads all entries.
+/// Users choose the keys in three cases:
+///
+/// * The chart's templates read the map as a whole.
+/// * `path` begins with a key in [`FILLED_BY_USERS`], and has at least as many keys as the number that belongs to this
+///   key.
+/// * The only known key of the map is `default`. Then the map has an entry for each component, and the chart reads all
+///   entries.
 fn is_filled_by_users(tree: &KeyTree, path: &[String]) -> bool {
     let first = path.first().map(String::as_str);
     tree.allows_any_key()
@@ -230,8 +234,8 @@ fn is_filled_by_users(tree: &KeyTree, path: &[String]) -> bool {
 /// Whether a key is no typo although it resembles a known key.
 ///
 /// The key is no typo if a built-in file of the catalogue sets a key of this name: for example, `ml2_type_vlan` is no
-/// typo of the chart's `ml2_type_vxlan`. For a key below `conf` and `endpoints`, it also suffices that some chart has a
-/// key of this name at any path.
+/// typo of the chart's `ml2_type_vxlan`. A key below `conf` or `endpoints` is no typo either if any chart has a key of
+/// this name, at any path.
 fn is_a_name(typo: &Unknown<'_>, catalog: &Catalog) -> bool {
     let is_named = typo.keys.first().is_some_and(|first| ["conf", "endpoints"].contains(&first.as_str()));
     catalog.has_own_key(&typo.key) || is_named && catalog.keys().any(|tree| tree.has_key_anywhere(&typo.key))

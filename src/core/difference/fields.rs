@@ -13,8 +13,8 @@ use crate::scrub::Scrubber;
 /// The text that osdpl shows instead of a value of a Secret.
 const REDACTED: &str = "<redacted>";
 
-/// The keys under which a list item may contain its name. When osdpl compares two lists, it compares the items with the
-/// same name.
+/// The keys at which a list item can contain its name. To compare two lists, osdpl compares each item with the item of
+/// the same name in the other list.
 const NAMES: [&str; 1] = ["name"];
 
 /// The fields of a Secret whose values osdpl never shows.
@@ -58,9 +58,10 @@ pub(super) fn diff_fields(old: &Object, new: &Object, scrubber: &Scrubber) -> Ve
     walk.found
 }
 
-/// Returns the full content of an object with secrets redacted, so that osdpl may show it.
+/// Returns the full content of an object with secrets redacted, so that osdpl can show it.
 ///
-/// The function redacts all values in the data of a Secret, and in every object the secrets that the scrubber knows.
+/// In a Secret, the function redacts all values in the data. In every object, it redacts the secrets that the scrubber
+/// knows.
 pub fn shown(object: &Object, scrubber: &Scrubber) -> Value {
     let entries = object.content().iter().map(|(key, value)| {
         let hides = object.is_secret() && SECRET.contains(&key.as_str());
@@ -109,11 +110,11 @@ impl Walk<'_> {
         }
     }
 
-    /// Compares two lists item by item: each item with the item of the same name or, if not all items of both lists
-    /// have a unique name, with the item at the same index.
+    /// Compares two lists item by item. If all items of both lists have unique names, the method compares the items of
+    /// the same name, else the items at the same index.
     ///
-    /// The method compares the lists as a whole in two cases: if the items are plain values, or if the items have no
-    /// unique names and the lists have different lengths.
+    /// Without unique names, the method compares the lists as a whole if their lengths differ, or if an item is a plain
+    /// value.
     fn lists(&mut self, path: &str, old: &[Value], new: &[Value]) {
         let both = NAMES.iter().find_map(|key| Some((Named::of(old, key)?, Named::of(new, key)?)));
         if let Some((old, new)) = both {

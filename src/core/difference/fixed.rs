@@ -101,7 +101,8 @@ pub(super) fn refused(old: &Object, new: &Object) -> Vec<String> {
     rules.flat_map(|rule| rule.refused(&old, &new)).collect()
 }
 
-/// Returns the content of an object in which the immutable fields without a value have the API server's defaults.
+/// Returns the content of an object with the API server's defaults in the immutable fields that the object does not
+/// set.
 fn filled(object: &Object) -> Value {
     let id = object.id();
     let mut all = object.content().clone();
@@ -120,7 +121,8 @@ fn filled(object: &Object) -> Value {
     Value::Object(all)
 }
 
-/// Sets the field at the path `keys` of an object, unless the field already has a value or its parent is missing.
+/// Sets the field at the path `keys` of an object, unless the field already has a value, or the object lacks the map
+/// that would contain the field.
 fn add(object: &mut Map<String, Value>, keys: &[&str], value: Value) {
     let Some((last, above)) = keys.split_last() else { return };
     let parent = above.iter().try_fold(object, |map, key| map.get_mut(*key)?.as_object_mut());

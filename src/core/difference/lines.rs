@@ -38,7 +38,7 @@ pub(super) fn diff_lines(before: &str, after: &str) -> Vec<String> {
         let (left, sign) = if change.tag() == ChangeTag::Delete { (&mut removed, '-') } else { (&mut added, '+') };
         if *left > 0 {
             *left -= 1;
-            // Make a carriage return visible: it may be the only difference between two lines.
+            // Make a carriage return visible: it can be the only difference between two lines.
             shown.push(format!("{sign} {}", change.value().replace('\r', "\\r")));
         }
     }

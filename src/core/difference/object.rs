@@ -11,8 +11,8 @@ use osdpl_values::{normalize_numbers, remove_nulls};
 /// The annotation that makes an object a helm hook. Its value is a comma-separated list of helm's hook events.
 const HOOK: &str = "helm.sh/hook";
 
-/// The cluster-scoped kinds of the objects that charts may create. The list is from the API resources of Kubernetes
-/// 1.36, and from the CRDs of the Kubernetes operators that the catalogue installs.
+/// The cluster-scoped kinds of objects that a chart can create. Each of them is in the API of Kubernetes 1.36, or is
+/// defined by a CRD of a Kubernetes operator that the catalogue installs.
 const CLUSTER: [&str; 14] = [
     "Namespace",
     "PersistentVolume",
@@ -76,7 +76,7 @@ pub fn parse_objects(contents: Vec<Map<String, Value>>, release: &ReleaseKey) ->
 
 impl Object {
     fn new(mut content: Map<String, Value>, release: &ReleaseKey) -> Option<Self> {
-        // Remove differences without a meaning: to Kubernetes, a field that is null has no value, and 1.0 equals 1.
+        // Remove differences that mean nothing to Kubernetes: a field that is null has no value, and 1.0 equals 1.
         remove_nulls(&mut content);
         normalize_numbers(&mut content);
         let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -91,8 +91,8 @@ impl Object {
         } else if namespace.is_empty() {
             namespace.clone_from(&release.namespace);
         }
-        // Set the namespace of each namespaced object. If an object in a manifest has no namespace, helm creates it in
-        // the release's namespace. So the object means the same as an object with this namespace.
+        // helm creates an object whose manifest names no namespace in the release's namespace. Set this namespace in
+        // `metadata`, so that such an object equals one whose manifest names the namespace.
         if let Some(metadata) = content.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.remove("namespace");
             if !namespace.is_empty() {

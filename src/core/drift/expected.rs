@@ -8,8 +8,8 @@ use osdpl_values::CollectSorted;
 use super::{DriftedObject, ObjectId, find_kind};
 use crate::release::{Field, Object, ReleaseKey};
 
-/// The fields that the manifest sets in one object: the path of each field, and the number of fields with this path.
-/// Fields in different items of a list have the same path.
+/// The fields that a release's manifest sets in one object: the path of each field, and the number of fields with this
+/// path. Fields in different items of a list have the same path.
 ///
 /// In the cluster, the object's `managedFields` list the owners of each field. If `managedFields` have fewer owners for
 /// a path than the manifest has fields, someone removed a field.
@@ -17,11 +17,12 @@ use crate::release::{Field, Object, ReleaseKey};
 pub struct ExpectedFields(pub Box<[Field]>);
 
 impl ExpectedFields {
-    /// Selects the fields of an object that must have an owner (a writer in `managedFields`) in the cluster.
+    /// Returns the fields of an object that must have an owner (a writer in `managedFields`) in the cluster.
     ///
-    /// After server-side apply, all `fields` must have an owner. After client-side apply (`server_side` is false), the
-    /// API server may have dropped fields that it does not know, without an error. So osdpl then selects only the
-    /// fields that the API server always keeps: the fields below `data`, and `spec.replicas`.
+    /// After server-side apply, these are all `fields`. In client-side apply (`server_side` is false), the API server
+    /// drops fields that it does not know, without an error. A dropped field has no owner, although nobody removed it.
+    /// So the result then contains only fields that the API server always keeps: the fields below `data`, and
+    /// `spec.replicas`.
     fn new(fields: &[Field], server_side: bool) -> Self {
         let kept = |path: &str| server_side || path.starts_with("data.") || path == "spec.replicas";
         Self(fields.iter().filter(|(path, _)| kept(path)).cloned().collect())
@@ -41,9 +42,9 @@ pub struct ObservedDrift {
 /// Returns the objects of a release's manifest that osdpl watches for drift, each with the fields that must exist in
 /// the cluster.
 ///
-/// The result leaves out objects with `helm.sh/resource-policy: keep`, because several releases may share such an
+/// The result leaves out objects with `helm.sh/resource-policy: keep`, because several releases can share such an
 /// object. It also leaves out Jobs with a TTL, because Kubernetes deletes such a Job some time after the Job finishes.
-/// `server_side` says whether helm used server-side apply.
+/// `server_side` says whether helm applied the manifest with server-side apply.
 pub fn list_watched_objects(
     manifest: &[Object],
     release: &ReleaseKey,

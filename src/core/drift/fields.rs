@@ -1,8 +1,9 @@
 //! Reads from an object's `managedFields` which fields each writer (field manager) owns. The API server stores these
 //! fields in the notation `FieldsV1`.
 //!
-//! A `FieldsV1` is a tree of maps with these keys: `f:<name of a field>`, `k:<keys that identify a list item>`,
-//! `v:<value of a list item>`, and `.` for the field to which the map itself belongs.
+//! A `FieldsV1` is a tree of maps. A key is `f:<name of a field>`, `k:<keys that identify a list item>` or
+//! `v:<value of a list item>`. The key `.` means that the writer also owns the field or list item that the map stands
+//! for.
 
 use std::fmt;
 
@@ -24,7 +25,7 @@ const SKIPPED: [&str; 2] = ["f:metadata", "f:status"];
 pub struct OwnedFields {
     /// The paths of at most `KEPT` owned fields, such as `spec.template.spec.containers[name=api].image`.
     pub paths: Vec<String>,
-    /// The number of all owned fields; it may be greater than the number of `paths`.
+    /// The number of all owned fields, including those whose paths are not in `paths`.
     pub count: usize,
     /// The hashes of the paths of all owned fields. In the hashed paths, `[]` stands for any item of a list.
     pub hashes: Vec<PathHash>,
@@ -32,8 +33,8 @@ pub struct OwnedFields {
 
 /// The hash of a field's path (FNV-1a, 32 bits). A hash takes less memory than the text of the path.
 ///
-/// If two paths of an object have the same hash, osdpl adds up the owners of both paths, and so may miss a removed
-/// field. The probability is one in some millions.
+/// If two paths of an object have the same hash, osdpl counts the owners of both fields together, and so can fail to
+/// notice that someone removed one of the fields. The probability is one in some millions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PathHash(u32);
 
@@ -49,8 +50,8 @@ impl PathHash {
         Self(text.bytes().fold(self.0, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)))
     }
 
-    /// Returns the hash of the path of a child, from the hash of the parent's path (`self`) and the child's `key` in
-    /// `FieldsV1`.
+    /// Returns the hash of the path of a child node in the `FieldsV1` tree, from the hash of the parent's path (`self`)
+    /// and the child's `key`.
     fn below(self, key: &str) -> Self {
         match key.strip_prefix("f:") {
             Some(name) if self == Self::NONE => self.with(name),
@@ -84,7 +85,7 @@ impl<'de> DeserializeSeed<'de> for Walk<'_> {
 }
 
 impl<'de> Visitor<'de> for Walk<'_> {
-    /// Whether the node has children. A node without children is an owned field.
+    /// Whether the node of the `FieldsV1` tree has children. A node without children is an owned field.
     type Value = bool;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -128,7 +128,7 @@ fn reports_deleted_and_restored_objects() {
     assert!(matches!(change(&[restored]), Some(Change::Edited(_))), "created by hand");
 }
 
-/// Returns the expected fields of an object whose manifest sets the field at each of these paths once.
+/// Returns the expected fields of an object whose manifest sets one field at each path in `paths`.
 fn sets(paths: &[&str]) -> ExpectedFields {
     ExpectedFields(paths.iter().map(|path| ((*path).into(), 1)).collect())
 }

@@ -53,7 +53,7 @@ pub struct ForeignWrite {
     pub manager: String,
     /// The time of the write, in whole seconds; `None` for a write through a subresource, such as `kubectl scale`.
     pub at: Option<Timestamp>,
-    /// The fields that this writer owns, as text for messages.
+    /// The fields that the foreign writer owns, as text for messages.
     pub fields: String,
 }
 
@@ -63,8 +63,8 @@ pub struct WriterTrace {
     /// The time of helm's last write that changed the object. A helm operation that leaves the object as it is does not
     /// change this time.
     pub helm: Option<Timestamp>,
-    /// The number of writers that own each field, sorted by the hash of the field's path. The number leaves out writers
-    /// of the subresource `status`, and foreign writers ([`ForeignWrite`]) whose write has no time in `managedFields`.
+    /// The number of writers that own each field, sorted by the hash of the field's path. `count_owners` decides which
+    /// writers count.
     owner_counts: Box<[(PathHash, u16)]>,
     /// The newest write by a foreign writer. A write without a time counts as older than any write with a time.
     pub foreign: Option<Box<ForeignWrite>>,
@@ -86,9 +86,10 @@ impl WriterTrace {
 /// Counts the writers that own each field of an object.
 ///
 /// A foreign writer ([`ForeignWrite`]) whose write has a time counts as an owner, so that osdpl does not report the
-/// fields of the write as removed: if the write is newer than helm's last operation, osdpl reports the write itself as
-/// drift, and if the write is older, helm's operation has accepted it. A foreign writer whose write has no time, such
-/// as `kubectl scale`, does not count, because osdpl detects its write only by the missing owner.
+/// fields of the write as removed. If the write is newer than helm's last operation, osdpl reports the write itself as
+/// drift. If the write is older, it is no drift, because helm has run since then. A foreign writer whose write has no
+/// time, such as `kubectl scale`, does not count: osdpl detects such a write only by a field that no counted writer
+/// owns.
 fn count_owners(entries: &[Entry], tolerated: &ToleratedChanges) -> Box<[(PathHash, u16)]> {
     let counts = |entry: &&Entry| {
         let is_allowed = entry.manager == HELM_MANAGER || tolerated.managers.contains(&entry.manager);
@@ -103,11 +104,12 @@ fn count_owners(entries: &[Entry], tolerated: &ToleratedChanges) -> Box<[(PathHa
 }
 
 impl WriterTrace {
-    /// Returns the paths of the fields that someone removed: fields that the manifest sets, but that have fewer owners
-    /// in `managedFields` than the manifest has fields with this path.
+    /// Returns the paths of the fields that someone removed from an object. These are the fields of the manifest that
+    /// have no owner in the object's `managedFields`. Paths have no list indexes, so several fields can have the same
+    /// path. The method therefore compares the number of fields with the number of owners at each path.
     ///
-    /// The owner of a list or map counts as an owner of each field in it, because the API server tracks an atomic list
-    /// or map as one field.
+    /// If a list or map itself has an owner, this owner counts as an owner of each field in it, because the API server
+    /// tracks an atomic list or map as one field.
     pub(super) fn removed_fields<'a>(&self, expected: &'a ExpectedFields) -> Vec<&'a str> {
         let count = |path: &str| {
             let found = self.owner_counts.binary_search_by_key(&PathHash::of(path), |(hash, _)| *hash);
@@ -153,8 +155,8 @@ fn foreign(entry: &Entry, tolerated: &ToleratedChanges) -> Option<ForeignWrite> 
     })
 }
 
-/// Formats the first few of `fields`, and the number of all other fields: `a, b, c and 2 more`. `more` is the number of
-/// further fields, whose paths osdpl does not know.
+/// Formats a list of fields: the first few of `fields`, and the number of the others, as in `a, b, c and 2 more`.
+/// `more` is the number of fields that `fields` lacks, because osdpl does not know their paths.
 pub(super) fn summarize(fields: &[&str], more: usize) -> String {
     let mut text = fields.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
     let hidden = fields.len().saturating_sub(SHOWN) + more;

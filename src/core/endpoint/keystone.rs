@@ -15,13 +15,13 @@ pub type Types = BTreeSet<String>;
 /// The credentials of the cloud's administrator, from the values of Keystone's release.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Login {
-    /// The name of the user.
+    /// The administrator's user name in Keystone.
     pub user: String,
-    /// The name of the user's domain.
+    /// The name of the Keystone domain that contains the user.
     pub user_domain: String,
-    /// The name of the project.
+    /// The name of the project for which Keystone issues the token.
     pub project: String,
-    /// The name of the project's domain.
+    /// The name of the Keystone domain that contains the project.
     pub project_domain: String,
     password: String,
 }

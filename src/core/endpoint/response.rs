@@ -2,7 +2,7 @@
 
 use super::{Target, Token, keystone};
 
-/// The result of a probe whose TCP connection the API accepted.
+/// The result of a probe, if the API accepted the TCP connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProbeResponse {
     /// The API sent an HTTP response.

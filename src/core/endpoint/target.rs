@@ -105,7 +105,8 @@ fn state(component: &Component, key: &ReleaseKey, observed: &Observed) -> Option
 pub enum Interface {
     /// The endpoint for programs in the Kubernetes cluster.
     Internal,
-    /// The endpoint for users outside of the cluster. In a cloud without public endpoints, it is the internal endpoint.
+    /// The endpoint for users outside of the cluster. In a cloud without public endpoints, this is the same as the
+    /// internal endpoint.
     Public,
 }
 
@@ -118,11 +119,11 @@ impl Interface {
         }
     }
 
-    /// Returns the value that a setting of an API, such as `scheme`, has for this kind of endpoint. `values` is the
-    /// setting in the release's values.
+    /// Returns the value of a setting of an API, such as `scheme`, for this kind of endpoint; `None` if the setting has
+    /// no value. `values` is the whole setting, as the release's values contain it.
     ///
     /// In upstream's charts, a setting is either one value for all endpoints of the API, or a map with one value for
-    /// each kind of endpoint. The map may contain a `default` for the kinds without a value.
+    /// each kind of endpoint. The map can contain a `default` for the kinds without a value.
     fn value(self, values: Option<&Value>) -> Option<&Value> {
         let values = values?;
         if values.is_object() {
@@ -134,13 +135,13 @@ impl Interface {
     }
 }
 
-/// Returns the URL of an API for programs in the Kubernetes cluster, see [`url`].
+/// Returns the URL of an API for programs in the Kubernetes cluster. [`url`] explains the parameters.
 pub fn internal(endpoint: &Endpoint, values: &Values, own_namespace: &str) -> Url {
     url(endpoint, values, own_namespace, Interface::Internal)
 }
 
-/// Returns the URL of the API `endpoint` for one kind of endpoint. `own_namespace` is the namespace of the API's
-/// release.
+/// Returns the internal or the public URL of an API, as `interface` says. `endpoint` is the API in the catalogue,
+/// `values` are the values of the API's release, and `own_namespace` is the namespace of this release.
 ///
 /// osdpl takes each part of the URL from the release's values. If the values do not set a part, osdpl takes this part
 /// from the catalogue or from upstream's defaults.

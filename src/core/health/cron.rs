@@ -12,7 +12,7 @@ use crate::api::{ComponentHealth, ComponentStatus};
 use crate::observed::{FinishedRun, ObservedCronJob, Run, RunState};
 use crate::release;
 
-/// The kind `CronJob`. A Job whose owner has this kind is a run of that CronJob.
+/// The kind of the owner by which osdpl recognizes that a Job is a run of a `CronJob`.
 pub const KIND: &str = "CronJob";
 
 /// The fields of a CronJob's `spec` that osdpl reads.
@@ -98,13 +98,13 @@ pub fn last(runs: &[(&str, &Run)]) -> Option<FinishedRun> {
 /// Returns the problem of a `CronJob`, with the name of the Job that has the problem; the name is `None` if that Job no
 /// longer exists. Returns `None` if the `CronJob` is suspended or has no problem.
 ///
-/// `runs` are the Jobs of the `CronJob`, each with its name. `stuck` returns the reason why the pods of a Job can't
-/// continue; `None` if they can.
+/// `runs` are the Jobs of the `CronJob`, each with its name. `stuck` takes the name of a Job, and returns why the Job's
+/// pods can't continue; `None` if they can.
 ///
-/// A failure of the newest finished run is a problem, so osdpl reports the failure until a later run succeeds. A run
-/// that is still active is a problem only if it makes no progress. If Kubernetes keeps no Jobs
-/// (`failedJobsHistoryLimit: 0`), osdpl reads the status of the `CronJob`: the last run failed if the schedule started
-/// it after the last success (Kubernetes: `pkg/controller/cronjob`, `syncCronJob`).
+/// If the newest finished run failed, that is a problem, and osdpl reports it until a later run succeeds. A run that is
+/// still active is a problem only if it makes no progress. If Kubernetes keeps no Jobs (`failedJobsHistoryLimit: 0`),
+/// osdpl reads the status of the `CronJob`: the last run failed if no run is active, and `lastScheduleTime` is later
+/// than `lastSuccessfulTime` (Kubernetes: `pkg/controller/cronjob`, `syncCronJob`).
 pub fn trouble<'a>(
     cron: &ObservedCronJob,
     mut runs: Vec<(&'a str, &Run)>,

@@ -49,8 +49,7 @@ impl Status {
 /// `CronJob` created the Job, or if the Job is being deleted.
 ///
 /// osdpl finds the release by helm's annotation, or by the charts' label [`RELEASE_GROUP`] on the Job or its pod
-/// template. The function skips the Jobs of a `CronJob`: they belong to no revision of the release, so no release waits
-/// for them.
+/// template. The function skips the Jobs of a `CronJob`: helm does not create them, so no release waits for them.
 pub fn observe(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<ObservedJob> {
     let periodic = metadata.owner_references.iter().flatten().any(|owner| owner.kind == cron::KIND);
     if periodic || metadata.deletion_timestamp.is_some() {
@@ -104,8 +103,8 @@ mod tests {
         for (metadata, spec, expected) in [
             (json!({"name": "j", "annotations": {release::RELEASE_NAME_ANNOTATION: "nova"}}), json!({}), Some("nova")),
             (json!({"name": "j", "labels": {RELEASE_GROUP: "glance"}}), template("other"), Some("glance")),
-            // Some of upstream's Jobs, such as masakari-db-sync and magnum-domain-ks-user, have the label only in their
-            // pod template.
+            // Some of upstream's Jobs, such as masakari-db-sync and magnum-domain-ks-user, have the label
+            // `release_group` only in their pod template.
             (json!({"name": "j"}), template("magnum"), Some("magnum")),
             (json!({"name": "j", "labels": {"app": "x"}}), json!({}), None),
             (

@@ -47,7 +47,7 @@ impl Status {
 
 impl Readiness {
     /// Returns how much longer osdpl waits before it treats the node as lost; `None` if the node is ready, or if osdpl
-    /// already treats it as lost.
+    /// already treats it as lost. `grace` is the whole time that osdpl waits.
     ///
     /// osdpl waits because a node is briefly not ready while its kubelet restarts. Such a restart takes only seconds
     /// and is no problem.

@@ -1,7 +1,7 @@
 //! Determines why a pod is not ready, and which workload or Job owns the pod.
 //!
-//! Messages leave out the details that change while one failure repeats: restart counts, back-off times, and the
-//! alternating reasons of the kubelet. So a repeated failure does not change the status of the OpenStackDeployment.
+//! Messages leave out the details that change each time the same failure repeats: restart counts, back-off times, and
+//! the alternating reasons of the kubelet. So a repeated failure does not change the status of the OpenStackDeployment.
 
 mod cause;
 mod daemon;
@@ -33,7 +33,7 @@ pub struct UnreadyPod {
     pub owner: Owner,
     /// Why the pod is not ready; `None` if osdpl does not know the cause.
     pub cause: Option<Cause>,
-    /// Whether the pod became ready after its running containers had started, and lost its readiness later.
+    /// Whether the pod was ready at some time after its containers had last started. If not, it may still be starting.
     pub was_ready: bool,
     /// The name of the pod's node; `None` until the scheduler has chosen a node.
     pub node: Option<String>,
@@ -48,8 +48,9 @@ pub struct UnreadyPod {
 /// The objects that a pod needs to start, according to its spec.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Requirements {
-    /// The objects that the pod's init container waits for, if that container runs now. osdpl reads them from the pod's
-    /// spec, because the pod's status does not show which of them is missing.
+    /// The objects that the pod's init container kubernetes-entrypoint waits for; empty unless that container runs now.
+    /// osdpl reads the objects from the pod's spec, because the pod's status does not show which of the objects the
+    /// container still waits for.
     pub waits: Vec<Dependency>,
     /// The Secrets and ConfigMaps that the pod mounts; empty unless the pod is starting ([`Severity::Starting`]). While
     /// one of these objects is missing, Kubernetes can't create the pod's containers.

@@ -1,4 +1,4 @@
-//! Formats the error of a controller, such as the `ReplicaSet` controller, that can't create pods.
+//! Formats the error with which a controller, such as the `ReplicaSet` controller, fails to create pods.
 
 use super::workload::Condition;
 

@@ -44,8 +44,7 @@ pub struct Status {
     phase: String,
 }
 
-/// Returns the properties of a volume claim that osdpl needs; `None` if the claim belongs to no helm release and is
-/// already bound to a volume.
+/// Returns the fields of a volume claim that osdpl needs; `None` for a bound claim that belongs to no helm release.
 pub fn claim(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<Claim> {
     let namespace = metadata.namespace.clone()?;
     let labelled = || Some(ReleaseKey::new(&namespace, metadata.labels.as_ref()?.get(RELEASE_GROUP)?));
@@ -62,7 +61,8 @@ pub fn claim(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<Clai
     Some(Claim { name: metadata.name.clone()?, namespace, release, class, size, phase })
 }
 
-/// Returns the name and provisioner of a StorageClass, and whether it is the default StorageClass.
+/// Returns the name and provisioner of a StorageClass, and whether it is the default StorageClass; `None` if `metadata`
+/// contains no name.
 pub fn class(metadata: &ObjectMeta, provisioner: &str) -> Option<Class> {
     let marked = metadata.annotations.as_ref().and_then(|annotations| annotations.get(DEFAULT_CLASS));
     let is_default = marked.is_some_and(|value| value == "true");

@@ -103,8 +103,8 @@ pub struct Condition {
 /// Converts a workload of the API server to osdpl's type; returns `None` if the workload has no annotation of a helm
 /// release.
 ///
-/// The field `trouble` of the result is set only for a Deployment whose pods Kubernetes can't create. Problems of
-/// existing pods are not known here; the operator adds them later.
+/// The field `trouble` of the result is set only for a Deployment whose pods Kubernetes can't create. This function
+/// does not see the problems of existing pods; the operator adds them to `trouble` later.
 pub fn observe(kind: WorkloadKind, metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<Workload> {
     let release = metadata.annotations.as_ref()?.get(release::RELEASE_NAME_ANNOTATION)?.clone();
     let name = metadata.name.clone()?;
@@ -124,7 +124,7 @@ pub fn observe(kind: WorkloadKind, metadata: &ObjectMeta, spec: &Spec, status: &
         outdated_pods: match kind {
             WorkloadKind::Deployment => (status.replicas - status.updated_replicas).max(0),
             // Only a Deployment can run outdated pods in addition to the desired number of new pods. For a StatefulSet
-            // or DaemonSet, the number of outdated pods follows from `updated`.
+            // or DaemonSet, the difference of `desired` and `updated` shows the outdated pods.
             WorkloadKind::StatefulSet | WorkloadKind::DaemonSet => 0,
         },
         was_available: kind == WorkloadKind::Deployment && rolled_out(status),

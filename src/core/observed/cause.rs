@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::ReleaseKey;
 use crate::api::CauseObject;
 
-/// The kind of objects that start Jobs on a schedule. No component waits for such an object.
+/// The kind `CronJob`. A root cause of this kind delays no component, because no component waits for a `CronJob`.
 const PERIODIC: &str = "CronJob";
 
 /// A root cause of components that are not ready: the last object in a chain of objects, each of which waits for the
@@ -17,14 +17,14 @@ pub struct Cause {
     /// The objects that a person should inspect: first the object that is the root cause, then its pod, its volume
     /// claim and its node.
     pub objects: Vec<CauseObject>,
-    /// Whether the root cause stays until a person fixes it.
+    /// Whether the root cause persists until a person fixes it.
     pub stuck: bool,
     /// Whether osdpl found the reason of the problem. If not, `message` only names the object that is not ready.
     pub is_explained: bool,
     /// The releases to which the root cause and all affected objects belong.
     pub releases: BTreeSet<ReleaseKey>,
-    /// The display names of the affected objects, such as `Job nova-db-sync` or `nova/compute`: the objects that are
-    /// not ready because of the root cause.
+    /// The display names of the objects that are not ready because of the root cause: `Job nova-db-sync`,
+    /// `nova/compute`.
     pub affected: Vec<String>,
 }
 

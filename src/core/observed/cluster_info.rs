@@ -8,7 +8,7 @@ use super::Class;
 /// `None` or an empty list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClusterInfo {
-    /// The number of nodes with each node label; `None` if the operator could not read the nodes.
+    /// For each node label, the number of nodes that have it; `None` if the operator could not read the nodes.
     pub nodes: Option<NodeCount>,
     /// The storage classes of the cluster; `None` if the operator could not read them.
     pub classes: Option<Vec<Class>>,
@@ -16,13 +16,14 @@ pub struct ClusterInfo {
     pub networks: Vec<Range>,
 }
 
-/// The number of nodes with each node label: counted in the cluster, or stated by a person on the command line.
+/// For each node label, the number of nodes that have it: counted in the cluster, or given on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodeCount {
     /// The cluster has this number of nodes, according to an option on the command line. osdpl assumes that every node
     /// has every label.
     All(usize),
-    /// The number of nodes with each label `(key, value)`. Contains only the labels whose nodes the operator counted.
+    /// The number of nodes with each label `(key, value)`. Contains only the labels for which the operator counted the
+    /// nodes.
     Labelled(BTreeMap<(String, String), usize>),
 }
 

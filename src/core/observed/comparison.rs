@@ -10,14 +10,14 @@ const NAMED: usize = 6;
 /// The comparison of one revision of a release with the desired state of the release.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ManifestComparison {
-    /// The revision that the operator compared.
+    /// The number of the revision that the operator compared with the desired state.
     pub revision: i64,
     /// The digest of the desired inputs (chart, values, name and flags) with which the operator compared the revision.
     pub inputs: String,
     /// Whether and how the revision differs from the desired state.
     pub result: ComparisonResult,
-    /// When the operator repeats the comparison even if neither the revision nor the desired inputs changed; `None` if
-    /// the operator repeats it only after such a change.
+    /// When the operator repeats the comparison even without a new revision or new desired inputs; `None` if nothing
+    /// else can change the result.
     pub until: Option<Timestamp>,
 }
 

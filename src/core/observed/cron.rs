@@ -21,13 +21,13 @@ pub struct ObservedCronJob {
     pub component: Component,
     /// Whether the `CronJob` is suspended, so that its schedule starts no runs.
     pub suspended: bool,
-    /// When the schedule last started a run.
+    /// When the `CronJob`'s schedule last started a run; `None` if it has not started any.
     pub scheduled: Option<Timestamp>,
-    /// When a run last succeeded.
+    /// When a run of the `CronJob` last succeeded; `None` if none has.
     pub succeeded: Option<Timestamp>,
     /// Whether a run is active, no matter whether the schedule or a person started the run.
     pub running: bool,
-    /// The last finished run; `None` if no Job of a finished run exists.
+    /// The last finished run; `None` if Kubernetes keeps no Job of a finished run.
     pub last: Option<FinishedRun>,
     /// The problem of an active run that makes no progress, or of the last finished run; `None` if there is no problem.
     pub trouble: Option<Issue>,
@@ -38,11 +38,11 @@ pub struct ObservedCronJob {
 pub struct Run {
     /// The name of the `CronJob`.
     pub cron: String,
-    /// When the Job was created.
+    /// When Kubernetes created the run's Job.
     pub created_at: Option<Timestamp>,
     /// Whether the run is active, has succeeded or has failed.
     pub end: RunState,
-    /// When the run finished.
+    /// When the run finished; `None` if the run is active, or if the Job's status does not contain the time.
     pub ended: Option<Timestamp>,
 }
 
@@ -51,7 +51,7 @@ pub struct Run {
 pub struct FinishedRun {
     /// The name of the run's Job.
     pub job: String,
-    /// When the run finished.
+    /// When the run finished; `None` if the Job's status does not contain the time.
     pub at: Option<Timestamp>,
     /// Why the run failed; `None` if it succeeded.
     pub failure: Option<String>,

@@ -12,15 +12,15 @@ pub struct Failed {
     /// The digest of the release's inputs (chart, values and flags) with which the operation failed. If the inputs are
     /// different now, osdpl retries without a delay.
     pub inputs: String,
-    /// When the operation failed.
+    /// When the helm operation failed.
     pub at: Timestamp,
     /// How often in a row the operation failed with the same inputs.
     pub count: u32,
-    /// The error message of the failure, with the remedy and without secrets.
+    /// The error message of the failed operation, with the remedy and without secrets.
     pub message: String,
     /// The change that is needed before a retry can succeed. The delay before the next retry depends on this change.
     pub fix: RetryCondition,
-    /// Whether an event already reported this failure.
+    /// Whether the operator already reported this failure in a Kubernetes event.
     pub is_reported: bool,
 }
 
@@ -34,7 +34,7 @@ pub enum RetryCondition {
     /// The cluster must change: a person must, for example, delete an immutable object. No watch reports this change,
     /// so osdpl retries with long delays.
     Manual,
-    /// The inputs must change: with the present inputs, helm cannot render the chart, or the release record would be
+    /// The inputs must change: with the current inputs, helm cannot render the chart, or the release record would be
     /// too large for a Secret. osdpl retries with the same inputs only if a person requests the retry.
     Inputs,
 }

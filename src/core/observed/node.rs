@@ -16,7 +16,8 @@ pub struct Node {
     /// [`crate::api::NODE_LABELS`].
     ///
     /// Each key is the owner label of a cloud ([`crate::api::owner_label`]). If an older version of osdpl wrote the
-    /// annotation, the annotation names no clouds, and the map contains all its labels under an empty key.
+    /// annotation, the annotation contains labels, but no owner labels. The map then contains all these labels under an
+    /// empty key.
     pub listed: BTreeMap<String, Labels>,
     /// The address ranges of the node's pods: `10.244.3.0/24`. Empty if Kubernetes does not assign address ranges to
     /// nodes.
@@ -58,8 +59,8 @@ impl Node {
     /// Returns the labels that the operator set on the node for the cloud with the owner label `owner`, as (key,
     /// value).
     ///
-    /// The result includes labels for which the annotation names no cloud, because the operator may have set them for
-    /// this cloud.
+    /// The result includes the labels for which the node's annotation names no cloud, because the operator may have set
+    /// them for this cloud.
     pub fn ours<'a>(&'a self, owner: &str) -> impl Iterator<Item = (&'a String, &'a String)> + use<'a> {
         ["", owner].map(|owner| self.listed.get(owner)).into_iter().flatten().flatten()
     }

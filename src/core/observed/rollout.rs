@@ -29,7 +29,7 @@ pub struct DaemonSetGroup {
 /// The observed state of a [`DaemonSetGroup`] during a rollout.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RolloutPods {
-    /// The pods of all `DaemonSets` of the group.
+    /// The pods of all `DaemonSets` in the [`DaemonSetGroup`].
     pub pods: Vec<DaemonPod>,
     /// The revision of each `DaemonSet`'s newest pod template (label `controller-revision-hash`), by the uid of the
     /// `DaemonSet`.
@@ -58,7 +58,8 @@ pub struct DaemonPod {
 pub enum PodState {
     /// The pod is ready. Contains the time when the pod became ready, if that time is known.
     Ready(Option<Timestamp>),
-    /// The pod starts or waits. Contains the reason, and the time when the pod was created, if that time is known.
+    /// The pod is not ready yet, but may become ready without help. Contains the reason, and the time when the pod was
+    /// created, if that time is known.
     Starting(String, Option<Timestamp>),
     /// The pod is not ready and cannot recover without help. Contains the reason.
     Unhealthy(String),

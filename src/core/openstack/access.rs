@@ -22,7 +22,7 @@ const NETWORK: &str = "network";
 /// login.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Access {
-    /// The login of the cloud's administrator.
+    /// The login (user, project and password) of the cloud's administrator in Keystone.
     pub login: Login,
     /// The URL of Keystone's API, version 3.
     pub identity: Url,

@@ -54,11 +54,11 @@ type Reader<T> = fn(&[u8]) -> Result<T, String>;
 /// A request to an OpenStack API, with the parser of its response.
 #[derive(Clone, Debug)]
 pub struct Call<T> {
-    /// The API that the request is sent to.
+    /// The API to which osdpl sends the request.
     pub api: Api,
-    /// The HTTP method.
+    /// The HTTP method of the request.
     pub verb: HttpMethod,
-    /// The URL's path and query, without the host.
+    /// The path and query of the request's URL, without the host.
     pub path: String,
     /// The JSON body of the request, if it has one.
     pub body: Option<Value>,

@@ -53,7 +53,7 @@ pub enum Error {
     },
     /// Nova does not support the microversion that osdpl's requests need.
     #[error(
-        "Nova supports API version {has} at most, but osdpl needs {wanted} (OpenStack Pike or newer); upgrade Nova, or do this step with the openstack client"
+        "Nova supports API version {has} at most, but osdpl needs {wanted} (OpenStack Pike or newer); upgrade Nova, or do this task yourself with the openstack client"
     )]
     TooOld {
         /// The newest microversion that Nova supports.
@@ -64,7 +64,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the API responded with HTTP 409, because the object's present state does not allow the request.
+    /// Whether the API responded with HTTP 409, because the object's current state does not allow the request.
     pub fn is_conflict(&self) -> bool {
         matches!(self, Self::Refused { code: 409, .. })
     }

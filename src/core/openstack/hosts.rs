@@ -26,8 +26,8 @@ pub struct HostQuery {
 }
 
 impl HostQuery {
-    /// Returns the number of ready nova-compute pods. If Nova reports fewer hosts as up, the operator repeats the
-    /// query.
+    /// Returns the number of ready nova-compute pods. If Nova reports fewer hosts as up, the operator asks Nova for its
+    /// hosts again.
     pub fn ready(&self) -> usize {
         self.state.iter().map(|(_, ready)| usize::try_from(*ready).unwrap_or_default()).sum()
     }
@@ -45,7 +45,8 @@ pub struct HostObservation {
 /// The hosts that Nova reported, and the result of the operator's attempts to delete the hosts of removed nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostResponse {
-    /// Nova's hosts, compared with the nodes of the cluster.
+    /// The hosts that Nova has not mapped to a cell, the number of hosts that are up, and the hosts without a
+    /// Kubernetes node.
     pub hosts: Hosts,
     /// The removed nodes whose hosts the operator failed to delete from Nova and Neutron, each with the reason.
     pub not_deleted: BTreeMap<String, String>,
@@ -62,7 +63,8 @@ pub struct DeletedHost {
     pub agents: usize,
 }
 
-/// Nova's hosts, compared with the nodes of the cluster.
+/// The hosts that Nova has not mapped to a cell, the number of hosts that are up, and the hosts without a Kubernetes
+/// node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hosts {
     /// Hosts that Nova has not mapped to a cell, so that Nova places no instances on them. These hosts are up and have
@@ -129,13 +131,14 @@ impl Hosts {
 pub struct Mapping {
     /// The hosts that were not mapped when the run started, with the UUIDs of their nova-compute services.
     pub hosts: BTreeMap<String, String>,
-    /// How often osdpl has started the host discovery for the same hosts, including this run.
+    /// How often osdpl has started the host discovery for the hosts in `hosts`. This run counts, too.
     pub tries: u32,
-    /// When the host discovery last succeeded before this run started. A later success means that this run has ended.
+    /// When the host discovery last succeeded before this run started. osdpl starts a further run for the hosts in
+    /// `hosts` only after the discovery has succeeded again.
     pub last_success: Option<Timestamp>,
 }
 
-/// The maximum number of runs of the host discovery for the same hosts.
+/// The maximum number of runs of the host discovery that osdpl starts for one set of unmapped hosts.
 ///
 /// One run may not suffice: the discovery maps only hosts whose hypervisor Nova has recorded, and Nova may report a
 /// nova-compute as up shortly before it records the hypervisor.
@@ -144,13 +147,13 @@ const MAX_RUNS: u32 = 2;
 /// The operator's next action for hosts that Nova has not mapped to a cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Do nothing: there are no new hosts.
+    /// Do nothing: there are no unmapped hosts.
     None,
     /// Wait: a run of the host discovery is not finished.
     Wait,
-    /// Start a run of the host discovery, and keep this description of the run for the next decision.
+    /// Start a run of the host discovery, and keep the run's [`Mapping`] for the next decision.
     Run(Mapping),
-    /// Start no further run and report the hosts: the earlier runs of the host discovery did not map them to a cell.
+    /// Start no further run and report the hosts, because `MAX_RUNS` runs did not map them to a cell.
     GaveUp,
 }
 

@@ -15,12 +15,12 @@ pub struct Agent {
     pub kind: String,
     /// The name of the agent's host in Neutron.
     pub host: String,
-    /// Whether the agent reports regularly.
+    /// Whether the agent reports regularly to Neutron.
     pub alive: bool,
     /// Whether the administrator allows Neutron to use the agent.
     #[serde(rename = "admin_state_up")]
     pub enabled: bool,
-    /// When the agent last reported, in UTC; the text contains no time zone.
+    /// When the agent last reported to Neutron, in UTC; the text contains no time zone.
     #[serde(default, rename = "heartbeat_timestamp")]
     pub heard: Option<String>,
 }
@@ -34,8 +34,8 @@ pub struct Agents {
 
 /// Lists the Neutron agents on the host `host`.
 ///
-/// A host has the same name in Neutron as in Nova, because Neutron binds the ports of instances to the host that Nova
-/// names.
+/// A host must have the same name in Neutron as in Nova, because Neutron binds an instance's ports to the host that
+/// Nova names.
 pub fn agents(host: &str) -> Call<Agents> {
     Call::get(Api::Network, format!("/v2.0/agents?host={}", encode(host)))
 }

@@ -12,7 +12,7 @@ use super::{Api, Call, Error, HttpMethod};
 /// are older, such as the value `auto` of `block_migration` (2.25).
 pub const VERSION: Version = Version { major: 2, minor: 53 };
 
-/// The HTTP header that requests a microversion.
+/// The HTTP header with which a client requests a microversion of Nova's API.
 pub const VERSION_HEADER: &str = "X-OpenStack-Nova-API-Version";
 
 /// The maximum number of instances or hypervisors in one response.
@@ -23,7 +23,7 @@ const PAGE: usize = 200;
 pub struct Version {
     /// The major version.
     pub major: u32,
-    /// The minor version. It is a number, not a decimal: 2.9 is older than 2.53.
+    /// The minor version, a whole number: version 2.9 is older than version 2.53.
     pub minor: u32,
 }
 
@@ -72,7 +72,7 @@ pub fn versions() -> Call<Versions> {
     Call::get(Api::Compute, "/v2.1/".into())
 }
 
-/// A nova-compute service, which runs on each compute host.
+/// The nova-compute service of one host, as Nova reports it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Service {
     /// The service's UUID.
@@ -81,12 +81,12 @@ pub struct Service {
     pub host: String,
     /// `enabled` or `disabled`: whether the scheduler places instances on the service's host.
     pub status: String,
-    /// `up` or `down`: whether the service reports regularly.
+    /// `up` or `down`: whether the service reports regularly to Nova.
     pub state: String,
-    /// Why the service is disabled.
+    /// Why the service is disabled, as the person or program that disabled it stated.
     #[serde(default)]
     pub disabled_reason: Option<String>,
-    /// When the service last reported or was changed, in UTC; the text contains no time zone.
+    /// When the service last reported to Nova or was changed, in UTC; the text contains no time zone.
     #[serde(default, rename = "updated_at")]
     pub updated: Option<String>,
 }
@@ -97,7 +97,7 @@ impl Service {
         self.status == "enabled"
     }
 
-    /// Whether the service reports regularly.
+    /// Whether the service reports regularly to Nova.
     pub fn is_up(&self) -> bool {
         self.state == "up"
     }
@@ -121,9 +121,9 @@ pub fn services() -> Call<Services> {
 /// The function first searches for a host with the same name as the node, because upstream's charts name the host by
 /// the output of `hostname --fqdn` on the node (`pod.use_fqdn.compute`, on by default).
 ///
-/// If no host has this name, the domain may be missing in the node's name or in the host's name. So the function then
-/// compares only the parts before the first dot. A host whose name has a domain matches only if the node's name has no
-/// domain. If exactly one host matches, the function returns the service of that host.
+/// If no host has this name, one of the two names may lack the domain. So the function then compares only the parts
+/// before the first dot. A host whose name has a domain matches only if the node's name has no domain. If exactly one
+/// host matches, the function returns the service of that host.
 ///
 /// All comparisons ignore case, because kubelets convert names to lower case.
 pub fn find_service<'a>(services: &'a [Service], node: &str) -> Option<&'a Service> {
@@ -182,7 +182,7 @@ pub struct Server {
 /// A response with one page of instances.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Servers {
-    /// The instances, in order of creation.
+    /// The instances, the newest first.
     pub servers: Vec<Server>,
     #[serde(default)]
     servers_links: Vec<Link>,
@@ -289,14 +289,14 @@ pub fn server(id: &str) -> Call<ServerResponse> {
 pub struct Hypervisor {
     /// The hypervisor's UUID.
     pub id: String,
-    /// The hypervisor's name in libvirt, usually the full host name.
+    /// The hypervisor's name in libvirt, usually the fully qualified name of its host.
     #[serde(rename = "hypervisor_hostname")]
     pub name: String,
-    /// The nova-compute service that runs the hypervisor.
+    /// The nova-compute service that manages the hypervisor.
     pub service: HypervisorService,
 }
 
-/// The nova-compute service that runs a hypervisor.
+/// The nova-compute service that manages a hypervisor.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct HypervisorService {
     /// The name of the service's host in Nova.

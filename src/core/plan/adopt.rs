@@ -9,7 +9,7 @@ use crate::release::{ADOPTED, Status};
 
 impl Context<'_> {
     /// Returns the result of comparing the newest revision of a release with the desired state; `None` until the
-    /// operator has compared exactly this revision with the present desired inputs.
+    /// operator has compared exactly this revision with the current desired inputs.
     fn comparison(&self, release: &DesiredRelease, record: &ObservedRelease) -> Option<&ComparisonResult> {
         let known = self.observed.comparisons.get(&release.key)?;
         (known.revision == record.revision && known.inputs == release.inputs).then_some(&known.result)
@@ -52,7 +52,7 @@ impl Context<'_> {
         let refused = |message: String| Step::Wait(Wait::Blocked { reason: reason::FOREIGN.into(), message });
         if record.status != Status::Deployed {
             return refused(format!(
-                "revision {} is {}: osdpl adopts only deployed releases; repair it with helm first",
+                "revision {} is {}: osdpl adopts only deployed releases; repair the release with helm first",
                 record.revision, record.status
             ));
         }

@@ -49,8 +49,8 @@ impl Context<'_> {
         let is_chart_of_catalog = release.version_source == VersionSource::Catalog;
         let is_catalog_change =
             record.catalog.as_deref() != Some(release.catalog.as_str()) || (is_chart_of_catalog && !is_same_chart);
-        // If the record has the digest `NO_INSTANCES`, running instances depend on no setting of the newest revision.
-        // So new settings cannot break these instances.
+        // If the record has the digest `NO_INSTANCES`, the newest revision has no settings on which running instances
+        // depend. So new settings cannot break these instances.
         let affects_instances = record.instances.as_deref().is_some_and(|digest| digest != NO_INSTANCES)
             && record.instances != release.instances;
         let restarts = self.restarts(release, record);
@@ -73,7 +73,7 @@ impl Context<'_> {
         self.upgrade_step(name, release, Some(record), why)
     }
 
-    /// Returns the components whose pods may restart because the upgrade divides the nodes differently among
+    /// Returns the components whose pods may restart because the upgrade changes how the nodes are divided among
     /// `DaemonSets`, each component with the number of its nodes.
     ///
     /// helm's record contains one digest of how the chart divides the nodes, for all components together. So osdpl

@@ -21,12 +21,12 @@ pub enum DriftAction {
     Reported,
     /// Do not repair the drift, because the release is paused or its namespace is being deleted.
     Paused,
-    /// Wait until a certain time before the next repair, because someone changed the objects again after the last
+    /// Do not repair the drift before the time `until`, because someone changed the objects again after the last
     /// repair.
     Backoff {
-        /// The number of drift repairs in a row so far.
+        /// The number of drift repairs of the release in a row so far.
         count: u32,
-        /// When the next repair may start.
+        /// When the next repair of the drift starts.
         until: Timestamp,
     },
     /// Repair the drift now, by a helm upgrade with unchanged inputs.

@@ -65,7 +65,8 @@ pub fn settle_step(release: &DesiredRelease, record: &ObservedRelease, observed:
 
 /// Whether the workload is a `DaemonSet` without nodes.
 ///
-/// The release waits for such a `DaemonSet` only if the catalogue lists its component for the release.
+/// A release waits for such a `DaemonSet` only if the catalogue lists the `DaemonSet`'s component as a component of the
+/// release.
 fn is_idle(workload: &Workload) -> bool {
     workload.kind == WorkloadKind::DaemonSet && workload.desired == 0
 }
@@ -78,7 +79,8 @@ fn is_ready(workload: &Workload) -> bool {
     matches!(health::assess(workload).status, ComponentHealth::Ready | ComponentHealth::Degraded)
 }
 
-/// Whether a rollout explains why the workload is not ready: at most one batch of pods is missing, and no pod is stuck.
+/// Whether a rollout is the only reason why the workload is not ready: the rollout replaces the workload's pods, at
+/// most one batch of pods is missing, and no pod is stuck.
 fn is_renewed(workload: &Workload, observed: &Observed) -> bool {
     let Workload { namespace, component, desired, ready, trouble, .. } = workload;
     let daemons = DaemonSetGroup { namespace: namespace.clone(), component: component.clone() };

@@ -1,4 +1,4 @@
-//! Determines the state of a release. The plan decides the release's step from this state.
+//! Determines the state of a release ([`State`]), from which the plan decides the release's next step.
 
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
@@ -19,7 +19,7 @@ pub enum State<'a> {
     Absent,
     /// The operator runs helm for the release now.
     Running(&'a RunningHelm),
-    /// Another process may be running helm for the release. Contains the time at which osdpl starts to consider that
+    /// Another process could be running helm for the release. Contains the time at which osdpl starts to consider that
     /// process dead; `None` means never.
     Locked(&'a ObservedRelease, Option<Timestamp>),
     /// The newest record is pending, and osdpl considers the helm process that wrote it dead.
@@ -37,7 +37,7 @@ pub enum State<'a> {
     Foreign(&'a ObservedRelease),
     /// osdpl made no revision of the release.
     Unmanaged(&'a ObservedRelease),
-    /// osdpl cannot use the records: the newest record cannot be decoded, or the metadata of a record is wrong.
+    /// osdpl cannot use the records: the newest record cannot be decoded, or the metadata of a record is invalid.
     /// Contains the reason.
     Undecodable(&'a str),
 }
@@ -57,8 +57,8 @@ pub fn classify<'a>(
         return State::Undecodable(problem);
     }
     let Some(attempt) = &record.attempt else {
-        // The record has no attempt label, so someone else made this revision. `is_ours` now says whether helm still
-        // has the record of an earlier revision that osdpl made.
+        // The record has no attempt label, so someone else made this revision. osdpl manages the release only if helm
+        // still has the record of an earlier revision that osdpl made (`is_ours`).
         return if record.is_ours() { State::Foreign(record) } else { State::Unmanaged(record) };
     };
     // When someone else upgrades or rolls back, helm copies osdpl's labels from an earlier revision. So osdpl made this

@@ -13,12 +13,12 @@ use crate::release::{Cleanup, Status, Verb};
 /// The decision about one release: its step, its cleanup and the repair of its drift.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decision {
-    /// The namespace and name of the release.
+    /// The namespace and name of the release in helm.
     pub key: ReleaseKey,
-    /// The operation to start, or the reason why osdpl starts none.
+    /// What osdpl does next with the release: it starts an operation, waits, or does nothing.
     pub step: Step,
-    /// The cleanup of objects that failed revisions left behind; `None` if no cleanup is due. The operator runs the
-    /// cleanup before it starts the step.
+    /// The cleanup of objects that failed revisions left behind; `None` if osdpl has nothing to clean up now. The
+    /// operator runs the cleanup before the operation in `step`.
     pub cleanup: Option<Cleanup>,
     /// What osdpl does about the drift of the release; `None` if the release has no drift, or if the spec ignores
     /// drift.
@@ -28,9 +28,9 @@ pub struct Decision {
 /// What osdpl does next with a release.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
-    /// Start an operation. Contains the operation and the reason for it.
+    /// Start an operation on the release. Contains the operation and the reason for it.
     Do(Action, Reason),
-    /// Start no operation now. Contains the reason.
+    /// Start no operation on the release now. Contains the reason.
     Wait(Wait),
     /// The release has the desired inputs and is not ready yet. Contains one line for each reason, such as a workload
     /// or Job that is not ready.
@@ -42,11 +42,11 @@ pub enum Step {
 /// An operation for `osdpl-operator` to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Delete these Jobs, then run `helm upgrade --install`.
+    /// Delete the Jobs in `delete_jobs`, then run `helm upgrade --install`.
     Upgrade {
         /// The names of the Jobs to delete: plain Jobs (Jobs that are not hooks) and hook Jobs. Plain Jobs are
-        /// immutable, so helm cannot change them. The hook Jobs of the previous revision are already complete, so new
-        /// pods that wait for a Job of this name would start too early.
+        /// immutable, so helm cannot change them. The hook Jobs of the previous revision are already complete. If they
+        /// still existed, new pods would not wait for the hook Jobs of the new revision, and would start too early.
         delete_jobs: Vec<String>,
         /// Whether helm runs no hooks (`--no-hooks`), because the upgrade changes no value that a hook reads.
         skip_hooks: bool,
@@ -56,19 +56,20 @@ pub enum Action {
         /// Whether helm runs no hooks (`--no-hooks`).
         skip_hooks: bool,
     },
-    /// Unlock the release: mark the pending record that an interrupted operation left behind as failed, or delete the
-    /// record, so that helm accepts the next operation.
+    /// Unlock the release, so that helm accepts the next operation: mark the pending record of the interrupted
+    /// operation as failed. If an interrupted install must run its pre-install hooks again, delete the record instead,
+    /// because helm would upgrade a failed release and never run these hooks.
     Unlock,
     /// Remove osdpl's labels from the release's records, so that osdpl no longer manages the release.
     Unmanage,
     /// Add osdpl's labels to the record of a revision that someone else made.
     Adopt {
         /// Whether the revision equals the desired state. If not, osdpl writes labels with the value `adopted` instead
-        /// of digests, and upgrades the release once a person has approved the upgrade.
+        /// of digests, and upgrades the release only after a person has approved the upgrade.
         in_sync: bool,
     },
-    /// Stop the running helm process, so that osdpl can start another operation: one with the present inputs, or an
-    /// uninstall without hooks.
+    /// Stop the running helm process, so that osdpl can start another operation. The process runs an upgrade with
+    /// outdated inputs, or an uninstall that must now skip the hooks.
     Stop,
 }
 
@@ -77,20 +78,19 @@ pub enum Action {
 pub enum Reason {
     /// The release is not installed.
     Install,
-    /// The spec changed, or another input of the release that does not come from the catalogue.
+    /// An input of the release changed that does not come from the catalogue, such as a value in the spec.
     Spec,
-    /// The catalogue changed, for example with a new version of the operator, but not the spec.
+    /// Inputs of the release that come from the catalogue changed, for example with a new version of the operator.
     Catalog,
-    /// The content of additions to the catalogue changed, not the spec. Contains the names of the additions'
-    /// `ConfigMap`s.
+    /// The content of additions to the catalogue changed. Contains the names of the additions' `ConfigMap`s.
     Additions(BTreeSet<String>),
     /// The content of the chart changed, although the spec or the catalogue's lock still requests the same version.
     Chart,
     /// The upgrade changes settings on which running OpenStack instances depend. Contains a description of the nodes
     /// that run instances.
     Instances(String),
-    /// The upgrade divides the nodes differently among the `DaemonSets` of a component. Contains the components whose
-    /// pods may restart, each with the number of its nodes.
+    /// The upgrade changes how the nodes are divided among the `DaemonSets` of a component. Contains the components
+    /// whose pods may restart, each with the number of its nodes.
     Split(Vec<(Component, i32)>),
     /// The upgrade changes existing CRDs of the chart. Contains their names.
     Crds(Vec<String>),
@@ -107,7 +107,7 @@ pub enum Reason {
     NotOwned,
     /// helm began to uninstall the release and did not finish the uninstall.
     Unfinished,
-    /// An interrupted operation left the newest record in this status.
+    /// An interrupted operation left the newest record pending. Contains the record's status.
     Abandoned(Status),
     /// The spec sets `managed: false` for the release.
     Unmanaged,
@@ -123,7 +123,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// Whether osdpl uninstalls the release for this reason.
+    /// Whether the reason is that the release is no longer desired, so that osdpl uninstalls it.
     pub fn is_removal(&self) -> bool {
         matches!(self, Self::NotDesired | Self::NotOwned)
     }
@@ -137,7 +137,7 @@ pub enum Wait {
     /// A helm process of the operator works on the release, or is queued. osdpl takes the next step for the release
     /// after this process has ended.
     Helm {
-        /// What helm does: an upgrade or an uninstall.
+        /// The operation that helm runs: an upgrade or an uninstall.
         verb: Verb,
         /// Whether helm has not started for this release yet, because too many other helm processes of the operator are
         /// running.
@@ -145,30 +145,30 @@ pub enum Wait {
         /// The hook that helm waits for, with the hook's problem; `None` if helm waits for no hook.
         hook: Option<String>,
     },
-    /// The newest record is pending, so another operator process or a person may be running helm for the release now.
+    /// The newest record is pending, so another operator process or a person could be running helm for the release now.
     Locked {
         /// When osdpl considers the helm process dead and stops waiting; `None` means never. The operator must start a
         /// reconcile pass at this time, because no watch event will trigger one.
         until: Option<Timestamp>,
-        /// The message for the status. It says whose helm process may be running.
+        /// The message for the status. It says whose helm process could be running.
         message: String,
     },
     /// A person must first approve the change. Contains the reason for the change.
     Approval(Reason),
-    /// The last operation failed, and the delay before the next attempt is not over.
+    /// The last operation on the release failed, and the delay before osdpl repeats it is not over.
     Backoff {
-        /// When the next attempt starts.
+        /// When osdpl repeats the operation.
         until: Timestamp,
-        /// The number of failures in a row.
+        /// How often in a row the operation failed.
         count: u32,
-        /// The error of the last failure.
+        /// The error of the last failed attempt.
         message: String,
     },
-    /// The release cannot be upgraded: its chart, an input or the spec is missing or wrong.
+    /// osdpl cannot start the operation: for example, the chart, an input or the spec is missing or invalid.
     Blocked {
-        /// The reason that the condition in the status shows, such as `Failed`.
+        /// The value of `reason` in the status conditions that report the problem, such as `Failed`.
         reason: String,
-        /// The problem, with its location, its cause and the remedy.
+        /// The problem that blocks the release, with its location, its cause and the remedy.
         message: String,
     },
     /// The spec pauses the whole cloud or this release.
@@ -182,11 +182,12 @@ pub enum Wait {
     Dependents(Vec<String>),
     /// osdpl made an earlier revision, but someone else made the newest one. A person must decide what to do about it.
     Foreign {
-        /// The revision that someone else made.
+        /// The number of the revision that someone else made.
         revision: i64,
-        /// helm's description of the operation, such as `Rollback to 1`; empty until the operator has read the record.
+        /// helm's description of the operation that made the revision, such as `Rollback to 1`; empty until the
+        /// operator has read the record.
         description: String,
-        /// When someone made the revision.
+        /// When someone else made the revision; `None` if the time is unknown.
         since: Option<Timestamp>,
     },
     /// A person must decide what to do with the release, because osdpl made none of its revisions. Contains the result
@@ -200,8 +201,8 @@ pub enum Wait {
 }
 
 impl Step {
-    /// Returns the time at which the operator must decide about the release again; `None` if the step waits for no
-    /// certain time.
+    /// Returns the time at which the operator must decide about the release again; `None` if the step does not wait
+    /// until a known time.
     pub fn requeue_at(&self) -> Option<Timestamp> {
         match self {
             Self::Wait(Wait::Backoff { until, .. }) => Some(*until),
@@ -248,7 +249,7 @@ impl Context<'_> {
         }
     }
 
-    /// Returns the step of a release that the spec no longer desires, depending on the release's state.
+    /// Returns the step of a release that is no longer desired. `state` is the release's state.
     pub(super) fn removal_step(&self, name: &str, key: &ReleaseKey, state: State<'_>) -> Step {
         match state {
             State::Running(child) => self.running_step(name, key, child, None),
@@ -272,7 +273,8 @@ impl Context<'_> {
     /// Returns the step of a release that exists although the spec no longer desires it: an uninstall, or the reason
     /// why the uninstall must wait.
     ///
-    /// osdpl does not unlock the record first: helm uninstalls a release even if the record is pending.
+    /// osdpl does not unlock a pending record before the uninstall, because helm uninstalls the release even if the
+    /// record is pending.
     fn uninstall_step(&self, name: &str, key: &ReleaseKey) -> Step {
         let dependents = self.dependents(name);
         if !dependents.is_empty() {
@@ -331,8 +333,8 @@ impl Context<'_> {
         // needs the result of the upgrade any more.
         let stop =
             outdated && !child.stopping && (self.policy.deleting || stuck && self.has_replacement(name, key, wanted));
-        // An uninstall that runs hooks must now skip them if a person has requested that since its start, or if the
-        // namespace is now being deleted.
+        // Stop an uninstall that runs hooks if it must now skip them: after its start, a person has requested that, or
+        // Kubernetes has begun to delete the namespace.
         let skip_hooks = self.uninstall(name, key) == Action::Uninstall { skip_hooks: true };
         let skip = child.verb == Verb::Uninstall && !child.stopping && !child.skips_hooks && skip_hooks;
         if stop || skip {

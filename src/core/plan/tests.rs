@@ -180,8 +180,8 @@ fn a_foreign_lock_expires_after_the_last_observed_change() {
     let step = |minutes| {
         let mut record = observed_release(Status::PendingUpgrade);
         record.attempt = Some(Attempt { label: "x".into(), revision: 2, owner: Liveness::Us });
-        // A lock expires when the record has been unchanged for 30 minutes. The age of the record does not matter: this
-        // record is five hours old, but helm may have changed it since.
+        // A pending record locks the release until the record has been unchanged for 30 minutes. The age of the record
+        // does not matter: this record is five hours old, but helm may have changed it since.
         record.created_at = Some(NOW.checked_sub(SignedDuration::from_hours(5)).unwrap());
         let release = fixture().with_release("store", record).with(|fixture| {
             let key = ReleaseKey::new("openstack", "store");

@@ -27,7 +27,7 @@ pub const RESOURCE_POLICY_ANNOTATION: &str = "helm.sh/resource-policy";
 /// but not its data.
 const NEVER: [&str; 4] = ["PersistentVolumeClaim", "PersistentVolume", "CustomResourceDefinition", "Namespace"];
 
-/// One revision of a release: the part of its record's metadata that a cleanup needs.
+/// The properties of one revision that a cleanup needs, from the metadata of the revision's record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PastRevision {
     /// The number of the revision.
@@ -38,12 +38,12 @@ pub struct PastRevision {
     pub cleaned_up: bool,
 }
 
-/// A cleanup after failed revisions: osdpl removes the objects of the revisions in `revisions` that no revision in
-/// `kept` contains.
+/// A cleanup after failed revisions: osdpl removes each object that a revision in `revisions` contains and no revision
+/// in `kept` contains.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cleanup {
-    /// The revisions that may have left objects behind: failed revisions, and before an uninstall also the last
-    /// deployed revision.
+    /// The revisions that may have left objects behind: failed revisions and, before an uninstall, also the last
+    /// deployed revision, because helm's uninstall removes only the objects of the newest revision.
     pub revisions: BTreeSet<u32>,
     /// The revisions whose objects the cleanup keeps. The newest revision is always one of these revisions.
     pub kept: BTreeSet<u32>,
@@ -118,8 +118,8 @@ pub fn find_orphans<'a>(failed: &'a Objects, kept: &[Objects], release: &Release
     failed.manifest.iter().filter(is_orphan).collect()
 }
 
-/// Whether the revision with the objects `objects` contains the object `object`, in any version of the object's API
-/// group.
+/// Whether the revision with the objects `objects` contains the object `object`. The API groups of both objects must be
+/// equal, but not the versions of the group.
 ///
 /// `objects` are the objects and hooks of a revision of the release `theirs`. `object` is from a manifest of the
 /// release `ours`.
@@ -191,20 +191,20 @@ mod tests {
             ("1 superseded, 2 failed, 3 deployed", "2 - 3", "2 - 3"),
             ("3 deployed, 2 failed, 1 superseded", "2 - 3", "2 - 3"),
             ("1 superseded, 2 failed*, 3 deployed", "", ""),
-            // The newest revision failed. helm's next upgrade removes the obsolete objects of the deployed revision
-            // itself, but an uninstall does not.
+            // The newest revision failed. helm's next upgrade removes the objects that only the deployed revision has,
+            // but helm's uninstall does not. So osdpl cleans up only before an uninstall.
             ("1 deployed, 2 failed", "", "1 - 2"),
-            // Two revisions failed in a row. The next upgrade makes helm drop the record of the first failure, so osdpl
-            // cleans up after the first failure now.
+            // Two revisions failed in a row. helm keeps only three records, so the next upgrade drops the record of the
+            // first failure. Therefore osdpl cleans up after the first failure now.
             ("1 deployed, 2 failed, 3 failed", "2 - 1+3", "1+2 - 3"),
             ("1 deployed, 2 failed*, 3 failed", "", "1 - 3"),
             ("4 deployed, 8 failed, 9 failed", "8 - 4+9", "4+8 - 9"),
-            // The first install failed, so helm deployed no revision before it. In the first history, the second
-            // attempt failed; in the other histories, it succeeded.
+            // The first install failed. The second attempt failed, too, in the first history, and succeeded in the
+            // other two.
             ("1 failed, 2 failed", "1 - 2", "1 - 2"),
             ("1 failed, 2 superseded, 3 deployed", "", ""),
             ("1 failed, 2 deployed", "1 - 2", "1 - 2"),
-            // When helm deployed an earlier revision, osdpl cleaned up after all failures before that revision.
+            // When helm deployed revision 2, osdpl cleaned up after revision 1.
             ("1 failed, 2 superseded, 3 failed, 4 deployed", "3 - 4", "3 - 4"),
             // A helm operation runs or was interrupted, so there is no cleanup.
             ("1 superseded, 2 failed, 3 pending-upgrade", "", ""),

@@ -41,7 +41,7 @@ const SERVER_SIDE: &str = "ssa";
 /// Why osdpl cannot read the payload of a record. The caller adds the name of the Secret to the error.
 #[derive(Debug, thiserror::Error)]
 pub enum DecodeError {
-    /// The payload is not base64 or not gzip, or its end is missing.
+    /// The payload is not valid base64 or gzip, or its end is missing.
     #[error(
         "the release record's payload is damaged: {0}; osdpl does not change the release: restore the Secret from \
          a backup, or delete the Secret if the previous revision is intact"
@@ -85,8 +85,8 @@ pub fn decode(payload: &[u8]) -> Result<Record, DecodeError> {
     })
 }
 
-/// Decodes only the values that helm was given for the revision, without the chart's defaults. The values contain
-/// secrets.
+/// Decodes, from a record's payload, only the values that helm was given for the revision, without the chart's
+/// defaults. The values contain secrets.
 ///
 /// # Errors
 /// Returns an error if the payload is not a release record.
@@ -95,7 +95,8 @@ pub fn decode_values(payload: &[u8]) -> Result<Values, DecodeError> {
     Ok(wire.config.unwrap_or_default())
 }
 
-/// Decodes only the status of a revision and the progress of its hooks. The operator polls both while helm runs.
+/// Decodes, from a record's payload, only the status of the revision and the progress of its hooks. The operator polls
+/// both while helm runs.
 ///
 /// # Errors
 /// Returns an error if the payload is not a release record.

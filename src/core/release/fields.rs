@@ -13,15 +13,15 @@ pub type Field = (Arc<str>, u16);
 
 /// The field paths of all objects that osdpl holds in memory. Objects with the same path share one copy of it.
 ///
-/// The objects of releases have mostly the same paths. If each object stored copies of its paths, the paths of
-/// thousands of objects would take megabytes.
+/// The objects of different releases have mostly the same field paths. If each object stored copies of its paths, the
+/// paths of thousands of objects would take megabytes.
 static PATHS: Mutex<Paths> = Mutex::new(Paths(BTreeSet::new()));
 
 /// A set of field paths that the objects of all records share.
 #[derive(Default)]
 pub(super) struct Paths(BTreeSet<Arc<str>>);
 
-/// Locks the shared paths, removes the paths that no object uses any more, and returns the other paths.
+/// Locks [`PATHS`], removes the paths that no object uses any more, and returns the locked set.
 pub(super) fn paths() -> MutexGuard<'static, Paths> {
     let mut paths = PATHS.lock().unwrap_or_else(PoisonError::into_inner);
     paths.0.retain(|path| Arc::strong_count(path) > 1);
@@ -36,17 +36,18 @@ const SKIPPED: [&str; 5] = ["apiVersion", "kind", "metadata", "status", "stringD
 /// need less than a tenth of this size.
 pub(super) const SUMMARY_MAX: usize = 16 << 20;
 
-/// The approximate size in memory of one field or object, in bytes, without its text.
+/// The approximate number of bytes of memory that one field path or object takes in addition to its own data.
 pub(super) const ENTRY: usize = 64;
 
 /// The only field outside of `data` that osdpl collects even if its value is 0.
 const REPLICAS: &str = "spec.replicas";
 
-/// Returns the paths of the fields that a manifest sets in the object `object`, except for metadata.
+/// Returns the paths of the fields that a manifest sets in `object`, except for the fields in [`SKIPPED`].
 ///
 /// The result leaves out fields with a null, empty, false or zero value, because the API server may drop them. Two
 /// kinds of fields are always in the result: `spec.replicas`, even if it is zero, and the keys of `data`, even if their
-/// values are empty. When the memory budget is used up, the function leaves out further fields.
+/// values are empty. When `budget` (the memory that the record's objects may still take) is used up, the function
+/// leaves out all further fields.
 pub(super) fn fields(object: &Map<String, Value>, paths: &mut Paths, budget: &mut Budget) -> Vec<Field> {
     let mut found = BTreeMap::new();
     for (name, value) in object {
@@ -154,6 +155,6 @@ mod tests {
             ]
         );
         let second = fields(&object);
-        assert!(Arc::ptr_eq(&second[0].0, &fields(&object)[0].0), "paths are shared");
+        assert!(Arc::ptr_eq(&second[0].0, &fields(&object)[0].0), "two objects share one copy of the same path");
     }
 }

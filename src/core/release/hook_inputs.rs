@@ -1,5 +1,6 @@
-//! Defines the value of the label that says with which inputs the hooks of a revision ran. If an upgrade does not
-//! change these inputs, it can skip the hooks, because they would only repeat what they did for the earlier revision.
+//! Defines the value of the record label `osdpl.dev/hooks`, which says with which inputs the hooks of a revision ran.
+//! If an upgrade does not change these inputs, it can skip the hooks, because they would only repeat what they did for
+//! the earlier revision.
 
 use std::fmt;
 
@@ -8,9 +9,9 @@ use std::fmt;
 /// `Display` writes the value of [`HOOKS_LABEL`](super::HOOKS_LABEL), and [`HookInputs::parse`] reads it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HookInputs {
-    /// The digest of the chart and of all values, except for the values that no hook reads; 16 hexadecimal digits.
+    /// The digest of the chart and of the values that a hook may read; 16 hexadecimal digits.
     pub digest: String,
-    /// The revision for which osdpl wrote the label.
+    /// The number of the revision for which osdpl wrote the label.
     pub revision: u32,
 }
 

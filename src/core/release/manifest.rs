@@ -19,7 +19,7 @@ pub struct Object {
     pub name: String,
     /// Whether the object has the annotation `helm.sh/resource-policy: keep`, so that helm never removes the object.
     pub keep: bool,
-    /// The number of pods that the manifest sets in `spec.replicas`.
+    /// The value of `spec.replicas` in the manifest; `None` if the manifest does not set this field.
     pub replicas: Option<i64>,
     /// Whether Kubernetes itself deletes the object some time after it has finished: a Job with
     /// `spec.ttlSecondsAfterFinished`.
@@ -29,8 +29,10 @@ pub struct Object {
 }
 
 impl Object {
-    /// Returns the approximate size of the object in memory, in bytes. The size includes all field paths of the object,
-    /// even those of which several objects share one copy.
+    /// Returns the approximate size of the object in memory, in bytes.
+    ///
+    /// The size includes all field paths of the object. Objects share copies of equal paths, so the sum of their sizes
+    /// is larger than the memory that they take together.
     pub fn size(&self) -> usize {
         let paths: usize = self.fields.iter().map(|(path, _)| ENTRY + path.len()).sum();
         size_of::<Self>() + self.api_version.len() + self.kind.len() + self.name.len() + paths
@@ -47,15 +49,15 @@ const OBJECTS_MAX: usize = 10_000;
 
 /// Returns the identity and the field paths of every object in a manifest, in the manifest's order.
 ///
-/// An unreadable document is an error. If the function skipped the document, a comparison of revisions would report the
-/// objects of the document as removed.
+/// A document that is not YAML is an error. If the function skipped such a document, a comparison of revisions would
+/// report the document's objects as removed.
 pub(super) fn objects(text: &str, budget: &mut Budget) -> Result<Vec<Object>, String> {
     let mut paths = paths();
     let found = parse(text, &mut |object| summarize(&object, &mut paths, budget))?;
     if budget.is_used_up() {
         let limit = SUMMARY_MAX >> 20;
         return Err(format!(
-            "its objects and the names of their fields need more than {limit} MiB, more than any release needs"
+            "its objects and the names of their fields need more than {limit} MiB of memory, more than any release needs"
         ));
     }
     Ok(found)
@@ -79,7 +81,8 @@ pub fn parse_objects_of_kind(text: &str, kind: &str) -> Result<Vec<Map<String, V
     parse(text, &mut |object| Some(object).filter(|object| string(object.get("kind")) == Some(kind)))
 }
 
-/// Parses the documents of a manifest one after the other, and returns the result of `convert` for each object.
+/// Parses the documents of a manifest one after the other, and returns the result of `convert` for each object. Leaves
+/// out the objects for which `convert` returns `None`.
 fn parse<T>(text: &str, convert: &mut impl FnMut(Map<String, Value>) -> Option<T>) -> Result<Vec<T>, String> {
     let mut found = Vec::new();
     for document in documents(text) {
@@ -114,7 +117,7 @@ fn collect<T>(
 }
 
 /// Returns the identity of an object and the paths of its fields; `None` if the object lacks a kind or a name, or if
-/// the budget is used up.
+/// `budget` (the memory that the record's objects may still take) is used up.
 fn summarize(object: &Map<String, Value>, paths: &mut Paths, budget: &mut Budget) -> Option<Object> {
     if !budget.take(size_of::<Object>()) {
         return None;
@@ -150,7 +153,7 @@ fn read(document: &str) -> Result<Option<Map<String, Value>>, String> {
         // The text around the error may be a secret, so the message contains only the location of the error.
         let line = error.location().map_or(0, |location| location.line());
         let source = document.lines().find_map(|line| line.strip_prefix("# Source: ")).unwrap_or("an unnamed template");
-        format!("its manifest contains a document of {source} that is not YAML at line {line}")
+        format!("its manifest is not valid YAML in line {line} of a document from {source}")
     })
 }
 

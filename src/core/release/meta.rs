@@ -53,11 +53,12 @@ impl fmt::Display for ReleaseKey {
 /// Who made a revision, according to the label `ATTEMPT_LABEL` of its record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RevisionOrigin {
-    /// osdpl made the revision in this attempt: the label contains the number of this revision, so helm did not copy
-    /// the label from another record.
+    /// osdpl made the revision. Contains the attempt. The attempt label contains the number of this revision, so helm
+    /// did not copy the label from another record.
     Ours(Attempt),
     /// Someone else made the revision, and helm copied the label: in an upgrade, from the record of the previous
-    /// revision; in a rollback, from the record of the restored revision.
+    /// revision; in a rollback, from the record of the restored revision. Contains the attempt that the copied label
+    /// names.
     Inherited(Attempt),
     /// Someone else made the revision, and its record has no attempt label.
     Foreign,
@@ -66,7 +67,7 @@ pub enum RevisionOrigin {
 /// One revision of a release, according to the metadata of its record's Secret.
 ///
 /// If someone else makes a revision, helm copies osdpl's labels from another record. So most fields that come from
-/// osdpl's labels are meaningful only for [`RevisionOrigin::Ours`].
+/// osdpl's labels are valid only for [`RevisionOrigin::Ours`].
 ///
 /// osdpl does not read helm's labels `createdAt` and `modifiedAt`. helm copies these labels, too, so their times are
 /// wrong.
@@ -80,32 +81,35 @@ pub struct RecordMeta {
     pub status: Status,
     /// Who made the revision.
     pub origin: RevisionOrigin,
-    /// The digest of the revision's inputs, from [`INPUTS_LABEL`]; meaningful only for [`RevisionOrigin::Ours`].
+    /// The digest of the revision's inputs, from [`INPUTS_LABEL`]. Valid only for [`RevisionOrigin::Ours`]; otherwise
+    /// helm copied the label.
     pub inputs: Option<String>,
-    /// The digest of those inputs of the revision that come from the catalogue, from [`CATALOG_LABEL`]; meaningful only
-    /// for [`RevisionOrigin::Ours`].
+    /// The digest (from [`CATALOG_LABEL`]) of those inputs of the revision that come from the catalogue. Valid only for
+    /// [`RevisionOrigin::Ours`]; otherwise helm copied the label.
     pub catalog: Option<String>,
     /// The release's name in the catalogue, from [`RELEASE_LABEL`]. The name is right even if someone else made the
     /// revision, because helm copies the label.
     pub catalog_name: Option<String>,
-    /// The digest of the images of the release's pods and Jobs, from [`IMAGES_LABEL`]; meaningful only for
-    /// [`RevisionOrigin::Ours`].
+    /// The digest of the images of the release's pods and Jobs, from [`IMAGES_LABEL`]. Valid only for
+    /// [`RevisionOrigin::Ours`]; otherwise helm copied the label.
     pub images: Option<String>,
-    /// The digest of the settings that running instances (virtual machines) depend on, from [`INSTANCES_LABEL`];
-    /// meaningful only for [`RevisionOrigin::Ours`].
+    /// The digest (from [`INSTANCES_LABEL`]) of the settings that running instances (virtual machines) depend on. Valid
+    /// only for [`RevisionOrigin::Ours`]; otherwise helm copied the label.
     pub instances: Option<String>,
-    /// A digest that describes how the chart splits the release's `DaemonSets`, from [`SPLIT_LABEL`]; meaningful only
-    /// for [`RevisionOrigin::Ours`].
+    /// A digest that describes how the chart splits the release's `DaemonSets`, from [`SPLIT_LABEL`]. Valid only for
+    /// [`RevisionOrigin::Ours`]; otherwise helm copied the label.
     pub split: Option<String>,
-    /// The baseline of the release, from [`BASELINE_LABEL`]. The number is right even if someone else made the
-    /// revision, because helm copies the label.
+    /// The baseline of the release ([`crate::desired::BASELINE`]), from [`BASELINE_LABEL`]; 0 if the label is missing.
+    /// The number is right even if someone else made the revision, because helm copies the label.
     pub baseline: u32,
-    /// The chart of the revision, from [`CHART_LABEL`]; meaningful only for [`RevisionOrigin::Ours`].
+    /// The chart of the revision, from [`CHART_LABEL`]. Valid only for [`RevisionOrigin::Ours`]; otherwise helm copied
+    /// the label.
     pub chart: Option<ChartIdentity>,
-    /// The digest of the inputs that the hooks of the revision may read, from [`HOOKS_LABEL`]; `None` if osdpl did not
+    /// The digest (from [`HOOKS_LABEL`]) of the inputs that the hooks of the revision may read; `None` if osdpl did not
     /// write the label for this revision.
     pub hooks: Option<String>,
-    /// Whether osdpl has removed the objects that this revision left behind when it failed, from [`CLEANED_UP_LABEL`].
+    /// Whether, according to [`CLEANED_UP_LABEL`], osdpl has removed the objects that this revision left behind when it
+    /// failed.
     pub cleaned_up: bool,
     /// When helm created the record, by the API server's clock.
     pub created: Option<Timestamp>,
@@ -117,7 +121,7 @@ pub struct RecordMeta {
     pub resource_version: Option<String>,
 }
 
-/// A Secret with the type of a helm record whose name or labels are wrong.
+/// The error for a Secret that has the type of a helm record, but a wrong name or wrong labels.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "secret {secret} has the type of a helm release record, but {why}; helm would misread the Secret, too: \
@@ -181,8 +185,8 @@ impl RecordMeta {
 
 /// Returns the newest record of a release: the record with the highest revision, whatever its status.
 ///
-/// After a failed upgrade, the previous revision still has the status `deployed`. But the failed revision is the newest
-/// one, and osdpl decides by its record.
+/// After a failed upgrade, the previous revision still has the status `deployed`. But osdpl decides by the record of
+/// the failed revision, because this record shows the last operation of helm.
 pub fn newest_record<'a>(records: impl IntoIterator<Item = &'a RecordMeta>) -> Option<&'a RecordMeta> {
     records.into_iter().max_by_key(|meta| meta.revision)
 }
@@ -193,7 +197,8 @@ pub const RELEASE_NAME_ANNOTATION: &str = "meta.helm.sh/release-name";
 /// helm's annotation with the namespace of the release, on every object of a release except hooks.
 pub const RELEASE_NAMESPACE_ANNOTATION: &str = "meta.helm.sh/release-namespace";
 
-/// Returns the release that an object belongs to, according to helm's annotations (helm: `action.checkOwnership`).
+/// Returns the release that an object belongs to, according to helm's annotations (helm: `action.checkOwnership`);
+/// `None` if one of these annotations is missing.
 ///
 /// helm does not write these annotations on the objects of hooks.
 pub fn helm_owner(metadata: &ObjectMeta) -> Option<ReleaseKey> {
@@ -229,9 +234,9 @@ impl<'a> Labels<'a> {
 
     /// Returns who made the revision with the number `revision`, from the attempt label of its record.
     ///
-    /// An attempt label with an invalid value is an error. If osdpl treated it as no label, osdpl would assume that
-    /// someone else made the revision, and could mark the record as failed while the helm process that made the record
-    /// still runs.
+    /// An attempt label with an invalid value is an error. If osdpl ignored such a label, it would assume that someone
+    /// else made the revision, and could mark the record as failed while the helm process that made the record still
+    /// runs.
     fn origin(&self, revision: u32) -> Result<RevisionOrigin, String> {
         match self.get(ATTEMPT_LABEL).map(str::parse::<Attempt>) {
             None => Ok(RevisionOrigin::Foreign),

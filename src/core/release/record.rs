@@ -79,7 +79,8 @@ pub struct Hook {
     /// The events at which helm runs the hook.
     #[serde(deserialize_with = "list_or_null")]
     pub events: Vec<Event>,
-    /// When helm deletes the hook's object. An empty list has the same effect as [`DeletePolicy::BeforeHookCreation`].
+    /// The policies that say when helm deletes the hook's object. An empty list has the same effect as
+    /// [`DeletePolicy::BeforeHookCreation`].
     #[serde(deserialize_with = "list_or_null")]
     pub delete_policies: Vec<DeletePolicy>,
     /// The last run of the hook in this revision; `None` until helm starts the hook.
@@ -158,8 +159,8 @@ pub struct LastRun {
 
 /// The progress of a hook (helm: `HookPhase`).
 ///
-/// helm records the end of a hook only when the next hook starts or the operation ends. So a hook that has ended may
-/// still have the phase `Running`.
+/// helm records the end of a hook only when the next hook starts or the operation ends. So the phase of a hook that has
+/// ended can still be `Running`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
 pub enum Phase {
     /// helm has started the hook, and has not recorded its end yet.

@@ -2,8 +2,8 @@
 //!
 //! helm refuses every operation while the newest record is pending. helm reads the status from the payload of the
 //! record's Secret and not from the Secret's label, so osdpl rewrites the payload. osdpl changes only the status and
-//! the description in the payload. All other values stay the same byte by byte: unknown fields, the notation of
-//! numbers, the chart.
+//! the description in the payload. All other values stay the same byte by byte, including unknown fields, the notation
+//! of numbers and the chart.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -22,11 +22,12 @@ use super::{DecodeError, SECRET_KEY, Status};
 /// A JSON object whose values are not parsed, so that each value keeps its notation.
 type Fields<'a> = BTreeMap<String, &'a RawValue>;
 
-/// Returns the payload of a record with the status changed to `failed`, and with the new description. All other fields
-/// are unchanged.
+/// Returns the payload of a record with the status changed to `failed`, and the description changed to `description`.
+/// All other fields are unchanged.
 ///
 /// The caller must store the payload with PUT and with the `resourceVersion` of the Secret that contained `payload`. If
-/// the helm process is alive after all and has changed the Secret in the meantime, the PUT fails.
+/// the helm process that wrote the record is alive after all and has changed the Secret in the meantime, the API server
+/// refuses the PUT.
 ///
 /// # Errors
 /// Returns an error if the payload is not a release record.

@@ -78,8 +78,9 @@ pub fn decode_source(payload: &[u8]) -> Result<RevisionSource, DecodeError> {
 /// Returns a digest of a chart's templates and default values, without its dependencies. The function returns the same
 /// digest whether the caller reads the templates and values from the chart's files or from a release record.
 ///
-/// The digest leaves out dependencies, because a record does not contain them. `dependencies` are the keys of
-/// `defaults` under which helm adds the default values of the dependencies. `files` must be sorted by path.
+/// The digest leaves out the dependencies, because a record does not contain the files of their charts. `dependencies`
+/// are the keys of `defaults` under which helm adds the default values of the dependencies. `files` must be sorted by
+/// path.
 pub fn chart_fingerprint<'a>(
     files: impl Iterator<Item = (&'a str, &'a [u8])>,
     defaults: &Values,

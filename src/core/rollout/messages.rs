@@ -9,7 +9,7 @@ impl fmt::Display for State {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let list = |nodes: &[String]| format_names(nodes.iter().map(String::as_str), nodes.len());
         match self {
-            Self::Unobserved => formatter.write_str("osdpl has not read all of its pods yet"),
+            Self::Unobserved => formatter.write_str("osdpl has not read all pods of the component yet"),
             Self::Approval { nodes, batch } => write!(
                 formatter,
                 "its new pod template restarts pods on {}, {batch} at a time: waits for approval \

@@ -34,7 +34,8 @@ pub(super) fn parts<'a>(input: &Input<'a>) -> Vec<Part<'a>> {
 
 fn of_release<'a>(input: &Input<'a>, release: &'a str, wanted: &'a DesiredRelease) -> Vec<Part<'a>> {
     let own = |workload: &&Workload| workload.namespace == wanted.key.namespace && workload.release == wanted.key.name;
-    // Leave out a release that osdpl does not manage, even if the `DaemonSets` of the release have `OnDelete`.
+    // osdpl must not evict pods of a release that it does not manage, even if the `DaemonSets` of the release have the
+    // update strategy `OnDelete`.
     let ours = uses_on_delete(wanted) && wanted.managed && !input.observed.is_unmanaged(&wanted.key);
     let sets: Vec<&Workload> = input
         .observed
@@ -80,7 +81,8 @@ impl Part<'_> {
     /// template, or the inputs of the upgrade that changes the pod template.
     fn is_approved(&self, input: &Input<'_>) -> bool {
         let known = |status: &RolloutStatus| {
-            // An approval by the spec (`approval: Automatic`) ends as soon as the spec no longer contains that setting.
+            // An automatic approval ends as soon as the spec no longer contains `approval: Automatic`. So an automatic
+            // approval in the previous status does not count.
             let revision = status.approved && !status.automatic && status.revision == self.counts.revision;
             revision || status.approved_inputs == self.wanted.inputs
         };
@@ -89,15 +91,15 @@ impl Part<'_> {
             || self.before.is_some_and(known)
     }
 
-    /// Returns the previous status, without its approved inputs, if it shows a complete rollout; else `None`. So the
-    /// status of the OpenStackDeployment still shows the rollout after it is complete.
+    /// Returns the previous status, without the approved inputs, if it reports a complete rollout; otherwise `None`. The
+    /// status of the OpenStackDeployment continues to show the completed rollout.
     pub(super) fn completed(&self) -> Option<RolloutStatus> {
         let status = self.before.filter(|status| status.phase == RolloutPhase::Complete)?;
         Some(RolloutStatus { approved_inputs: String::new(), ..status.clone() })
     }
 
-    /// Returns the next status of the rollout. While the operator does not know all pods yet, the function returns the
-    /// previous status, to which it only adds the approved inputs.
+    /// Returns the next status of the rollout; `None` if there is no rollout to show. While the operator does not know
+    /// all pods yet, the function returns the previous status, to which it only adds the approved inputs.
     pub(super) fn next_status(
         &self,
         input: &Input<'_>,

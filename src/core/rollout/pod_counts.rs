@@ -15,7 +15,7 @@ const START_TIMEOUT: SignedDuration = SignedDuration::from_mins(15);
 /// The message about a node that became `NotReady` after osdpl evicted its pod.
 const NODE_LOST: &str = "the node became NotReady when its pod was replaced";
 
-/// How many pods of a component are in which state, and the pods and nodes on which the next step of the rollout
+/// The number of a component's pods in each state, and the pods and nodes on which the next step of the rollout
 /// depends.
 #[derive(Debug, Default)]
 pub(super) struct PodCounts {
@@ -33,7 +33,8 @@ pub(super) struct PodCounts {
     pub(super) fresh: i32,
     /// The number of ready pods that have the newest pod template.
     pub(super) ready: i32,
-    /// The time at which the last of these ready pods became ready. The pause between two batches starts at this time.
+    /// The latest time at which a pod with the newest pod template became ready; `None` if no such time is known. The
+    /// pause between two batches starts at this time.
     pub(super) last: Option<Timestamp>,
     /// The nodes whose pods are being replaced. Each value says why the node's pod is not ready; an empty value means
     /// that the reason is unknown.
@@ -50,13 +51,14 @@ pub(super) struct PodCounts {
     pub(super) start_deadline: Option<Timestamp>,
     /// The outdated pods, in the order in which osdpl evicts them.
     pub(super) stale: Vec<DaemonPod>,
-    /// The `NotReady` nodes that have an outdated pod. osdpl does not evict these pods.
+    /// The `NotReady` nodes that have an outdated pod. osdpl does not evict these pods until the nodes are ready again.
     pub(super) skipped: BTreeSet<String>,
 }
 
 impl PodCounts {
     /// Counts the pods of the `DaemonSets` in `sets`. `batch` lists the nodes of the batch in the previous status of
-    /// the rollout.
+    /// the rollout. `rolling` contains the pods; if it is `None`, the function returns only the numbers from the status
+    /// of the `DaemonSets`.
     pub(super) fn of(input: &Input<'_>, sets: &[&Workload], rolling: Option<&RolloutPods>, batch: &[String]) -> Self {
         let mut counts = Self {
             observed: sets.iter().all(|set| set.observed_generation >= set.generation),
@@ -74,14 +76,14 @@ impl PodCounts {
             let is_leaving = pod.state == PodState::Terminating || input.evicted.contains(&pod.uid);
             counts.count(input, pod, is_fresh, is_leaving);
         }
-        // Include the nodes whose pod is being deleted. Such a node is already in the batch, so it must not also count
-        // as a node without a pod.
+        // `nodes_with_pod` includes each node whose pod is being deleted. Such a node is already in `counts.batch`, so
+        // it must not also count as a node without a pod.
         let nodes_with_pod: BTreeSet<&str> = own().map(|pod| pod.node.as_str()).collect_set();
         let exists = |node: &String| input.nodes.is_none_or(|nodes| nodes.contains_key(node));
         let empty = batch.iter().filter(|node| exists(node) && !nodes_with_pod.contains(node.as_str()));
         // `total` counts only the nodes that the `DaemonSets` select. If a pod runs on another node, `total` minus the
-        // number of pods is lower than the number of nodes without a pod. So also count the nodes of the previous batch
-        // that have no pod, and take the higher number.
+        // number of pods is too low. So also count the nodes of the previous batch that have no pod, and use the higher
+        // number.
         let by_count = counts.total.saturating_sub(count(own().count()));
         counts.missing += by_count.max(count(empty.count()));
         let on_lost_nodes = own().filter(|pod| is_lost(input, &pod.node)).count();
@@ -96,8 +98,8 @@ impl PodCounts {
         let is_lost = is_lost(input, &pod.node);
         self.fresh += i32::from(is_fresh && !is_leaving);
         match (&pod.state, is_fresh) {
-            // osdpl evicts pods only from ready nodes, so this node has become `NotReady` since the eviction. Perhaps
-            // the new pod template is the cause, so the rollout must stop.
+            // osdpl evicts pods only from ready nodes, so the node of this pod has become `NotReady` since the
+            // eviction. Perhaps the new pod template is the cause, so the rollout must stop.
             _ if is_leaving && is_lost => self.fail(pod, NODE_LOST.into()),
             _ if is_leaving => drop(self.batch.insert(node_or_name(pod), String::new())),
             (_, false) if is_lost => drop(self.skipped.insert(node_or_name(pod))),

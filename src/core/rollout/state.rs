@@ -25,20 +25,20 @@ pub enum State {
     /// ready, and the time at which the rollout stops if a new pod is still not ready then.
     Batch(Vec<String>, String, Option<Timestamp>),
     /// The rollout stopped, because a pod with the newest pod template is unhealthy. Contains the pod's node, the
-    /// reason, and the nodes of the batch.
+    /// reason why the pod is unhealthy, and the nodes of the batch.
     Stopped(String, String, Vec<String>),
     /// The rollout pauses after a batch until the time that this variant contains.
     Pause(Timestamp),
-    /// The rollout waits until misplaced pods are deleted: this many pods run on nodes that their `DaemonSet` does not
-    /// select.
+    /// The rollout waits until misplaced pods are deleted: pods on nodes that their `DaemonSet` does not select.
+    /// Contains the number of these pods.
     Misplaced(i32),
     /// There is no rollout, but a pod is starting on a node that joined the cluster.
     Joining,
     /// The rollout waits until another component is rolled out, because osdpl rolls out one component at a time.
     /// Contains the name of that component.
     WaitsForComponent(String),
-    /// The rollout waits until this release has its desired inputs. It is the release of the component, or a release
-    /// that comes earlier in the order of `values/nodes.yaml`.
+    /// The rollout waits until a release has its desired inputs: the component's release, or a release before it in the
+    /// order of `values/nodes.yaml`. Contains the name of the release.
     WaitsForRelease(String),
     /// The rollout waits, because the spec pauses the cloud or the release.
     Paused,
@@ -90,10 +90,12 @@ impl State {
 
 /// Returns the only component whose pods osdpl may evict now; `None` if osdpl may evict no pods.
 ///
-/// A component with a batch in flight comes first. If no batch is in flight, the function returns the first component,
-/// in the order of `values/nodes.yaml`, whose rollout may start or continue. After a restart, the operator does not
-/// know whether a batch is in flight until the watches have listed the pods of every component in `active` (the
-/// components with outdated pods or an unfinished rollout). Until then, no new batch may start.
+/// If a component has a batch in flight, the function returns this component. Otherwise it returns the first component,
+/// in the order of `values/nodes.yaml`, whose rollout may start or continue.
+///
+/// After a restart, the operator does not know whether a batch is in flight until the watches have listed the pods of
+/// every component in `active` (the components with outdated pods or an unfinished rollout). Until then, no new batch
+/// may start.
 pub(super) fn current_component(input: &Input<'_>, active: &[&Part<'_>]) -> Option<String> {
     let is_busy = |part: &&&Part<'_>| part.approved && part.counts.is_in_flight();
     let may_start = |part: &&&Part<'_>| part.approved && blocking_state(input, part).is_none();
@@ -103,9 +105,10 @@ pub(super) fn current_component(input: &Input<'_>, active: &[&Part<'_>]) -> Opti
     active.iter().find(is_busy).or_else(due).map(|part| part.name())
 }
 
-/// Returns the state of a component's rollout: the first state that applies, in the order of the checks below.
+/// Returns the state of a component's rollout. The function checks the states in order, and returns the first one that
+/// applies.
 ///
-/// `current` is the only component whose pods osdpl may evict now.
+/// `current` is the only component whose pods osdpl may evict now; `None` if osdpl may evict no pods.
 pub(super) fn evaluate(input: &Input<'_>, part: &Part<'_>, current: Option<&str>) -> State {
     let counts = &part.counts;
     if !counts.observed || part.rolling.is_none() || counts.revision.is_empty() {
@@ -181,8 +184,8 @@ fn blocking_state(input: &Input<'_>, part: &Part<'_>) -> Option<State> {
 
 fn pause(input: &Input<'_>, part: &Part<'_>) -> Option<Timestamp> {
     let pause = SignedDuration::from_secs(input.settings.pause().into());
-    // `last` comes from the clock of a node, and that clock may be ahead. Ignore a time that is further in the future
-    // than the pause is long, because it would prolong the pause.
+    // `last` comes from the clock of a node, which may be ahead of the operator's clock. Ignore a time that is ahead of
+    // now by more than the pause, because the rollout would then pause too long.
     let last = part.counts.last.filter(|last| input.now.duration_since(*last) >= -pause)?;
     last.checked_add(pause).ok().filter(|until| *until > input.now)
 }

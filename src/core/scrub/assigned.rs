@@ -3,8 +3,8 @@
 
 use super::detect::{is_secret_key, sounds_secret};
 
-/// The endings of keys that mark a secret only in an assignment in a text. In a chart's values, a key with such an
-/// ending does not mark a secret.
+/// The endings of keys that mark a secret only in an assignment within a text, such as `service_key=x`. A chart's
+/// values may contain a key with such an ending, but there it does not mark a secret.
 const KEYS: [&str; 3] = ["credentials", "service_key", "slack_api_url"];
 
 /// Values that are never secret, even if the key before them sounds secret; in lower case.
@@ -13,12 +13,12 @@ const NOTHING: [&str; 9] = ["true", "false", "yes", "no", "none", "null", "~", "
 /// The maximum number of assignments to search within the value of another assignment. For example, `password=token=x`
 /// assigns the secret `token=x`, which in turn assigns the secret `x`.
 ///
-/// Without this limit, `password=password=…` would contain as many secrets as words, and each secret would reach to the
-/// end of the text.
+/// Without this limit, each `password=` in `password=password=…` would assign another secret, and each secret would
+/// contain the rest of the text.
 const NESTED: usize = 8;
 
-/// The maximum length in bytes of a secret that begins within another secret. The scrubber stores each secret in many
-/// encodings, so without this limit, the secrets of one large text could fill the memory.
+/// The maximum length in bytes of a secret that begins within another secret, see [`NESTED`]. The scrubber stores each
+/// secret in many encodings, so without this limit, the secrets of one large text could fill the memory.
 const LONGEST_NESTED: usize = 4 << 10;
 
 /// Returns the secrets that a text assigns to keys, without the quotes around each secret.
@@ -58,8 +58,10 @@ fn is_secret(key: &str) -> bool {
     is_secret_key(key) || lower.ends_with("key") && sounds_secret(key) || KEYS.iter().any(|key| lower.ends_with(key))
 }
 
-/// Returns the value at the beginning of `behind`, which is the part of a line from a separator (`:` or `=`) on: the
-/// text in quotes, or the first word. The value is empty if it is a reference such as `$(…)`.
+/// Returns the value that an assignment gives to its key. `behind` is the part of the line behind the key, and begins
+/// with a separator (`:` or `=`).
+///
+/// The value is the text in quotes, or the first word. It is empty for a reference such as `$(…)`.
 fn value(behind: &str) -> &str {
     let line = behind.trim_start_matches([':', '=', ' ', '\t']);
     let quoted = line.trim_start_matches('\\');
@@ -72,8 +74,8 @@ fn value(behind: &str) -> &str {
     if ["{{", "{%", "$(", "${"].iter().any(|start| line.starts_with(start)) || is_call(line) {
         return &line[..0];
     }
-    // In JSON without blanks, other fields follow a value directly. Do not include them in a value such as `null` or a
-    // number.
+    // In JSON without blanks, only a comma or bracket separates a value from the next field. So a short number, or a
+    // value such as `null`, ends at this separator.
     let scalar = line.split([',', '}', ']']).next().unwrap_or_default();
     let is_number = scalar.len() <= 5 && scalar.chars().all(|letter| letter.is_ascii_digit());
     if scalar.len() < line.len() && (is_number || NOTHING.contains(&scalar)) {
@@ -83,11 +85,12 @@ fn value(behind: &str) -> &str {
     word.trim_end_matches([',', ';', '}', ']', ')', '"', '\'', '\\'])
 }
 
-/// Returns the part of `text` before the closing quote. Directly before `text` is the opening quote, and before that
-/// quote are `escaped` backslashes, as in JSON within JSON.
+/// Returns the part of `text` before the closing quote. `text` begins directly after the opening quote. `escaped` is
+/// the number of backslashes before the opening quote: in JSON within JSON, quotes have backslashes.
 ///
-/// Each backslash of the content is written as 2 × (`escaped` + 1) backslashes. So a quote is the closing quote if the
-/// number of backslashes before it is `escaped` plus a multiple of 2 × (`escaped` + 1).
+/// In `text`, each backslash of the content is written as 2 × (`escaped` + 1) backslashes. So before the closing quote
+/// there are `escaped` backslashes and, if the content ends with backslashes, a multiple of 2 × (`escaped` + 1)
+/// backslashes.
 fn in_double_quotes(text: &str, escaped: usize) -> &str {
     let is_closing = |at: &usize| {
         let backslashes = at - text[..*at].trim_end_matches('\\').len();
@@ -97,7 +100,8 @@ fn in_double_quotes(text: &str, escaped: usize) -> &str {
     end.map_or(text, |end| &text[..end - escaped])
 }
 
-/// Whether a value contains the secret itself. An empty value, a reference, a variable and a placeholder contain none.
+/// Whether a value is the text of a secret. An empty value, a reference to a secret, a variable or a placeholder is
+/// not.
 fn is_written(value: &str) -> bool {
     let is_reference = ["{{", "{%", "$(", "${", "%(", "<redacted>"].iter().any(|part| value.contains(part));
     if is_call(value) {

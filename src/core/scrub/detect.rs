@@ -34,13 +34,13 @@ const WORDS: [&str; 21] = [
     "sst_auth",
 ];
 
-/// A key that ends with one of these words names a password. If the value of such a key is a map, osdpl treats the
-/// strings, lists and long numbers in the map as secrets. A map under any other secret key, such as `token`, may
-/// contain settings that are not secret.
+/// A key that ends with one of these words names a password. If the value of such a key is a map, osdpl treats these
+/// parts of the map as secrets: strings, lists, and numbers with more digits than a port number. A map under any other
+/// secret key, such as `token`, may contain settings that are not secret.
 const PASSWORDS: [&str; 4] = ["password", "passphrase", "passwd", "pwd"];
 
 /// A further word that marks a secret: a key is also secret if it is this word, or ends with this word after `_`, `-`
-/// or `.`. Then even a number is a secret.
+/// or `.`. Under such a key, even a number is a secret.
 ///
 /// Unlike for `WORDS`, the word must be separate, because some keys end with the letters `pin` by chance (`cpu_spin`).
 const PIN: &str = "pin";
@@ -64,9 +64,9 @@ pub fn is_secret_value(path: &Path, value: &Value) -> bool {
 
 /// Whether a value that a user wrote in the spec probably is a secret.
 ///
-/// The layers of values already mark most secrets of the spec, so this function may report fewer values than
-/// [`is_secret_value`]. It ignores the keys above the value's own key, unless they name a password: below a key such as
-/// `token` there may be settings, for example `token: {provider: fernet}`.
+/// The layers of values already mark most secrets of the spec, so this function returns true in fewer cases than
+/// [`is_secret_value`]. Of the keys above the value's own key, it considers only keys that name a password: below a key
+/// such as `token` there may be settings, for example `token: {provider: fernet}`.
 pub fn is_secret_in_clear(path: &Path, value: &Value) -> bool {
     let keys = path.keys();
     let own = keys.last().map(|key| Path::root().child(key)).unwrap_or_default();
@@ -74,8 +74,8 @@ pub fn is_secret_in_clear(path: &Path, value: &Value) -> bool {
     !is_plain && (is_secret_value(&own, value) || is_below_password(keys, value))
 }
 
-/// Whether a value is below a key that names a password, and is a string, a list, or a number with more digits than a
-/// port number.
+/// Whether one of the keys above a value's own key names a password, and the value is a string, a list, or a number
+/// with more digits than a port number.
 fn is_below_password(keys: &[String], value: &Value) -> bool {
     let above = keys.split_last().map(|(_, above)| above).unwrap_or_default();
     let names = |key: &String| PASSWORDS.iter().any(|word| key.to_lowercase().ends_with(word));
@@ -95,8 +95,8 @@ pub(super) fn sounds_secret(name: &str) -> bool {
 
 /// Whether a key ends with a word that marks a secret.
 ///
-/// A number is secret only if its key ends with such a word: `token.expiration` and `password_expires_days` are
-/// settings.
+/// A number is secret only if its key ends with such a word. So the numbers under `token.expiration` and
+/// `password_expires_days` are settings, not secrets.
 pub fn is_secret_key(key: &str) -> bool {
     let key = key.to_lowercase();
     key.rsplit(['_', '-', '.']).next() == Some(PIN) || WORDS.iter().any(|word| key.ends_with(word))
@@ -109,7 +109,7 @@ fn is_variable(map: &Map<String, Value>) -> bool {
     map.contains_key("name") && map.contains_key("value")
 }
 
-/// Whether the text of a string, or an item of a list or map, contains a secret.
+/// Whether a value contains a secret: in the text of a string, or in an item of a list or map.
 fn has_secret(value: &Value) -> bool {
     match value {
         Value::String(text) => {
@@ -152,12 +152,12 @@ pub fn collect_secret_scalars(value: &Value) -> Vec<Cow<'_, str>> {
     }
 }
 
-/// Go's `%v` prints a float with an exponent if the exponent is at least this number (`strconv`, format `g`, shortest
-/// representation).
+/// The smallest exponent for which Go's `%v` prints a float with an exponent, such as `1e+06` (`strconv`, format `g`,
+/// shortest representation).
 const GO_EXPONENT: i32 = 6;
 
-/// Returns the text that a chart's template prints for a long number, if this text differs from the number in the
-/// values; otherwise `None`.
+/// Returns the text that a chart's template prints for a long number; `None` if the template prints the number as the
+/// values contain it.
 ///
 /// helm reads numbers as floats, so a template prints `12345678` as `1.2345678e+07`.
 fn printed(number: &Number) -> Option<String> {

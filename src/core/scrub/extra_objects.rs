@@ -35,7 +35,7 @@ pub fn find_secret_paths(values: &Values) -> Vec<Path> {
 
 /// Returns the secrets in `extraObjects`, each as written and, if it is base64, also decoded.
 ///
-/// The function skips texts that are not valid YAML, because only helm can render these templates.
+/// The function skips texts that are not valid YAML, such as most templates, because only helm can render templates.
 pub fn collect_secret_texts(values: &Values) -> Vec<String> {
     let mut found = Vec::new();
     match values.get(OBJECTS) {

@@ -2,8 +2,9 @@
 
 use super::{SHORTEST_LINE, end_of_break};
 
-/// The minimum length in bytes with which a base64 word counts as a part of a key even if other text is between the
-/// word and the key's last line. Programs write PEM in lines of 64 or more letters.
+/// The minimum length in bytes of a base64 word that counts as a part of a key, whatever the lines around it contain. A
+/// shorter word counts only if its line is directly before the key's last line, or before another line of the key.
+/// Programs write PEM in lines of 64 or more characters.
 const LONG: usize = 40;
 
 /// The names of the headers in an encrypted key. They precede the key's lines in base64.
@@ -16,7 +17,8 @@ pub(super) fn private_keys(text: &str) -> Vec<(usize, usize)> {
     for (at, begin) in text.match_indices("PRIVATE KEY-----") {
         let start = at + begin.len();
         if let Some(end) = end_of_key(&text[..at]) {
-            // If `done` has reached `end`, the loop has already found the whole key.
+            // `done` is the offset up to which the loop has searched the text, and `end` is the offset of the key's
+            // last line. If `done` has reached `end`, the loop has already found the whole key.
             if done < end {
                 rest_of_key(text, done, end, &mut found);
             }
@@ -32,8 +34,8 @@ pub(super) fn private_keys(text: &str) -> Vec<(usize, usize)> {
 
 /// Returns the offset at which the last line of a key begins, such as `-----END RSA PRIVATE KEY-----`.
 ///
-/// `before` is the text before `PRIVATE KEY-----`. The result is `None` if these words belong to another line, such as
-/// the first line of a key.
+/// `before` is the text before `PRIVATE KEY-----`. The result is `None` if `PRIVATE KEY-----` ends another line, such
+/// as the first line of a key.
 fn end_of_key(before: &str) -> Option<usize> {
     let (key, label) = before.rsplit_once("-----")?;
     (label.starts_with("END") && !label.contains('\n')).then_some(key.len())
@@ -45,7 +47,7 @@ fn end_of_key(before: &str) -> Option<usize> {
 /// contain messages, which must stay. So the function finds only these words:
 ///
 /// * long base64 words anywhere in the text
-/// * the last word of each line that looks like a line of a key, as long as only such lines are between it and `end`
+/// * backwards from `end`: the last word of each line, up to the first line that does not look like a line of a key
 fn rest_of_key(text: &str, start: usize, end: usize, found: &mut Vec<(usize, usize)>) {
     let mut add = |word: &str| {
         let at = word.as_ptr().addr() - text.as_ptr().addr();
@@ -58,8 +60,8 @@ fn rest_of_key(text: &str, start: usize, end: usize, found: &mut Vec<(usize, usi
     if is_key || last.split_whitespace().any(is_long) {
         add(word);
     }
-    // In a log, each line may begin with a prefix, such as the time. `last` is the prefix of the key's last line, so
-    // count its words: the other lines of the key have as many words before the base64 word.
+    // In a log, each line may begin with a prefix, such as the time. `last` is the prefix of the key's last line. In
+    // the other lines of the key, at most as many words as in `last` precede the base64 word.
     let prefix = last.split_whitespace().count();
     let body =
         lines.iter().rev().map(|line| last_word(line)).take_while(|(before, word)| is_body(before, word, prefix));
@@ -93,8 +95,14 @@ fn last_word(line: &str) -> (&str, &str) {
     line.split_at(line.trim_end_matches(is_base64).len())
 }
 
-/// Whether a line looks like a line of a key: it is blank, contains a header of an encrypted key, or ends with a base64
-/// word. Either at most `prefix` other words precede the base64 word, or, as in JSON, a quote directly precedes it.
+/// Whether a line looks like a line of a key. `word` is the base64 word at the end of the line, and `before` is the
+/// text before it.
+///
+/// The line looks like a line of a key in three cases:
+///
+/// * `before` has at most `prefix` words, and a blank separates them from `word`. A blank line also counts.
+/// * `before` contains a header of an encrypted key.
+/// * A quote directly precedes `word`, as in JSON.
 fn is_body(before: &str, word: &str, prefix: usize) -> bool {
     let is_separate = before.is_empty() || before.ends_with(char::is_whitespace);
     let is_alone = is_separate && before.split_whitespace().count() <= prefix;
@@ -115,7 +123,7 @@ mod tests {
     use super::*;
     use crate::scrub::Scrubber;
 
-    /// A line of 64 letters, as in a key.
+    /// A line of a key: 64 base64 characters.
     const LINE: &str = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKB";
 
     #[test]

@@ -3,14 +3,15 @@
 use super::assigned::find_assigned_secrets;
 use super::pem;
 
-/// The beginning and the minimum length of tokens: Keystone's Fernet tokens, JSON Web Tokens, and keys of Ceph.
+/// The beginning and the minimum length in bytes of each kind of token: Keystone's Fernet tokens, JSON Web Tokens, and
+/// keys of Ceph.
 const TOKENS: [(&str, usize); 6] = [("gAAAAA", 60), ("eyJ", 40), ("AQA", 40), ("AQB", 40), ("AQC", 40), ("AQD", 40)];
 
 /// The words before a secret in the HTTP header `Authorization`. The words in lower case also occur in sentences, so an
 /// ordinary word after them does not count as a secret.
 const SCHEMES: [&str; 4] = ["Bearer ", "Basic ", "bearer ", "basic "];
 
-/// The minimum length of a secret after one of the [`SCHEMES`], and of an unquoted secret after `password: `.
+/// The minimum length in bytes of a secret after one of the [`SCHEMES`], and of an unquoted secret after `password: `.
 const SHORTEST: usize = 6;
 
 /// Returns the byte ranges of secrets in a text.
@@ -100,8 +101,8 @@ fn in_urls(text: &str) -> Vec<(usize, usize)> {
         let mut last: Option<(usize, usize)> = None;
         let commas = text[start..end].match_indices(',').map(|(offset, _)| start + offset);
         for piece_end in commas.chain([end]) {
-            // A comma separates hosts, but a password may also contain commas, and `@`. So treat a piece without `@` as
-            // a part of the next piece. The last `@` of a piece ends the password.
+            // A comma separates hosts, but a password may also contain commas, and `@`. So split the URL into pieces at
+            // the commas, and join each piece without `@` to the next piece. The last `@` of a piece ends the password.
             let at = text[piece..piece_end].rfind('@').map(|offset| piece + offset);
             piece = piece_end + 1;
             let Some(at) = at else { continue };

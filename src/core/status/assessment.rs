@@ -49,8 +49,8 @@ pub(super) fn assess(report: &Report<'_>, health: &Health, children: &Children) 
     let degraded = degraded(report, health).or_else(drifted).or_else(failing);
     let (phase, reason, message) = CHECKS.iter().find_map(|check| check(report, health)).unwrap_or_else(|| {
         let trouble = lost_nodes(report, health).or_else(|| crons.clone()).map(|trouble| (Phase::Degraded, trouble));
-        // A rollout, a removal of labels, and changes of objects that wait for approval do not affect availability. So
-        // they change the phase and the message, but Ready stays true.
+        // A rollout, a removal of node labels, or a change that waits for approval does not affect availability. So it
+        // changes the phase and the message, but Ready stays true.
         let rollout = rollouts::first(report.rollouts).map(|(_, phase, line)| (phase, line));
         let labels = labels::progress(report);
         let phase = trouble.as_ref().or(rollout.as_ref()).or(labels.as_ref()).map_or(Phase::Ready, |(phase, _)| *phase);
@@ -130,8 +130,8 @@ fn paused(report: &Report<'_>, _: &Health) -> Check {
 
 fn broken(report: &Report<'_>, _: &Health) -> Check {
     let (_, reason, message) = broken_release(report)?;
-    // The missing inputs may come from objects that osdpl creates only after approval, such as users of Ceph. Such a
-    // cloud has not failed, so report that it waits for approval.
+    // The broken release may lack inputs from objects that osdpl creates only after approval, such as users of Ceph.
+    // Such a release has not failed, so report that the cloud waits for approval.
     let waits = reason == reason::INPUTS && !report.awaiting_objects.is_empty();
     match labels::progress(report).filter(|_| waits) {
         Some((phase, line)) => Some((phase, reason::APPROVAL, format!("{line}; {message}"))),
@@ -202,8 +202,8 @@ fn awaiting(report: &Report<'_>, _: &Health) -> Check {
 fn in_progress(report: &Report<'_>, _: &Health) -> Check {
     let waits = lines(report, |step| match step {
         Step::Wait(Wait::Helm { .. }) | Step::Do(..) => Some(String::new()),
-        // `Wait::Locked` counts as progress, because no person has to act: the other helm process ends, or osdpl
-        // considers that process dead after some time.
+        // `Wait::Locked` counts as progress, because no person has to act: the helm process that osdpl waits for ends,
+        // or osdpl considers that process dead after some time.
         Step::Wait(
             Wait::Needs(_)
             | Wait::ReleaseRecord
@@ -227,7 +227,7 @@ fn in_progress(report: &Report<'_>, _: &Health) -> Check {
     Some((if installed { Phase::Updating } else { Phase::Installing }, reason::RELEASES, message))
 }
 
-/// Returns the problem of the first release with a stuck workload.
+/// Returns the problem of the first release with a stuck workload; `None` if no workload is stuck.
 ///
 /// The status shows this problem instead of the message that helm is running, because helm may be waiting for the stuck
 /// workload.
@@ -327,8 +327,8 @@ fn lost_nodes(report: &Report<'_>, health: &Health) -> Option<String> {
     (!parts.is_empty()).then(|| format!("{}: {}", health::lost_nodes(&nodes), parts.join(", ")))
 }
 
-/// Describes the first release that had failed before a person paused it. The condition Degraded keeps reporting the
-/// failure, because a pause fixes nothing.
+/// Describes the first release that had failed before a person paused it. The condition Degraded continues to report
+/// the failure, because a pause does not repair the release.
 fn failure_before_pause(report: &Report<'_>) -> Option<String> {
     report.plan.decisions.iter().find_map(|(name, decision)| {
         let record = report.observed.releases.get(&decision.key)?;

@@ -6,7 +6,8 @@ use super::Report;
 use crate::api::RootCauseStatus;
 use crate::observed::Cause;
 
-/// The maximum number of root causes in the status. When one of them is fixed, the next one appears.
+/// The maximum number of root causes in the status. When one of these root causes is fixed, the status shows the next
+/// root cause.
 const MAX_CAUSES: usize = 20;
 
 /// The maximum number of affected objects that the status names for a root cause.
@@ -44,7 +45,7 @@ pub(super) fn prepend_cause(message: String, report: &Report<'_>, only_stuck: bo
     let is_relevant = |cause: &&Cause| !cause.is_periodic() && (cause.stuck || !only_stuck);
     let Some(first) = own_causes(report).find(is_relevant) else { return message };
     let line = line(first);
-    // If the message already contains the reason of the root cause, return only the line about the root cause.
+    // If `message` already contains the reason of the root cause, return only the line about the root cause.
     let repeats = first.message.split_once(": ").is_some_and(|(_, why)| message.contains(why));
     if repeats || message.is_empty() { line } else { format!("{line}; {message}") }
 }

@@ -84,13 +84,13 @@ pub(super) fn size_warning(stored: usize) -> Option<String> {
     let percent = stored.saturating_mul(100) / RECORD_LIMIT;
     (percent >= WARN_PERCENT).then(|| {
         format!(
-            "its helm record fills {percent} % of the 1 MiB that a Secret may contain, and helm fails if the record is larger; shorten the texts that its values add to manifests"
+            "its helm record fills {percent} % of the 1 MiB that a Secret may contain, and helm fails if the record is larger; shorten the texts in its values, because the record contains the values and the rendered manifests"
         )
     })
 }
 
-/// Returns the first of several lines about a release, and the number of the other lines. `osdpl status` shows all
-/// lines.
+/// Returns the first of several lines about a release, followed by the number of the other lines. `osdpl status` shows
+/// all lines.
 pub(super) fn first(lines: &[String]) -> String {
     match lines {
         [] => String::new(),
@@ -139,7 +139,7 @@ pub(super) fn healthy(health: &BTreeMap<String, BTreeMap<String, ComponentStatus
     health.values().flat_map(BTreeMap::values).filter(|status| status.status == ComponentHealth::Ready).count()
 }
 
-/// Adds the health of each API that was probed, as a component `endpoint`.
+/// Adds the health of each API that osdpl probes, as a component named `endpoint`.
 pub(super) fn add_endpoints(health: &mut BTreeMap<String, BTreeMap<String, ComponentStatus>>, report: &Report<'_>) {
     for decision in report.plan.decisions.values() {
         if let Some(probe) = report.observed.endpoints.get(&decision.key) {

@@ -79,7 +79,7 @@ fn describe_ceph(declared: &DeclaredCeph) -> String {
     let health = health.unwrap_or_default();
     if ceph.admin.is_some() {
         return format!(
-            "{source} contains the monitors; osdpl writes ceph.conf and the key of client.admin for the charts, which create pools and users themselves{health}"
+            "{source} contains the addresses of the monitors; osdpl writes ceph.conf and the key of client.admin for the charts, which create pools and users themselves{health}"
         );
     }
     let names: Vec<_> = ceph.users.keys().map(|consumer| consumer.name()).collect();

@@ -23,7 +23,8 @@ fn own_cron_jobs<'a>(report: &'a Report<'_>) -> impl Iterator<Item = &'a Observe
 
 /// Adds the health of the cloud's `CronJobs` to the health of its components.
 ///
-/// A workload can have the component labels of a `CronJob`. The component then gets the worse health of the two.
+/// A workload and a `CronJob` can have the same component labels. The component then gets the worse of their two
+/// states.
 pub(super) fn add(health: &mut BTreeMap<String, BTreeMap<String, ComponentStatus>>, report: &Report<'_>) {
     for cron in own_cron_jobs(report) {
         let result = cron::assess(cron);
@@ -54,8 +55,8 @@ pub(super) fn tests(before: &BTreeMap<String, TestStatus>, report: &Report<'_>) 
 
 fn test_status(before: Option<&TestStatus>, cron: &ObservedCronJob, results: String) -> TestStatus {
     let known = before.cloned().unwrap_or_default();
-    // Kubernetes may delete the newest run's Job before the Job of an older run, so that `cron` contains only the older
-    // run. The status then keeps the result of the newer run.
+    // Kubernetes may delete the Job of the newest run before the Job of an older run. Then `cron` contains only the
+    // older run, and the status keeps the result of the newest run.
     let is_older = |run: &&FinishedRun| known.time.as_ref().is_some_and(|time| run.at.is_some_and(|at| at < time.0));
     let Some(run) = cron.last.as_ref().filter(|run| !is_older(run)) else {
         return TestStatus { results, ..known };
@@ -69,8 +70,8 @@ fn test_status(before: Option<&TestStatus>, cron: &ObservedCronJob, results: Str
     }
 }
 
-/// Describes, in one line, the first `CronJob` whose run fails or failed. The line ends with the number of further
-/// `CronJobs` whose runs fail or failed.
+/// Describes, in one line, the first `CronJob` with a problem: its active run makes no progress, or its last run
+/// failed. The line ends with the number of further `CronJobs` with a problem.
 pub(super) fn failing(report: &Report<'_>) -> Option<String> {
     let failing = own_cron_jobs(report)
         .filter_map(|cron| Some(format!("CronJob {}: {}", cron.name, cron.trouble.as_ref()?.message)));

@@ -41,7 +41,7 @@ pub enum Subject {
     Field(String),
     /// An object in the cluster.
     Object {
-        /// The kind of the object: `Deployment`.
+        /// The kind of the object, such as `Deployment`.
         kind: String,
         /// The name of the object.
         name: String,
@@ -91,7 +91,7 @@ pub fn host_not_deleted_event(node: &str, why: &str) -> Event {
 pub fn retained_event(releases: &[String], kept: &[String]) -> Event {
     let (releases, kept) = (releases.join(", "), kept.join(", "));
     let note = format!(
-        "osdpl kept the unmanaged releases {releases} and everything that their pods may need: {kept}; to remove these labels and objects later, see Delete a cloud in the guide's page on day 2"
+        "osdpl kept the unmanaged releases {releases} and everything that their pods may need: {kept}; to remove these labels and objects later, see \"Delete a cloud\" in the guide's page on day 2"
     );
     event(false, "Retained", note)
 }
@@ -140,8 +140,8 @@ fn ready(status: &OpenStackDeploymentStatus) -> Option<&Condition> {
 
 /// Returns the event for a change of the condition Ready; `None` if neither its status nor its reason changed.
 ///
-/// If the new reason only says that releases or workloads make progress, the function returns an event only in two
-/// cases: Ready was true before, or the cloud was paused before.
+/// Some reasons only say that releases or workloads make progress. For such a new reason, the function returns an event
+/// only in two cases: Ready was true before, or the cloud was paused before.
 pub(super) fn ready_changed(before: &OpenStackDeploymentStatus, now: &OpenStackDeploymentStatus) -> Option<Event> {
     let (old, Condition { status, reason: why, message, .. }) = (ready(before), ready(now)?);
     if old.is_some_and(|old| old.status == *status && old.reason == *why) {
@@ -236,8 +236,8 @@ fn installing(name: &str, before: Option<&HelmReleaseStatus>, now: &HelmReleaseS
 /// Returns the event that reports a failed operation on a release; `None` if an event already reported the failure, or
 /// if osdpl stopped helm on purpose.
 ///
-/// The failure's field `is_reported` says whether an event already reported it. The step of the release can't tell
-/// this, because it changes several times after one failure.
+/// The failure's field `is_reported` says whether an event already reported the failure. The release's step can't tell
+/// this, because the step changes several times after one failure.
 fn failed(name: &str, now: &HelmReleaseStatus, report: &Report<'_>) -> Option<Event> {
     let decision = report.plan.decisions.get(name)?;
     let after = match &decision.step {
@@ -269,8 +269,8 @@ fn release(name: &str, before: Option<&HelmReleaseStatus>, now: &HelmReleaseStat
     }
 }
 
-/// Returns the reason for an event about the condition Ready: the reason of the condition, or `NONE` if the list in
-/// this function does not contain that reason.
+/// Returns the reason of an event about the condition Ready: the constant that equals `why`, the condition's reason, or
+/// `NONE` if the list in this function contains no such constant.
 fn event_reason(why: &str) -> &'static str {
     let known = [
         reason::READY,

@@ -13,9 +13,9 @@ const STALE: &str = "the rest of this status is outdated until a pass succeeds (
 
 /// Returns the previous status with the problem of the failed pass as message, and an event if the problem is new.
 ///
-/// Ready and Stalled become false: a retry may succeed, so nobody has to act yet. The phase becomes Degraded, unless it
-/// is Deleting. The conditions that the function sets have `generation` as their observed generation. The function does
-/// not change the rest of the status.
+/// Ready becomes false. Stalled becomes false, too, because a retry may succeed, so nobody has to act yet. The phase
+/// becomes Degraded, unless it is Deleting. The conditions that the function sets have `generation` as their observed
+/// generation. The function does not change the rest of the status.
 pub fn failing_status(
     previous: Option<&OpenStackDeploymentStatus>,
     generation: i64,

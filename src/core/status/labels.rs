@@ -28,8 +28,8 @@ fn awaiting_removal(report: &Report<'_>) -> Option<String> {
     Some(format!("labels {labels} would be removed from {nodes}, which also removes the pods that need these labels"))
 }
 
-/// Returns the phase of the cloud and a line for its message, if changes wait for approval or a removal of labels is in
-/// progress; `None` if there is neither.
+/// Returns the phase of the cloud and a line for the status message if changes wait for approval or osdpl is removing
+/// node labels; otherwise `None`.
 pub(super) fn progress(report: &Report<'_>) -> Option<(Phase, String)> {
     if let Some(awaiting) = awaiting(report) {
         let message = format!("{awaiting}; see `osdpl plan`, then run `osdpl approve {}`", report.plan.hash);

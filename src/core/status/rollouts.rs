@@ -14,8 +14,8 @@ pub fn line(name: &str, status: &RolloutStatus) -> String {
     }
 }
 
-/// Returns the most severe of the rollouts that still have to replace pods: the reason for the condition, the phase of
-/// the cloud, and the line that describes the rollout.
+/// Returns the most severe of the rollouts that still have to replace pods: the reason for the condition `RolledOut`,
+/// the phase of the cloud, and the line that describes the rollout. Returns `None` if no rollout has to replace pods.
 pub(super) fn first(rollouts: &Rollouts) -> Option<(&'static str, Phase, String)> {
     let severity = |status: &RolloutStatus| match status.phase {
         RolloutPhase::Stopped => Some((0, reason::ROLLOUT_STOPPED, Phase::Degraded)),

@@ -1,4 +1,4 @@
-//! Plans to write and delete the objects that pods of releases and of Ceph's gateways mount to use Ceph.
+//! Plans to write and delete the `ConfigMap`s and Secrets that osdpl provides so that pods can use Ceph.
 
 use std::collections::BTreeMap;
 
@@ -28,8 +28,8 @@ type Data = BTreeMap<String, String>;
 /// desired data.
 ///
 /// If osdpl must not overwrite one of the existing objects, the function plans nothing and returns the problem. osdpl
-/// must not overwrite an object that lacks osdpl's label and has other data, or an object that belongs to another Ceph
-/// cluster.
+/// must not overwrite an object that lacks osdpl's label for the cloud `owner` and has other data, or an object that
+/// belongs to another Ceph cluster.
 ///
 /// If osdpl can't write into the namespace of an object, the function skips the object and adds a problem to the draft.
 pub(crate) fn write(draft: &mut Draft<'_>, owner: &str, objects: &[Object]) -> Option<NotReady> {
@@ -78,8 +78,8 @@ fn reference(object: &Object) -> Reference {
     Reference { kind, namespace: object.namespace.clone(), name: object.name.clone() }
 }
 
-/// Returns the state of `object` in the cluster. It comes from a watch or, if no watch lists the object, from a one-off
-/// read.
+/// Returns the state of `object` in the cluster. The state comes from a watch or, if no watch lists the object, from a
+/// one-off read.
 fn live_object(draft: &mut Draft<'_>, object: &Object, owner: &str) -> Live {
     let known = &draft.snapshot.objects;
     let key = ReleaseKey::new(&object.namespace, &object.name);
@@ -120,7 +120,8 @@ fn is_of(object: &impl ResourceExt, owner: &str) -> bool {
     object.labels().get(DEPLOYMENT_LABEL).is_some_and(|label| label == owner)
 }
 
-/// Plans to delete the objects that osdpl wrote so that pods can use Ceph, except for `kept`.
+/// Plans to delete the objects that belong to the cloud `owner` and have the label [`CEPH_COMPONENT`], except for the
+/// objects in `kept`.
 pub(crate) fn delete_except(draft: &mut Draft<'_>, owner: &str, kept: &[Object]) {
     let objects = &draft.snapshot.objects;
     let is_kept = |kind: Kind, key: &ReleaseKey| {
@@ -142,7 +143,7 @@ pub(crate) fn delete_except(draft: &mut Draft<'_>, owner: &str, kept: &[Object])
     }
 }
 
-/// Returns whether osdpl wrote the object for the cloud `owner`, so that pods of the cloud can use Ceph.
+/// Returns whether an object belongs to the cloud `owner` and has the label [`CEPH_COMPONENT`].
 pub(crate) fn is_of_ceph(object: &impl ResourceExt, owner: &str) -> bool {
     is_of(object, owner) && object.labels().get(CEPH_COMPONENT.0).is_some_and(|component| component == CEPH_COMPONENT.1)
 }

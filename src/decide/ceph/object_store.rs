@@ -19,7 +19,7 @@ use osdpl_core::observed::ReleaseKey;
 ///
 /// The release also runs the gateways, unless Rook or an external Ceph cluster runs them.
 const RELEASE: &str = "ceph-rgw";
-/// The password with which the gateways log in to Keystone, as service and name of a credential.
+/// The credential with which the gateways log in to Keystone: first its service, then its name in the catalogue.
 const CREDENTIAL: (&str, &str) = ("ceph_rgw", "identity");
 
 /// Returns the addresses of the gateways that Rook runs; `None` if the spec requests no object store.
@@ -42,12 +42,13 @@ pub(crate) fn rook_gateway(
     Some(gateway.and_then(|gateway| gateway.published_by(&store)))
 }
 
-/// Returns Keystone's URL for the gateways, and the password of the gateways' Keystone user.
+/// Returns the URL of Keystone for the gateways of Ceph's object store, and the password of the gateways' Keystone
+/// user.
 ///
 /// Returns `None` if the cloud has no Keystone, or if osdpl does not know the password yet.
 ///
-/// Without a URL in the spec, the gateways of Rook use Keystone's Service in the cluster. Other gateways use Keystone's
-/// public URL if the cloud publishes one, and otherwise the Service.
+/// Without a URL in the spec, gateways that Rook runs use Keystone's Service in the cluster. Other gateways use
+/// Keystone's public URL, or Keystone's Service if the cloud publishes no URL.
 fn keystone(store: &ObjectStore, selection: &Selection, facts: &Facts) -> Option<Keystone> {
     let password = facts.credentials.get(CREDENTIAL.0)?.get(CREDENTIAL.1)?.clone();
     let namespace = &selection.releases.get("keystone")?.namespace;
@@ -82,7 +83,8 @@ fn access_secret(store: &ObjectStore, keystone: &Keystone, selection: &Selection
 /// Empty Keystone settings, for callers that need only the names of the gateways' objects, not their contents.
 const NO_KEYSTONE: Keystone = Keystone { url: String::new(), password: String::new() };
 
-/// Returns the objects that osdpl writes for the gateways, and the `CephObjectStore` that osdpl configures.
+/// Returns the objects that osdpl writes for the gateways, and the `CephObjectStore` that osdpl configures (`None` if
+/// Rook does not run the gateways).
 ///
 /// Callers must use only the kinds, namespaces and names of the objects, because their contents are incomplete.
 pub(crate) fn desired(declared: Option<&DeclaredCeph>, selection: &Selection) -> (Vec<Object>, Option<ReleaseKey>) {
@@ -91,8 +93,8 @@ pub(crate) fn desired(declared: Option<&DeclaredCeph>, selection: &Selection) ->
     (objects(&store, &NO_KEYSTONE, declared, selection), configured)
 }
 
-/// Returns the objects that the gateways may need if osdpl does not manage the release `ceph-rgw`; otherwise no
-/// objects.
+/// Returns the objects that the gateways may need while osdpl does not manage the release `ceph-rgw`. If osdpl manages
+/// this release, the result is empty.
 ///
 /// `namespaces` contains the namespace of each release that osdpl does not manage, by the release's name in the
 /// catalogue. Callers must use only the kinds, namespaces and names of the objects, because their contents are
@@ -140,7 +142,7 @@ fn configure(draft: &mut Draft<'_>, owner: &str, store: ReleaseKey, live: &Value
         return None;
     }
     let action = Action::ConfigureStore { store, uid: live["metadata"]["uid"].clone(), settings };
-    let refusal = draft.attempt_for_spec(Planned::new(action, "the gateways authenticate with Keystone"));
+    let refusal = draft.attempt_for_spec(Planned::new(action, "the gateways authenticate users with Keystone"));
     refusal.map(|refusal| NotReady::Rook(refusal.message.clone()))
 }
 

@@ -49,7 +49,8 @@ pub(super) enum RequestState {
     Refused(NotReady),
 }
 
-/// Plans to apply an object that osdpl requests from Rook; returns the state of the object.
+/// Plans to apply an object that osdpl requests from Rook, unless the object already has the requested spec. Returns
+/// the state of the object.
 pub(super) fn request(draft: &mut Draft<'_>, owner: &str, rook: &RookSettings, manifest: Manifest) -> RequestState {
     let object = format!("{} {}/{}", manifest.kind, rook.namespace, manifest.name);
     let read = Read::Rook(manifest.kind, ReleaseKey::new(&rook.namespace, &manifest.name));

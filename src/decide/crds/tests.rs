@@ -22,7 +22,8 @@ fn respond(snapshot: &mut Snapshot, read: Read, response: Response) {
 /// contain CRDs.
 fn snapshot_of_upgrade() -> Snapshot {
     let mut snapshot = snapshot(json!({"spec": {"approval": "Manual"}}));
-    // Store the credentials before the release exists: osdpl generates none for an existing release.
+    // This call also stores the credentials in the snapshot. The release must not exist yet, because osdpl generates no
+    // credentials for an existing release.
     let plan = complete(&mut snapshot);
     snapshot.charts.crd_templates.insert("store".into());
     let mut record = observed_release(Status::Deployed);

@@ -1,6 +1,6 @@
-//! Reports overrides that make the values of two charts differ, although they must be equal.
+//! Reports overrides that break a *coupling*: a set of values of several charts that must be equal.
 //!
-//! `values/couplings.yaml` lists these values.
+//! `values/couplings.yaml` lists the couplings.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use osdpl_core::catalog::{EqualSetting, entry_name};
 use osdpl_core::finding::Finding;
 use osdpl_values::{CollectSorted, Layer, Path, Values, get, trace};
 
-/// A value of a release that must be equal to a value of another release.
+/// A value of a release that a coupling requires to equal a value of another release.
 struct CoupledValue {
     release: String,
     path: Path,
@@ -44,6 +44,7 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
 ///
 /// Coupled values of a release must equal those of its own server. For example, `nova` uses the server `rabbitmq-nova`,
 /// and all other releases use the shared server `rabbitmq`. If `name` is a server itself, the function returns `name`.
+/// The result is empty if the values of the coupling belong to no server.
 fn server_of<'a>(name: &str, coupling: &'a EqualSetting, cloud: &'a Cloud<'_>) -> &'a str {
     let Some(shared) = &coupling.server else { return "" };
     let own = cloud.layers.keys().find(|other| {
@@ -169,7 +170,7 @@ fn contradictions(coupling: &EqualSetting, values_set: &[CoupledValue], expected
     found.into_values().collect()
 }
 
-/// Returns the text by which messages name a value. The text does not contain a secret value.
+/// Returns a value as text for a message; for a secret value, the text `a secret`.
 fn describe(coupled: &CoupledValue) -> String {
     if coupled.is_secret { "a secret".into() } else { entry_name(&coupled.value) }
 }

@@ -35,9 +35,9 @@ pub(super) fn check(release: &Release<'_>, warnings: &mut Warnings) {
     }
 }
 
-/// Checks only the last layer of a release, which is one entry of `spec.nodes.overrides`.
+/// Checks only the last layer in `release`, which contains the values of one entry of `spec.nodes.overrides`.
 ///
-/// `node_layers` contains the layers of all entries.
+/// `node_layers` contains one layer for each entry.
 pub(super) fn check_node_layer(release: &Release<'_>, node_layers: &[Layer], warnings: &mut Warnings) {
     let Some((layer, lower)) = release.layers.split_last() else { return };
     let location = Location::of_field(layer.origin.to_string());
@@ -62,8 +62,8 @@ struct LayerCheck<'a> {
     location: Location,
     /// The layers of all entries of `spec.nodes.overrides`, if `layer` is one of these entries; otherwise empty.
     ///
-    /// [`Self::should_report`] needs the entries, because a value without effect in one entry may override another
-    /// entry.
+    /// [`Self::should_report`] needs the entries, because a value that has no effect in one entry may override the
+    /// value of another entry.
     node_layers: &'a [Layer],
 }
 
@@ -96,11 +96,11 @@ impl LayerCheck<'_> {
 
     /// Whether to report a warning.
     ///
-    /// In two cases, the function rejects a warning that a value has no effect, because the value may have an effect
-    /// elsewhere:
-    /// * The value comes from an addition to the catalogue: the value may have an effect in other clouds.
-    /// * The value is in an entry of `spec.nodes.overrides`, and another entry sets a different value at the same path:
-    ///   a node that both entries match may get the values of only one entry.
+    /// In two cases, the function rejects a warning that a value has no effect:
+    ///
+    /// * The value comes from an addition to the catalogue. In other clouds, the value can have an effect.
+    /// * The value is in an entry of `spec.nodes.overrides`, and another entry sets a different value at the same path.
+    ///   For a node that both entries match, the value can have the effect that it overrides the other value.
     fn should_report(&self, warning: &Warning, path: &Path) -> bool {
         let own = get(&self.layer.values, path);
         let agrees =
@@ -108,11 +108,11 @@ impl LayerCheck<'_> {
         !warning.is_without_effect() || self.location.addition().is_none() && self.node_layers.iter().all(agrees)
     }
 
-    /// Whether a layer sets the value at `path` for this release, and not only for other releases.
+    /// Whether the value at `path` is meant for this release: a layer for many releases can contain values that only
+    /// other releases use.
     ///
-    /// The release's chart or a lower layer must contain the first key of the path. A value in `spec.common` applies to
-    /// every release, although only some charts use the value. So for `spec.common`, the chart or a lower layer must
-    /// contain the whole path.
+    /// The result is `true` if the release's chart or a lower layer contains the first key of the path. For a value in
+    /// `spec.common`, which applies to every release, the chart or a lower layer must contain the whole path.
     fn is_for_release(&self, path: &Path) -> bool {
         let Release { chart_keys, cloud, .. } = self.release;
         if self.location.addition().is_none() && self.location.field.starts_with("spec.common") {
@@ -174,7 +174,8 @@ impl LayerCheck<'_> {
         })
     }
 
-    /// Reports a value that equals the chart's default, unless a layer below removes this default.
+    /// Reports a value that equals the chart's default, unless a layer below removes or replaces a map that contains
+    /// this default.
     fn chart_default(&self, path: &Path, value: &Value) -> Option<Warning> {
         let is_kept = |parent: Path| get(self.below, &parent).is_none_or(Value::is_object);
         let default = self.release.chart_keys?.find(path.keys())?;

@@ -28,7 +28,7 @@ fn warnings_of(value: Value) -> Vec<String> {
     warnings_with(value, &[])
 }
 
-/// Returns the warnings about a spec, for the catalogue of these tests with the additional files `more`.
+/// Returns the warnings about a spec. The catalogue of these tests also contains the files in `more`.
 #[expect(clippy::needless_pass_by_value, reason = "callers pass the result of `json!`")]
 fn warnings_with(value: Value, more: &[(&str, &str)]) -> Vec<String> {
     let mut changes = vec![

@@ -69,13 +69,13 @@ pub(super) fn check_removed_map(path: &Path, chart_keys: &KeyTree) -> Option<War
     Some(Warning { kind: "null-map", message })
 }
 
-/// Returns the keys of a map that have a default in the chart.
+/// Returns those keys of a map for which the chart has a default.
 fn default_keys(map: Option<&KeyTree>) -> Vec<String> {
     let Some(KeyTree::Map(map)) = map else { return Vec::new() };
     map.iter().filter(|(_, tree)| tree.has_default()).map(|(key, _)| key.to_string()).collect()
 }
 
-/// Whether the value is a string that can't stand for a number: a non-empty string that does not start with a digit.
+/// Whether the value is a string that can't replace a number: a non-empty string that does not start with a digit.
 ///
 /// Other strings may replace a number: `25%` is a share of the pods, and an empty string means no value.
 fn is_word(value: &Value) -> bool {

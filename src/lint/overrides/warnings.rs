@@ -1,7 +1,7 @@
 //! Combines warnings of several releases about a value at the same location into one finding.
 //!
-//! A value at one location, such as `spec.common`, may apply to several releases. The module drops a warning that the
-//! value has no effect in one release if the value has an effect in another release.
+//! A value at one location, such as `spec.common`, may apply to several releases. If the value has an effect in at
+//! least one of them, the module drops all warnings that the value has no effect.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -14,10 +14,9 @@ use osdpl_core::observed::{ClusterInfo, Range};
 use osdpl_values::Values;
 use osdpl_values::expr::network::{self, IpNet, overlap};
 
-/// The keys below which features list the addresses of permitted clients.
+/// The keys below which features list the networks of permitted clients.
 ///
-/// A network below one of these keys may overlap other networks, because it only permits addresses that already exist:
-/// osdpl assigns no new address from it.
+/// Such a network may overlap other networks, because osdpl assigns no addresses from it.
 const ALLOWED: [&str; 4] = ["networkPolicies", "clients", "nodes", "allowed"];
 
 /// Checks that a text is an IP network with a prefix length, such as `10.244.0.0/16`.
@@ -71,8 +70,8 @@ fn texts(features: &Values) -> Vec<Text<'_>> {
 /// pod and Service networks.
 pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
     let mut found = invalid_texts(&cloud.spec.features);
-    // If the catalogue reports the same field, drop the finding of this rule, because the catalogue's message is more
-    // precise.
+    // If the catalogue already reports a field, drop this rule's finding about the field, because the catalogue's
+    // message is more precise.
     found.retain(|finding| !cloud.selection.findings.iter().any(|known| known.field() == finding.field()));
     found.retain(|finding| !is_free_form(finding.field(), cloud.catalog));
     found.extend(overlaps(&cloud.selection.features, &cloud.spec.features, cloud.cluster_info()));
@@ -118,7 +117,7 @@ fn cluster_overlap(cluster_info: &ClusterInfo) -> Option<Finding> {
     Some(Finding::warning("address", "", message))
 }
 
-/// Returns the cluster's own networks, without networks that can't be parsed.
+/// Returns the pod and Service networks of the cluster, without networks that can't be parsed.
 fn cluster_networks(cluster_info: &ClusterInfo) -> Vec<(IpNet, &Range)> {
     cluster_info.networks.iter().filter_map(|range| Some((network::parse(&range.cidr)?, range))).collect()
 }
@@ -167,9 +166,10 @@ fn problem(text: &str) -> Option<String> {
 
 /// Reports overlapping networks.
 ///
-/// An overlap is an error only if the user wrote both networks in this spec. An overlap with a network of a preset or
-/// of the cluster is only a warning, because an existing cloud may work in spite of it: its pods may never send packets
-/// to an address in the preset's or the cluster's network.
+/// `features` contains the settings of features from presets and from the spec; `written` contains only what the user
+/// wrote in the spec. An overlap is an error only if the user wrote both networks. An overlap with a network of a
+/// preset or of the cluster is only a warning, because an existing cloud with this overlap can work, as long as its
+/// pods send no packets to the network of the preset or the cluster.
 fn overlaps(features: &Values, written: &Values, cluster_info: &ClusterInfo) -> Vec<Finding> {
     let (mut networks, written) = (networks(features), networks(written));
     // `features` does not contain features whose settings violate their schema, but `written` contains every feature as

@@ -18,7 +18,7 @@ use osdpl_values::{CollectSorted, Path};
 /// (helm-toolkit's `manifests.secret_ingress_tls`).
 const IN_VALUES: [&str; 3] = ["crt", "key", "ca"];
 
-/// The entries of a Secret that contain text, by name, such as `tls.crt`.
+/// The entries of a Secret by name, such as `tls.crt`; entries that are not text are left out.
 pub type SecretTexts = BTreeMap<String, String>;
 
 /// The result of checking a certificate; [`Self::problems`] returns the problems at a given time.
@@ -68,7 +68,7 @@ impl CertificateCheck {
     }
 }
 
-/// Checks the certificates in Secrets that are among the manifests that the user applies together with a cloud.
+/// Checks each certificate whose Secret is in `manifests`, the objects that the user applies together with a cloud.
 ///
 /// `namespace` is the namespace of the cloud. A manifest without a namespace is in this namespace, too. The function
 /// checks the expiry of certificates only if `now` is given.
@@ -190,7 +190,8 @@ pub fn check_certificate(certificate: &Certificate, texts: &SecretTexts) -> Cert
         check.problems.extend(chain.host_problem(&certificate.hosts));
         check.problems.extend(authorities.as_ref().and_then(|authorities| chain.trust_problem(authorities)));
     }
-    // One valid CA in a Secret is enough: while the user replaces a CA, the Secret contains the old and the new CA.
+    // One valid CA in a Secret is enough: while the user replaces a CA, the Secret contains the old and the new CA. So
+    // check only the CA that expires last.
     let validities = authorities.iter().map(|authorities| (authorities.latest_validity(), &authorities.name));
     let validities = validities.chain(chain.iter().map(|chain| (chain.validity(authorities.as_ref()), &chain.name)));
     for ((from, until), name) in validities {

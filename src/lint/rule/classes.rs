@@ -15,7 +15,7 @@ use osdpl_values::{Values, get, leaves_with_key};
 const KEYS: [&str; 4] = ["class_name", "storageClassName", "storage_class", "storageClass"];
 /// The StorageClass in the default values of upstream's charts, used if `spec.storageClass` is unset.
 const DEFAULT: &str = "general";
-/// The name of a class in a chart's values with which the chart leaves the choice of the StorageClass to the cluster.
+/// The class name in a chart's values that lets the cluster choose the StorageClass.
 ///
 /// With this name, the charts set no StorageClass in a volume claim, so that the cluster uses its default StorageClass.
 /// The charts contain `{{ if ne .Values.volume.class_name "default" }}`.
@@ -40,7 +40,7 @@ struct Request {
 
 /// Returns the requested StorageClasses, by the field of the `OpenStackDeployment` that names the class.
 ///
-/// The result contains each field among the user's values that names a class. It contains `spec.storageClass` only if a
+/// The result contains every such field in the values that the user sets. It contains `spec.storageClass` only if a
 /// release uses the class in this field.
 fn requested(cloud: &Cloud<'_>) -> BTreeMap<String, Request> {
     let mut requested = BTreeMap::new();
@@ -64,7 +64,7 @@ fn requested(cloud: &Cloud<'_>) -> BTreeMap<String, Request> {
     requested
 }
 
-/// Whether a release uses `class`, which is the StorageClass of `spec.storageClass` or, if unset, [`DEFAULT`].
+/// Whether a release uses `class`. The caller passes the StorageClass in `spec.storageClass`, or [`DEFAULT`].
 ///
 /// The function ignores values that the user sets, because [`requested`] adds the classes in these values separately.
 fn is_used(cloud: &Cloud<'_>, class: &str) -> bool {

@@ -1,4 +1,4 @@
-//! Checks that the database accepts all connections that the services may open.
+//! Checks that the database accepts as many connections as the services can open at the same time.
 //!
 //! Each release opens up to pods × processes × pools × connections per pool. The catalogue lists the connection pools
 //! in `values/rules.yaml`.
@@ -19,7 +19,7 @@ const OPTION: &str = "max_connections";
 /// The defaults of oslo.db for the size of a connection pool (`oslo_db/options.py`).
 const POOL_DEFAULTS: [(&str, u64); 2] = [("max_pool_size", 5), ("max_overflow", 50)];
 
-/// Returns a finding if the releases together may open more connections than the database accepts.
+/// Returns a finding if all releases together can open more connections than the database accepts.
 pub(super) fn check(cloud: &Cloud<'_>) -> Option<Finding> {
     let database = cloud.values.get("mariadb")?;
     let (path, limit) = limit(database).unwrap_or_else(|| (["conf", "database"].into_iter().collect(), DEFAULT_LIMIT));
@@ -39,9 +39,10 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Option<Finding> {
     })
 }
 
-/// Returns the maximum number of database connections that each release may open.
+/// Returns the maximum number of database connections that each release can open.
 ///
-/// If the values set neither `max_pool_size` nor `max_overflow` for a pool, the function counts one connection for it.
+/// If the values set only one of `max_pool_size` and `max_overflow` for a pool, the function uses the default of
+/// oslo.db for the other. If the values set neither, it counts one connection for the pool.
 pub fn count_connections<'a>(pools: &'a [ConnectionPool], values: &BTreeMap<&str, &Values>) -> BTreeMap<&'a str, u64> {
     let mut requested = BTreeMap::new();
     for pool in pools {

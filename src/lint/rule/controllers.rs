@@ -15,7 +15,8 @@ use osdpl_core::desired::role_labels;
 use osdpl_core::finding::Finding;
 use osdpl_values::{CollectSorted, Path, Values, get};
 
-/// The label of the nodes on which upstream's charts run APIs and similar pods (`labels.*` of the charts' values).
+/// The node label by which upstream's charts select nodes for control plane pods, such as APIs (`labels.*` of the
+/// charts' values).
 const CONTROL_PLANE: &str = "openstack-control-plane";
 /// The value that a node label must have so that upstream's charts select the node.
 const ENABLED: &str = "enabled";
@@ -40,7 +41,7 @@ enum Effect {
     NoGain,
 }
 
-/// The number of nodes on which servers may run.
+/// The number of nodes with the label by which the servers' pods select nodes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Nodes {
     count: usize,
@@ -183,8 +184,8 @@ fn servers(
 
 /// Returns the number of nodes with a label; `None` if it is not known.
 ///
-/// If osdpl has read the nodes of the cluster, the function counts them. Otherwise it counts the nodes that the node
-/// roles in the spec list.
+/// If osdpl has read the nodes of the cluster, the function counts them. Otherwise it counts the names of nodes in
+/// `spec.nodes.roles`.
 fn nodes(cloud: &Cloud<'_>, (key, value): &(String, String)) -> Option<Nodes> {
     if let Some(counts) = &cloud.cluster_info().nodes {
         return Some(Nodes { count: counts.count(key, value)?, is_from_spec: false });

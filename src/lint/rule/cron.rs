@@ -41,8 +41,8 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
         for (path, value) in leaves_with_key(values, |key| KEYS.contains(&key)) {
             let Some(problem) = describe_problem(&path, value, cloud.is_secret(name, &path)) else { continue };
             let field = cloud.field(name, &path);
-            // If a feature sets the schedule of a release, report the feature's field only. If one field sets the
-            // schedules of several releases, report the field only once.
+            // Skip a value that comes from a feature, because another finding already reports the feature's field. If
+            // one field sets the schedules of several releases, report the field only once.
             let is_of_feature = |(feature_field, text, _): &(String, &Value, String)| {
                 *text == value && feature_field.strip_prefix(field.as_str()).is_some_and(|below| below.starts_with('.'))
             };
@@ -57,7 +57,7 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
 
 /// Returns the message about a value that is not a valid schedule; `None` for a valid schedule.
 ///
-/// The function ignores values below `conf`, because these values are settings in configuration files of services.
+/// The function ignores values below `conf`, because these values are options of services, not schedules of `CronJobs`.
 fn describe_problem(path: &Path, value: &Value, is_secret: bool) -> Option<String> {
     let text = value.as_str().filter(|_| path.keys()[0] != "conf")?;
     let problem = schedule_problem(text)?;

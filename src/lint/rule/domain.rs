@@ -1,4 +1,4 @@
-//! Checks that DNS can publish host names below a cloud's `spec.publicDomain`.
+//! Checks that DNS, browsers and certificates accept host names below a cloud's `spec.publicDomain`.
 
 use osdpl_core::api::OpenStackDeploymentSpec;
 use osdpl_core::finding::Finding;
@@ -22,7 +22,7 @@ pub(super) fn check(spec: &OpenStackDeploymentSpec) -> Vec<Finding> {
     }
     if domain.ends_with("svc.cluster.local") || domain == "cluster.local" {
         let message = format!(
-            "{domain} is the cluster's own domain, which can't be resolved outside; use one that your DNS resolves, such as cloud.example.org"
+            "{domain} is the cluster's own domain, which can't be resolved outside of the cluster; use one that your DNS resolves, such as cloud.example.org"
         );
         found.push(Finding::error("domain", field, message));
     } else if ends_in_number(&labels) {
@@ -37,7 +37,7 @@ pub(super) fn check(spec: &OpenStackDeploymentSpec) -> Vec<Finding> {
         found.push(Finding::warning("domain", field, message));
     } else if let Some(end) = labels.last().filter(|end| PRIVATE.contains(end)) {
         let message = format!(
-            "resolvers do not look up names in DNS that end in {end}; use a domain that your users' DNS resolves, such as cloud.example.org"
+            "resolvers do not look up names that end in .{end} in DNS; use a domain that your users' DNS resolves, such as cloud.example.org"
         );
         found.push(Finding::warning("domain", field, message));
     }

@@ -80,8 +80,8 @@ fn pinned_warning(field: String, which: &str, (deployed, target): (&str, &str)) 
     Finding::warning("image-pinned", field, message)
 }
 
-/// Returns, for a message, the keys in `images.tags` whose images do not have `target`, an OpenStack release, in their
-/// names.
+/// Returns the keys in `images.tags` whose image names do not contain the OpenStack release `target`, as a text for
+/// messages; `None` if there is no such key.
 fn outdated_tags(values: &Values, target: &str) -> Option<String> {
     let tags = get(values, &["images", "tags"].into_iter().collect())?.as_object()?;
     let is_outdated = |image: &Value| image.as_str().is_some_and(|image| !image.contains(target));

@@ -11,7 +11,8 @@ use osdpl_values::{Path, Values, get, leaves};
 
 /// An invalid number of pods.
 pub(super) struct Count {
-    /// The beginning of the finding's message, which names the path and the release of the number.
+    /// The beginning of the finding's message. It names the release, and the path of the number in the release's
+    /// values.
     ///
     /// Empty if the field of the finding already contains the path.
     prefix: String,
@@ -20,7 +21,8 @@ pub(super) struct Count {
 }
 
 impl Count {
-    /// Whether the finding `other` reports the wrong type of the same value, so that the caller can drop `other`.
+    /// Whether the finding `other` reports that this number has the wrong type. If so, the caller can drop `other`,
+    /// because [`Self::finding`] already reports the number.
     pub fn covers(&self, other: &Finding) -> bool {
         other.rule == TYPE_CHANGED && other.field() == self.finding.field() && other.message.starts_with(&self.prefix)
     }
@@ -56,8 +58,8 @@ fn invalid_counts(cloud: &Cloud<'_>, release: &str, values: &Values) -> Vec<Coun
 
 /// Whether a value is a valid number of pods.
 ///
-/// Null is valid, because it removes the chart's default. A string of a whole number is valid, because charts render
-/// the string without quotes.
+/// Null is valid, because it removes the chart's default. A string with a whole number, such as `"3"`, is valid,
+/// because charts render the string without quotes.
 fn is_count(value: &Value) -> bool {
     match value {
         Value::Null => true,

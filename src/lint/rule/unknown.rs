@@ -1,4 +1,4 @@
-//! Reports keys in values and in `unset` that do not exist in the release's chart.
+//! Reports keys that a user sets (`values`) or removes (`unset`), but that the release's chart does not have.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use osdpl_core::desired::{self, is_reported_per_release, list_node_layers};
 use osdpl_core::finding::Finding;
 use osdpl_values::{Layer, Path};
 
-/// Returns a finding for each unknown key in values and in `unset`.
+/// Returns a finding for each key that a user sets or removes, but that the release's chart does not have.
 pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     let mut reported = BTreeSet::new();
@@ -19,7 +19,8 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
         let of_nodes = of_nodes.iter().map(|(_, layer)| (Location::of_field(layer.origin.to_string()), layer));
         let own = layers.iter().filter_map(|layer| Some((cloud.layer_location(&layer.origin)?, layer)));
         for (location, layer) in own.chain(of_nodes) {
-            // If the same key is unknown in several charts, report the key only once.
+            // If the same key is unknown in several charts, report the key only once. But report a key in an addition
+            // for each release, because an addition can set different values for each release.
             let is_reported =
                 |path: &Path| !is_reported_per_release(layer) && reported.contains(&field(&location, layer, path));
             for (path, finding) in desired::find_unknown_keys(layer, chart, cloud.catalog, is_reported) {
@@ -46,7 +47,7 @@ fn unknown_key(location: &Location, layer: &Layer, path: &Path, finding: Finding
     Finding { rule: "unknown-key", ..finding.at_field(field(location, layer, path)) }
 }
 
-/// Returns the field of the spec with a key: the entry of `unset` that removes the key, or the key in `values`.
+/// Returns the field of the spec in which the user wrote the key at `path`: an entry of `unset`, or a key in `values`.
 fn field(location: &Location, layer: &Layer, path: &Path) -> String {
     let unset = layer.unset.iter().find(|(_, unset)| unset == path);
     unset.map_or_else(|| location.child(path), |(index, _)| location.unset_entry(*index, path)).field

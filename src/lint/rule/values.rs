@@ -1,5 +1,5 @@
 //! Checks the final values of releases against the rules in `values/rules.yaml`. Warns about an even number of servers
-//! whose cluster decides by majority.
+//! that decide by majority, such as database servers.
 
 use std::collections::BTreeSet;
 
@@ -46,8 +46,8 @@ fn even_counts(cloud: &Cloud<'_>, release: &str) -> Vec<Finding> {
 }
 
 fn check_rule(rule: &Rule, cloud: &Cloud<'_>, scope: &Scope<'_>) -> Option<Finding> {
-    // Skip the rule if its condition reads a value that no layer sets: the chart's default applies, and osdpl does not
-    // know it.
+    // The condition can't be evaluated if it reads a value that no layer sets, because the scope does not contain the
+    // charts' default values. Skip the rule in this case.
     if !rule.when.evaluate_condition(scope).unwrap_or_default() {
         return None;
     }

@@ -13,8 +13,9 @@ const MAX_WARNINGS: usize = 8;
 
 /// The name of the rule that checks the final values of releases.
 ///
-/// Every value may come from an addition to the catalogue. So if an addition is missing, this rule may find a violation
-/// even if the spec names no preset, feature or service of that addition.
+/// While the catalogue lacks one of the additions that a cloud uses, this rule can report wrong errors, because an
+/// addition can set any value. This is possible even if the catalogue contains all presets, features and services that
+/// the spec names.
 const VALUES: &str = "values";
 
 /// Returns the spec in an `AdmissionReview`.
@@ -47,12 +48,12 @@ impl ReviewInput<'_> {
     /// The response always allows an object that is being deleted, or whose spec does not change. Otherwise a rule of a
     /// new operator version could block the deletion of an existing cloud, or a change of its metadata.
     ///
-    /// If `is_complete` is false, the catalogue may lack additions. In this case an error about an existing cloud
-    /// becomes a warning if a missing addition may be the cause:
-    /// * A missing addition may cause every error of the rule `values`.
-    /// * A missing addition may cause an error of the rule `catalogue` only if the spec contains an unknown name.
+    /// If `is_complete` is false, the catalogue can lack additions that the cloud uses. In this case, an error about an
+    /// existing cloud becomes a warning if a missing addition can be the cause:
+    /// * A missing addition can cause every error of the rule `values`.
+    /// * A missing addition can cause an error of the rule `catalogue` only if the spec contains an unknown name.
     ///
-    /// In the response, the errors that became warnings come before all other warnings.
+    /// The response contains at most [`MAX_WARNINGS`] warnings. The errors that became warnings come first.
     pub fn admission(&self, review: &Value, is_complete: bool) -> Value {
         let request = &review["request"];
         let found = self.findings(request);

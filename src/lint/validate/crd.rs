@@ -26,8 +26,8 @@ const RELEASE: &str = "openstackRelease";
 pub(super) struct ValidFields {
     /// The spec. A field that can't be parsed is unset.
     pub(super) spec: OpenStackDeploymentSpec,
-    /// Whether all fields of the spec could be parsed, except for fields in [`INDEPENDENT`]. If false, a field that
-    /// couldn't be parsed may have made findings about the parsed fields wrong.
+    /// Whether all fields of the spec could be parsed; fields in [`INDEPENDENT`] do not count. If false, a finding
+    /// about a parsed field can be wrong, because the finding can depend on a field that is unset here.
     pub(super) is_complete: bool,
 }
 
@@ -152,8 +152,9 @@ fn parse_spec(spec: Value) -> Result<OpenStackDeploymentSpec, serde_json::Error>
     serde_json::from_value(spec)
 }
 
-/// Returns a finding if the spec of an object can't be parsed. The caller has already checked the object against the
-/// schema.
+/// Returns a finding if the spec of an object can't be parsed.
+///
+/// The caller uses this function only if [`Schemas::check`] has returned no findings.
 pub(super) fn check_types(kind: Kind, object: &Value) -> Option<Finding> {
     let error = match kind {
         Kind::OpenStackDeployment => read_spec(object).err(),

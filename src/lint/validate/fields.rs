@@ -30,8 +30,8 @@ fn unknown(field: String, hint: &str) -> Finding {
     Finding::error("field", field, format!("there is no such field{hint}")).with_remedy("correct it, or remove it")
 }
 
-/// Adds a finding for each field in `value` that `schema` does not define. Skips maps for which the schema lists no
-/// fields.
+/// Adds a finding for each field in `value` that `schema` does not define. Accepts all fields of a map if the schema
+/// lists no fields for the map.
 fn walk(value: &Value, schema: &Value, field: &str, found: &mut Vec<Finding>) {
     let keeps_unknown = schema["x-kubernetes-preserve-unknown-fields"] == Value::Bool(true);
     for (index, item) in value.as_array().into_iter().flatten().enumerate() {
@@ -77,9 +77,9 @@ fn reference_hint(key: &str, value: &Value, properties: &Map<String, Value>) -> 
 
 /// Whether the finding `missing` is superfluous, because `reported` describes the same mistake.
 ///
-/// This is so if the user wrote a reference in the form that containers use, `secretKeyRef: {name: …}`. In this case
-/// `reported` says that `secretKeyRef` is unknown. `missing` says that a required field such as `name` is missing, but
-/// the user wrote this field inside `secretKeyRef`.
+/// The mistake is a reference in the form that containers use, `secretKeyRef: {name: …}`. For this mistake, `reported`
+/// says that the field `secretKeyRef` is unknown. `missing` says that a required field, such as `name`, is missing
+/// beside `secretKeyRef`.
 pub(super) fn is_explained_by(missing: &Finding, reported: &Finding) -> bool {
     let (field, reference) = (keys_of_field(missing.field()), keys_of_field(reported.field()));
     let (Some((field, above)), Some((reference, sibling))) = (field.split_last(), reference.split_last()) else {

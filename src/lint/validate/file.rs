@@ -65,7 +65,7 @@ pub fn split_documents(file: &str, text: &str) -> Vec<Document> {
     let mut offset = 0;
     let mut before = 0;
     for (number, line) in (0_u64..).zip(text.split_inclusive('\n')) {
-        // The text `---` is a marker only at the beginning of a line. After it, the line may contain only a comment.
+        // The text `---` is a marker only at the beginning of a line. The rest of this line must be empty or a comment.
         let is_marker =
             line.strip_prefix(MARKER).is_some_and(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace));
         if is_marker {

@@ -76,7 +76,7 @@ pub fn likely_mistake(object: &Value) -> Option<Finding> {
         (kind, Some(version)) if version.starts_with("osdpl.dev/") => {
             let (kind, known) = (kind.unwrap_or_default(), KINDS.map(Kind::name).join(" and "));
             let message = format!(
-                "there is no kind {kind:?} of osdpl{}; choose from {known}: correct it",
+                "there is no kind {kind:?} of osdpl{}; choose from {known}",
                 did_you_mean(kind, KINDS.map(Kind::name))
             );
             Some(Finding::error("resource", "kind", message))

@@ -64,7 +64,7 @@ fn name(name: &Value) -> Option<Finding> {
         Value::String(name) if name.is_empty() => "is required; give the resource a name, such as cloud".to_owned(),
         Value::String(name) if name.len() <= 253 && name.split('.').all(is_label) => return None,
         Value::String(name) => format!(
-            "{name:?} is not a valid name: lower case letters, digits, '-' and '.', with a letter or digit at both ends; choose another, such as cloud"
+            "{name:?} is not a valid name (lower case letters, digits, '-' and '.', with a letter or digit at both ends); choose another, such as cloud"
         ),
         _ => "must be a string; put the name in quotes, or choose another name, such as cloud".to_owned(),
     };
@@ -76,7 +76,7 @@ fn namespace(namespace: &Value) -> Option<Finding> {
         Value::Null => return None,
         Value::String(name) if name.len() <= 63 && is_label(name) => return None,
         Value::String(name) => format!(
-            "{name:?} is not a valid namespace: lower case letters, digits and '-', with a letter or digit at both ends, 63 at most; use an existing one, such as openstack"
+            "{name:?} is not a valid namespace (at most 63 lower case letters, digits and '-', with a letter or digit at both ends); use an existing one, such as openstack"
         ),
         _ => "must be a string; put the namespace in quotes, or use another namespace, such as openstack".to_owned(),
     };

@@ -77,7 +77,8 @@ fn line(document: &Document, parent: &str, field: &str, line_in_text: Option<u64
     let Content::Object(parsed) = &document.content else { return document.before + 1 };
     let dot = if parent.is_empty() || field.is_empty() { "" } else { "." };
     let own = parsed.line(&format!("{parent}{dot}{field}"));
-    // A block of text (`key: |`) begins on the line after its key. So line 1 of the text is the line of the key plus 1.
+    // A block of text (`key: |`) begins on the line after its key. So add the number of the line in the text to the
+    // number of the line with the key.
     let key_line = usize::try_from(own.saturating_sub(1)).ok().and_then(|before| document.text.lines().nth(before));
     let is_block = key_line.is_some_and(|line| line.trim_end().ends_with(['|', '-', '+']) && line.contains('|'));
     own + line_in_text.filter(|_| is_block).unwrap_or_default() + document.before

@@ -19,7 +19,7 @@ use osdpl_values::yaml;
 
 /// The report of `osdpl validate`.
 ///
-/// Programs of users read the report (`-o json`). So fields may be added, but never renamed or removed.
+/// With `-o json`, programs of users read the report. So a new version may add fields, but never rename or remove one.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
@@ -93,8 +93,10 @@ fn objects_of(document: &Document) -> Vec<(String, &Value)> {
 type InputOf<'a> = &'a dyn Fn(&Value) -> ReviewInput<'a>;
 
 /// Returns the names of all objects that the OpenStackDeployments and NodeMaintenances in the manifests refer to,
-/// including Secrets of certificates. The checks report a Secret or `ConfigMap` of the manifests that has none of these
-/// names. So the result is empty if the manifests contain no Secret and no `ConfigMap`.
+/// including Secrets of certificates.
+///
+/// With these names, the checks find the Secrets and `ConfigMap`s in the manifests that no resource references. If the
+/// manifests contain no Secret and no `ConfigMap`, the checks need no names, and the function returns none.
 fn referenced_names(manifests: &[Value], input_of: InputOf<'_>) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     if !manifests.iter().any(kinds::is_source) {
@@ -190,7 +192,7 @@ fn describe_missing(argument: &Argument<'_>, values: &[&Value]) -> String {
     )
 }
 
-/// Describes, for a message about an argument without osdpl resources, which kinds of objects the argument contains.
+/// Describes the kinds of the objects in `values`, for the message about a file without the expected resource.
 pub fn describe_kinds(values: &[&Value]) -> String {
     let mut kinds: Vec<String> = Vec::new();
     for kind in values.iter().map(|value| describe_kind(value)) {
@@ -239,7 +241,8 @@ impl Location<'_> {
         report.findings.push(with_line(self.document, self.line(finding.field()), resource, finding));
     }
 
-    /// Reports a resource with the same kind, namespace and name as an earlier resource in the same file.
+    /// Reports a resource with the same kind, namespace and name as an earlier resource in the same file. `known`
+    /// contains the earlier resources, each with its line.
     fn check_duplicate(&self, object: &Value, known: &mut BTreeMap<String, u64>, report: &mut Report) {
         let Some(kind) = Kind::of(object).filter(|_| object["metadata"]["name"].is_string()) else { return };
         let name = describe_resource(kind, object);

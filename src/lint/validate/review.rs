@@ -22,8 +22,8 @@ pub struct ReviewInput<'a> {
     /// The objects that are applied together with the resource, such as Secrets and `ConfigMap`s that the resource
     /// references.
     pub manifests: &'a [Value],
-    /// The properties of the cluster that rules use, such as the address ranges of pods; empty if osdpl knows no
-    /// cluster.
+    /// The properties of the cluster that rules use, such as the address ranges of pods; empty for a validation without
+    /// a cluster.
     pub cluster_info: &'a ClusterInfo,
     /// The current time; without it, osdpl does not check the expiry of certificates.
     pub now: Option<Timestamp>,
@@ -32,9 +32,9 @@ pub struct ReviewInput<'a> {
 impl ReviewInput<'_> {
     /// Validates one object without access to a cluster.
     ///
-    /// Returns the findings and, if the object is an `OpenStackDeployment`, the evaluation of its spec. The function
-    /// does not evaluate the spec if a field is invalid on which findings about other fields may depend. In this case
-    /// the function checks at most whether the names in the spec exist in the catalogue.
+    /// Returns the findings and, if the object is an `OpenStackDeployment`, the evaluation of its spec. If an invalid
+    /// field may affect the findings about other fields, the function does not evaluate the spec. In this case it
+    /// checks at most whether the names in the spec exist in the catalogue.
     pub fn review(&self, kind: Kind, object: &Value) -> (Vec<Finding>, Option<Evaluation>) {
         let mut found = self.schemas.check(kind, object);
         if found.is_empty() {
@@ -75,13 +75,15 @@ impl ReviewInput<'_> {
         certificates.into_iter().flatten().map(|certificate| certificate.name).collect()
     }
 
-    /// Evaluates a resource offline. `deployed` is the deployed OpenStack release, if it is known.
+    /// Evaluates a resource offline. `deployed` is the OpenStack release that is deployed now; `None` if it is not
+    /// known.
     pub fn evaluate(&self, deployment: &OpenStackDeployment, deployed: Option<&str>) -> Evaluation {
         let input = Input { deployed, now: self.now, ..Input::of_resource(deployment, &deployment.spec, self.catalog) };
         input.evaluate_offline(self.manifests, self.cluster_info)
     }
 
-    /// Returns the valid fields of a cloud's spec ([`Schemas::parse_valid_fields`]); `None` for other kinds.
+    /// Returns the valid fields of the spec of an `OpenStackDeployment` ([`Schemas::parse_valid_fields`]); `None` for a
+    /// NodeMaintenance.
     fn parse_spec(&self, kind: Kind, object: &Value) -> Option<ValidFields> {
         match kind {
             Kind::OpenStackDeployment => self.schemas.parse_valid_fields(object),
@@ -89,7 +91,7 @@ impl ReviewInput<'_> {
         }
     }
 
-    /// Returns the input for evaluating `spec` with the catalogue, with the name and namespace of `object`.
+    /// Returns the input for evaluating `spec`: the spec, the catalogue, and the name and namespace of `object`.
     fn input<'b>(&'b self, object: &'b Value, spec: &'b OpenStackDeploymentSpec) -> Input<'b> {
         let defaults = Input::of_spec(spec, self.catalog);
         let metadata = |field: &str| object["metadata"][field].as_str();

@@ -21,7 +21,8 @@ pub(super) enum ExecuteError {
 }
 
 impl MaintenanceController {
-    /// Executes an action, and adds the instances that Nova refuses to migrate to `refused_migrations`.
+    /// Executes an action. If Nova refuses to migrate an instance, adds the instance's UUID and Nova's message to
+    /// `refused_migrations`.
     pub(super) async fn execute(
         &self,
         maintenance: &NodeMaintenance,

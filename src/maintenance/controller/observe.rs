@@ -51,8 +51,8 @@ fn is_evicted(pod: &Pod) -> bool {
 impl MaintenanceController {
     /// Adds to `observed` the data that the decision about a maintenance needs.
     ///
-    /// The caller has already stored the node and the refused migrations in `observed`. The field `observed` of
-    /// `snapshot` is still empty, so the function uses only the other fields of `snapshot`, such as the spec.
+    /// The caller has already stored the node and the refused migrations in `observed`. `snapshot.observed` is still
+    /// empty, so the function reads `observed` in its place.
     pub(super) async fn observe(
         &self,
         maintenance: &NodeMaintenance,
@@ -84,8 +84,8 @@ impl MaintenanceController {
             let away = observed.others.iter().filter(|other| other.started).map(|other| other.node.clone()).collect();
             observed.eviction_obstacles = self.eviction_obstacles(node, &away, &pods, setting).await?;
         }
-        // Do not query Nova while the maintenance must wait for its window, another maintenance or a disruption budget:
-        // the decision then does not depend on Nova.
+        // Do not query Nova while the maintenance must wait for its window, another maintenance or a disruption budget,
+        // because the decision does not depend on Nova then.
         let may_start = snapshot.is_returning() || Snapshot { observed, ..*snapshot }.may_start();
         if may_start && snapshot.needs_nova() {
             observed.compute = self.compute(snapshot, observed.node.as_ref(), &pods, setting).await;
@@ -117,7 +117,7 @@ impl MaintenanceController {
         }
     }
 
-    /// Whether instances may run on the node: it has a pod of nova-compute, or labels that match the node selector of
+    /// Whether the node can have instances: it has a pod of nova-compute, or labels that match the node selector of
     /// nova-compute.
     fn may_host_instances(&self, node: Option<&ObservedNode>, pods: &[Pod], setting: &CloudSettings) -> bool {
         let Some(hosts) = &setting.hosts else { return false };
@@ -148,8 +148,8 @@ impl MaintenanceController {
         let mut host =
             Host { service, servers: Vec::new(), incoming: Vec::new(), migrations: Vec::new(), agents: Vec::new() };
         let name = host.service.host.clone();
-        // Query the Neutron agents in two cases. Before the maintenance disables the compute service, it lists the
-        // living agents in its status. Before it returns the node to service, it waits until these agents are alive
+        // Query the Neutron agents in two cases. Before the maintenance disables the compute service, it stores in its
+        // status which agents are alive. Before it returns the node to service, it waits until these agents are alive
         // again.
         if access.network.is_some() && (snapshot.is_returning() || host.service.is_enabled()) {
             host.agents = self.openstack.call(access, &neutron::agents(&name)).await?.agents;
@@ -157,9 +157,9 @@ impl MaintenanceController {
         if !snapshot.is_returning() {
             host.servers = self.openstack.servers(access, &name).await?;
             if host.servers.is_empty() {
-                // No instance is on this host, but instances may be migrating to it, so list these instances. Instances
-                // that arrive later are found by a second query, which follows after
-                // `ObservedState::confirmation_delay`.
+                // No instance is on this host, but instances could be migrating to it, so list the migrating instances.
+                // A later pass queries Nova again after `ObservedState::confirmation_delay`, and finds instances that
+                // have arrived since.
                 host.incoming = self.incoming(access, &name).await?;
             }
             host.migrations = self.openstack.call(access, &nova::migrations(&name)).await?.migrations;
@@ -169,8 +169,8 @@ impl MaintenanceController {
 
     /// Returns the instances that are migrating to a host.
     ///
-    /// If nova-compute crashes, its migrations keep the status of running migrations in Nova. So the function skips a
-    /// migration if its instance has no task in Nova.
+    /// After a crash of nova-compute, Nova continues to list the migrations of this nova-compute as running. So the
+    /// function skips a migration if Nova reports no task for its instance.
     async fn incoming(&self, access: &Access, host: &str) -> Result<Vec<String>, openstack::Error> {
         let moves = self.openstack.call(access, &nova::moves(host)).await?.migrations;
         let to_here = |one: &&nova::Migration| one.is_running() && one.destination.as_deref() == Some(host);
@@ -217,6 +217,8 @@ impl MaintenanceController {
     }
 
     /// Returns the quorums and disruption budgets that forbid the eviction of the node's pods, one line each.
+    ///
+    /// `away` contains the nodes of the other maintenances that have started; `pods` contains the pods on the node.
     async fn eviction_obstacles(
         &self,
         node: &str,

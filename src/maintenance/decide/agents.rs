@@ -55,11 +55,11 @@ pub(super) fn check_agents(snapshot: &Snapshot<'_>, progress: &mut Progress<'_>)
     host.map_or_else(|| StepResult::Done(String::new()), |host| check_reports(snapshot, host, progress))
 }
 
-/// Returns the result of the step `Agents` once the node and its pods are ready: the step waits until Nova and Neutron
-/// report the host as up.
+/// Decides the second part of the step `Agents`: after the node and its pods are ready, the step waits until Nova and
+/// Neutron report the host as up.
 ///
-/// osdpl ignores reports that are older than the start of the step: after a host has died, Nova and Neutron report the
-/// host as up for about a minute.
+/// osdpl ignores reports that are older than the start of the step, because Nova and Neutron still report a host as up
+/// for about a minute after it has died.
 fn check_reports(snapshot: &Snapshot<'_>, host: &Host, progress: &mut Progress<'_>) -> StepResult {
     let (node, service) = (&snapshot.spec.node, &host.service);
     let known = snapshot.status.steps.iter().find(|step| step.name == MaintenanceStep::Agents);
@@ -137,7 +137,7 @@ pub(super) fn wait_for_nova(snapshot: &Snapshot<'_>, why: &str) -> StepResult {
 }
 
 /// Whether a timestamp that Nova or Neutron reported is later than `since`. A missing or invalid timestamp counts as
-/// later.
+/// later. If `since` is `None`, every timestamp counts as later.
 fn is_later(reported: Option<&str>, since: Option<Timestamp>) -> bool {
     let at = reported.and_then(|reported| {
         let utc = || reported.parse::<DateTime>().ok()?.to_zoned(TimeZone::UTC).ok();

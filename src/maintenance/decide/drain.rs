@@ -75,8 +75,8 @@ fn disable_compute(snapshot: &Snapshot<'_>, progress: &mut Progress<'_>) -> Step
             let reason = host.service.disabled_reason.as_deref();
             if host.service.is_enabled() {
                 progress.compute = Some(host.service.id.clone());
-                // If someone has enabled the service again, the maintenance disables the service a second time. The
-                // list of agents stays as it was when the maintenance disabled the service for the first time.
+                // Store the list of alive Neutron agents only the first time that the maintenance disables the service.
+                // If someone then enables the service, the maintenance disables it again, but keeps the first list.
                 if progress.agents.is_empty() {
                     let alive = host.agents.iter().filter(|agent| agent.alive && agent.enabled);
                     progress.agents = alive.map(|agent| agent.kind.clone()).collect();
@@ -147,7 +147,7 @@ fn empty_host(snapshot: &Snapshot<'_>, progress: &mut Progress<'_>) -> StepResul
 
 /// Waits until a second query of Nova confirms that the host has no instances.
 ///
-/// An instance may still arrive after the compute service was disabled, because its migration had already begun, or
+/// An instance can still arrive after the compute service was disabled, because its migration had already begun, or
 /// because the scheduler had already placed it on the host. Nova lists a new instance on its host only when
 /// nova-compute begins to create the instance.
 fn confirm_empty(snapshot: &Snapshot<'_>, host: &Host, progress: &mut Progress<'_>) -> StepResult {
@@ -220,8 +220,8 @@ fn format_count(count: usize, one: &str, several: &str) -> String {
 
 fn check_quorum(snapshot: &Snapshot<'_>) -> StepResult {
     match snapshot.observed.eviction_obstacles.first() {
-        // If the node was ready to drain before, the maintenance ignores new obstacles: someone may have begun to drain
-        // the node, and the obstacle may exist only because pods were evicted from this node.
+        // If the node was ready to drain in an earlier pass, ignore the obstacle. Someone may have begun to drain the
+        // node, and the obstacle may exist only because pods were evicted from this node.
         Some(obstacle) if !snapshot.was_ready() => wait_for(obstacle.clone()),
         _ => StepResult::Done(String::new()),
     }

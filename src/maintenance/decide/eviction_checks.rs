@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-/// A `StatefulSet` whose pods need a quorum, and which has a pod on the node.
+/// A `StatefulSet` whose pods need a quorum, and which has a pod on the node of the maintenance.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Members {
     /// The namespace and name of the `StatefulSet`, as `namespace/name`.
@@ -13,7 +13,7 @@ pub(crate) struct Members {
     pub pods: Vec<(String, bool)>,
 }
 
-/// A `PodDisruptionBudget` that selects a pod on the node.
+/// A `PodDisruptionBudget` that selects a pod on the node of the maintenance.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Budget {
     /// The namespace and name of the `PodDisruptionBudget`, as `namespace/name`.
@@ -42,7 +42,7 @@ impl Budget {
     }
 }
 
-/// Returns the quorums and disruption budgets that forbid the eviction of a node's pods, one line each.
+/// Returns one message for each quorum and each disruption budget that forbids the eviction of a node's pods.
 ///
 /// `away` contains the nodes of the other maintenances that have started. The function regards the pods on these nodes
 /// as unavailable.

@@ -29,8 +29,8 @@ pub(super) struct InstanceSteps {
 
 /// Groups the instances on a node by their next step in the maintenance.
 ///
-/// The function ignores failed migrations with an id up to `after`. `after` is the id of the newest migration when this
-/// maintenance began to migrate instances, or when a person requested a retry.
+/// The function ignores old failures: migrations that failed before this maintenance began to migrate instances, or
+/// before the last retry that a person requested. The ids of these old migrations are at most `after`.
 pub(super) fn sort_instances(snapshot: &Snapshot<'_>, host: &Host, after: i64) -> InstanceSteps {
     let mut steps = InstanceSteps::default();
     let mut ready = Vec::new();
@@ -60,6 +60,9 @@ pub(super) fn sort_instances(snapshot: &Snapshot<'_>, host: &Host, after: i64) -
 }
 
 /// Returns why an instance cannot be live-migrated, and what to do; `None` if it can be live-migrated.
+///
+/// `last` is the newest migration of the instance; `None` if no migration of the instance has an id above `after` (see
+/// [`sort_instances`]).
 fn stuck(snapshot: &Snapshot<'_>, server: &Server, last: Option<&Migration>) -> Option<String> {
     let retry_command = format!("kubectl annotate nm {} osdpl.dev/retry=now", snapshot.name);
     if let Some(message) = snapshot.observed.refused_migrations.get(&server.id) {

@@ -14,7 +14,7 @@ pub(crate) struct ObservedState {
     pub node: Option<ObservedNode>,
     /// The node's compute host, as Nova (service, instances, migrations) and Neutron (agents) report it.
     pub compute: Compute,
-    /// The quorums and disruption budgets that forbid the eviction of the node's pods, one line each.
+    /// One message for each quorum and each disruption budget that forbids the eviction of the node's pods.
     pub eviction_obstacles: Vec<String>,
     /// The unready DaemonSet pods on the node that belong to OpenStack-Helm's charts, each as `namespace/name`.
     pub unready_pods: Vec<String>,
@@ -60,7 +60,8 @@ pub(crate) enum Compute {
 const NAMED: usize = 5;
 
 impl Compute {
-    /// Returns the compute host of a node for which Nova does not list exactly one nova-compute service.
+    /// Returns what osdpl knows about the compute host of a node if Nova does not list exactly one nova-compute service
+    /// for the node.
     ///
     /// The result is [`Compute::Unknown`] if `is_compute` is true, else [`Compute::None`]. `is_compute` says whether
     /// the cluster or an earlier report of Nova shows that the node is a compute node.
@@ -71,7 +72,7 @@ impl Compute {
         let hosts: Vec<_> = services.iter().take(NAMED).map(|service| service.host.as_str()).collect();
         let more = if services.len() > NAMED { ", …" } else { "" };
         Self::Unknown(format!(
-            "Nova must have exactly one nova-compute service for node {node}, but has none or several; the hosts in Nova are: {}{more} (the name of a host must be the node's name or its first label)",
+            "Nova must have exactly one nova-compute service for node {node}, but has none or several; the hosts in Nova are: {}{more} (the name of a host must be the node's name, with or without the domain)",
             if hosts.is_empty() { "none".to_owned() } else { hosts.join(", ") }
         ))
     }
@@ -105,6 +106,6 @@ pub(crate) struct OtherMaintenance {
     pub roles: BTreeSet<String>,
     /// Whether the other maintenance has started.
     pub started: bool,
-    /// Whether the other maintenance must start first, because it is older. Always `false` if it has started.
+    /// Whether the other maintenance has not started yet, but must start first, because it is older.
     pub takes_precedence: bool,
 }

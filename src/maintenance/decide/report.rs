@@ -65,9 +65,9 @@ impl<'a> Progress<'a> {
         for known in snapshot.status.steps.iter().filter(|known| DRAIN_STEPS.contains(&known.name)) {
             let (state, message) = match known.state {
                 StepState::Done | StepState::Skipped => (known.state, known.message.clone()),
-                // The maintenance may have disabled the compute service although the status does not say so, for
-                // example because Nova became unreachable. Record the step as done, so that later passes still know
-                // that they may have to enable the service.
+                // The maintenance may have disabled the compute service although the status does not say that this step
+                // is done. For example, an unreachable Nova turns a step that was done into a waiting step. Record the
+                // step as done, so that later passes still know that they may have to enable the service.
                 _ if known.name == MaintenanceStep::DisableCompute && snapshot.may_have_disabled() => {
                     (StepState::Done, String::new())
                 }
@@ -130,7 +130,7 @@ impl<'a> Progress<'a> {
     }
 }
 
-/// Returns the current time as the API server writes timestamps, in whole seconds.
+/// Returns the current time in the format of the API server's timestamps, in whole seconds.
 pub(super) fn seconds(snapshot: &Snapshot<'_>) -> String {
     snapshot.now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }

@@ -103,7 +103,7 @@ impl Fixture {
         });
     }
 
-    /// Makes a decision, and keeps its status as the input of the next decision.
+    /// Makes a decision, and stores its status in the fixture as the input of the next decision.
     fn step(&mut self) -> Decision {
         let decision = self.decide();
         self.status = decision.status.clone();
@@ -227,7 +227,7 @@ fn counts_failed_migrations_until_retry() {
     assert_eq!(
         fixture.step().action,
         Some(Action::Migrate(vec!["a".into()])),
-        "must ignore a migration that failed before the maintenance"
+        "must ignore a migration that failed before the maintenance began"
     );
     fixture.migration(8, "a", "error");
     let blocked = fixture.step();

@@ -1,5 +1,5 @@
-//! Decides whether a maintenance may start now. This depends on its window, on the other maintenances, and on the
-//! limits to the number of nodes of a role in maintenance.
+//! Decides whether a maintenance may start now. This depends on its window, on the other maintenances, and on how many
+//! nodes of a role may be in maintenance at the same time.
 
 use k8s_openapi::jiff::Timestamp;
 
@@ -40,7 +40,7 @@ pub(super) fn check_turn(snapshot: &Snapshot<'_>) -> StepResult {
     }
     let Some(observed_node) = &snapshot.observed.node else {
         let message =
-            format!("node {node} does not exist; delete this NodeMaintenance and create one with the right name");
+            format!("node {node} does not exist; delete this NodeMaintenance and create one with the right node name");
         return StepResult::Wait(message, RequeueDelay::Later, true);
     };
     if snapshot.observed.nodes_unknown {

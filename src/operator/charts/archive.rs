@@ -29,7 +29,8 @@ pub fn read(mut from: impl Read) -> Result<Contents, ChartProblem> {
     Ok(contents)
 }
 
-/// Unpacks a chart's archive, and adds its files to `contents`.
+/// Unpacks a chart's archive, and adds its files to `contents`. `depth` limits how many levels of further archives the
+/// archive may contain.
 fn unpack(from: &mut dyn Read, depth: usize, contents: &mut Contents) -> Result<(), ChartProblem> {
     // Read all gzip members in the file, as helm does. If osdpl read only the first member, helm could install content
     // that osdpl has not checked.
@@ -55,7 +56,7 @@ fn unpack(from: &mut dyn Read, depth: usize, contents: &mut Contents) -> Result<
         match below {
             _ if kind == EntryType::Directory => {}
             Some(below) => insert(below, entry, depth, contents)?,
-            None => return Err(ChartProblem::Path { path, why: "is a file beside the chart's folder" }),
+            None => return Err(ChartProblem::Path { path, why: "is a file at the top level of the archive" }),
         }
     }
     // The tar reader stops before the end of the compressed stream. Read the rest, so that the decompressor compares

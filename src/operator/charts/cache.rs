@@ -3,9 +3,11 @@
 //!
 //! ```text
 //! archives/<name>-<version>-<digest>.tgz    the archives for helm, written reproducibly from checked content
-//! trusted/<name>-<version>-<address>.json   the digest of the first pull of a version from a repository
+//! trusted/<name>-<version>-<hash>.json      the digest of the first pull of a version from a repository
 //! incoming/                                 downloads of running pulls, not checked yet; the store removes old ones
 //! ```
+//!
+//! `<hash>` is a hash of the repository's address.
 //!
 //! The store writes each file under a temporary name and renames the complete file, so no process sees a partial file.
 //! The store uses an archive only if the archive's content has the expected digest. Several processes may share the
@@ -38,8 +40,8 @@ pub(crate) struct Cache {
     pub(super) folder: PathBuf,
 }
 
-/// The record of the first pull of a chart version. Every later pull of the version must return a chart with this
-/// digest.
+/// The record of the first pull of a chart version. Every later pull of the version must return a chart with the digest
+/// in this record.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct FirstPullRecord {

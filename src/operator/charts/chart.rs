@@ -64,8 +64,8 @@ pub struct Chart {
 pub enum LockState {
     /// The lock contains the version and the digest.
     Pinned,
-    /// The lock contains the version without a digest. From a repository, the store then accepts only a chart whose
-    /// content has the digest of the first pull.
+    /// The lock contains the version without a digest. If the store pulls the chart from a repository, it accepts only
+    /// content with the digest of the first pull.
     VersionOnly,
     /// The lock contains another version of the chart, or does not contain the chart. The store returned this version
     /// because the user's folder has only this version, or because the spec requests this version.
@@ -160,13 +160,14 @@ impl Chart {
         let mut searched = contents.files().filter(|(path, _)| !is_definition(path) && !is_documentation(path));
         Ok(searched.any(|(_, content)| {
             let text = String::from_utf8_lossy(content);
-            // A template that contains the folder's name may render the files in it (`.Files.Glob "crds/*"`).
+            // A template that contains `crds/` may render the files in this folder (`.Files.Glob "crds/*"`).
             text.contains("CustomResourceDefinition") || text.contains("crds/")
         }))
     }
 
-    /// Reads the archive, and returns the fingerprint of the chart. osdpl compares it with the fingerprint of the chart
-    /// in a release record, see [`osdpl_core::release::chart_fingerprint`].
+    /// Reads the archive, and returns the fingerprint of the chart ([`osdpl_core::release::chart_fingerprint`]).
+    ///
+    /// For an adoption, osdpl compares this fingerprint with the fingerprint of the chart in the release record.
     ///
     /// # Errors
     /// Returns an error if the archive is missing or damaged, or its `Chart.yaml` or `values.yaml` is not a YAML map.

@@ -5,7 +5,7 @@ use std::io::Read;
 
 use super::problem::{ChartProblem, MAX_CHART_SIZE, MAX_ENTRIES, MAX_FILE_SIZE};
 
-/// The byte order mark of UTF-8. helm removes the mark from the start of each chart file.
+/// The byte order mark of UTF-8. helm removes the mark from the start of each chart file, so osdpl does, too.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// The files of a chart, each by its path relative to the chart's folder. Each path is normalized and UTF-8.
@@ -65,7 +65,7 @@ impl Contents {
         }
     }
 
-    /// Adds all files of the chart `dependency` with the name `name`, below `<prefix>charts/<name>/`.
+    /// Adds all files of a dependency below `<prefix>charts/<name>/`. `name` is the name of the dependency.
     ///
     /// `prefix` is the path of the chart that needs the dependency; it is empty for the outermost chart.
     pub(super) fn vendor(&mut self, prefix: &str, name: &str, dependency: Self) -> Result<(), ChartProblem> {

@@ -13,11 +13,12 @@ use super::problem::ChartProblem;
 
 /// Reads the chart in `folder`.
 ///
-/// Skips files that `.helmignore` names. Follows links as helm does, but only inside `root`, which must be a canonical
-/// path. If `charts/` lacks a dependency, the function reads the dependency from the `file://…` repository that
-/// `Chart.yaml` names. It ignores the version range of the dependency, because such a repository has only one version.
+/// Skips files that `.helmignore` names. Follows symbolic links as helm does, but only inside `root`, the canonical
+/// path of the user's folder of charts. If `charts/` lacks a dependency, the function reads the dependency from the
+/// `file://…` repository that `Chart.yaml` names. It ignores the version range of the dependency, because such a
+/// repository has only one version.
 ///
-/// Adds the state of each file and folder that it reads to `states`.
+/// Records each file and folder that it reads in `states`, so that osdpl can detect a later change.
 pub fn read(folder: &Path, root: &Path, states: &mut FileStates) -> Result<Contents, ChartProblem> {
     Reader { root, states, charts: Vec::new() }.chart(folder)
 }
@@ -57,8 +58,9 @@ impl Reader<'_> {
 
     /// Adds the files of one folder of a chart to `contents`.
     ///
-    /// `folders` contains the canonical paths of the folder to read and of its parents, down from the chart's folder.
-    /// `path` is the path of the folder to read, relative to the chart's folder.
+    /// `path` is the path of the folder to read, relative to the chart's folder. `folders` contains the canonical path
+    /// of each folder from the chart's folder down to the folder to read. With this list, the reader detects symbolic
+    /// links that form a cycle.
     fn files(
         &mut self,
         folders: &mut Vec<PathBuf>,

@@ -31,7 +31,7 @@ pub enum Error {
         version: String,
         /// The path of the folder, or the address of the repository.
         location: String,
-        /// The versions of the chart that the folder or repository contains.
+        /// What the folder or repository contains instead, such as `it has 2026.1.0, 2026.1.7`.
         found: String,
     },
     /// The folder contains several archives or directories of the chart, and neither the request nor the lock
@@ -146,7 +146,7 @@ pub enum Error {
     HelmUnusable {
         /// The name of the chart.
         name: String,
-        /// Why osdpl cannot run the program.
+        /// Why osdpl cannot run helm.
         why: String,
     },
     /// The thread that reads or checks the chart ended without a result: osdpl is shutting down, or has a defect.

@@ -26,11 +26,11 @@ pub(crate) struct ChartFiles {
     pub(super) lock: Lock,
 }
 
-/// A chart, and the states that the chart's files had when the store read them. The store later compares them with the
-/// present states of the files, to notice that a file has changed.
+/// A chart, and the states that the chart's files had when the store read them. The store later compares these states
+/// with the present states of the files, to notice that a file has changed.
 pub(crate) type StoredChart = (Chart, FileStates);
 
-/// What the cache contains about a chart of a repository.
+/// The result of looking up a chart of a repository in the cache.
 pub(crate) struct CacheLookup {
     /// The digest that the chart must have: the digest in the request or in the lock, else the digest of the first
     /// pull; `None` if there is no such digest.

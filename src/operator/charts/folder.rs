@@ -25,7 +25,7 @@ pub struct Folder<'a> {
     root: PathBuf,
 }
 
-/// An archive or a directory in the folder that, by its name, contains the requested chart.
+/// An archive or a directory in the folder whose name says that it contains the requested chart.
 #[derive(Clone, Debug)]
 struct Candidate {
     path: PathBuf,
@@ -46,11 +46,13 @@ impl<'a> Folder<'a> {
 
     /// Reads the chart `name`.
     ///
-    /// The first of these rules that applies decides what the function reads:
+    /// The first of these rules that applies decides which version the function reads:
     ///
-    /// 1. the requested `version`, if it is set
-    /// 2. the locked version, if the folder contains it
-    /// 3. the only archive or directory of the chart; the function fails if the folder contains several
+    /// 1. If `version` is set, it reads this version.
+    /// 2. If the folder contains the locked version, it reads the locked version.
+    /// 3. Otherwise, it reads the only archive or directory of the chart, and fails if the folder contains several.
+    ///
+    /// Returns the metadata, the content and the path of the chart. Adds the states of the read files to `states`.
     pub(super) fn read(
         &self,
         name: &str,

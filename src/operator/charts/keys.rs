@@ -26,7 +26,8 @@ use osdpl_core::catalog::{ANY_KEY, KeyType, READ_MARKER, TEXT_PREFIX, entry_name
 use osdpl_core::scrub::is_secret_value;
 use osdpl_values::Path;
 
-/// Returns the text of `values/keys/<chart>.json`, sorted and with one key per line to allow a diff.
+/// Returns the text of `values/keys/<chart>.json`, sorted and with one key per line, so that two versions are easy to
+/// compare.
 ///
 /// # Errors
 /// Returns an error if the tree cannot be written as JSON, which does not happen for a tree of values.
@@ -35,7 +36,7 @@ pub fn to_json(defaults: &Value, reads: &Reads) -> serde_json::Result<String> {
     if !tree.is_object() {
         tree = Value::Object(Map::new());
     }
-    // Add the deepest paths first: once the tree marks `a` as read, `a.b` can't be added below `a` any more.
+    // Add the deepest paths first: if the tree got an entry for `a` first, `a.b` could not be added below this entry.
     let mut sorted: Vec<_> = reads.iter().collect();
     sorted.sort_by_key(|(path, _)| Reverse(path.len()));
     for (path, is_whole) in sorted {
@@ -87,6 +88,8 @@ fn describe_entry(item: &Value, path: &Path) -> String {
 }
 
 /// Adds `path`, which templates read, to the tree. Skips a path such as `a.b` if the default of `a` is not a map.
+///
+/// If templates read the map at `path` as a whole (`is_whole`), the function adds the key `*` to this map.
 fn add_read(tree: &mut Value, path: &[String], is_whole: bool) {
     let Value::Object(map) = tree else { return };
     match path {

@@ -25,7 +25,7 @@ pub struct Lock {
     pub charts: BTreeMap<String, LockEntry>,
 }
 
-/// The version of one chart to which the lock pins osdpl, with the chart's digest if known.
+/// The entry of one chart in the lock: the version to install, and the chart's digest if known.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LockEntry {
@@ -67,7 +67,7 @@ impl Lock {
     ///
     /// # Errors
     /// Returns an error if the text is not YAML, a field is unknown, or an entry is invalid. The error names the line
-    /// and column, or for an invalid entry its field.
+    /// and column; for an invalid entry, it names the field.
     pub fn parse(file: &str, text: &str) -> Result<Self, InvalidLock> {
         let lock: Option<Self> = osdpl_values::yaml::parse(file, text).map_err(|error| InvalidLock {
             location: format!("{file}:{}:{}", error.line, error.column),
@@ -115,8 +115,8 @@ impl Lock {
         Ok(())
     }
 
-    /// Checks that the connections to all repositories in the lock are encrypted. A digest for each chart in the lock
-    /// does not replace this check: the spec can request another version of a chart, and for that version the lock
+    /// Checks that the connections to all repositories in the lock are encrypted. This check is necessary even if the
+    /// lock contains a digest for each chart: the spec can request another version of a chart, for which the lock
     /// contains no digest.
     ///
     /// # Errors
@@ -132,7 +132,8 @@ impl Lock {
         Ok(())
     }
 
-    /// Returns the text of `values/lock.yaml`, sorted and with one field per line to allow a diff.
+    /// Returns the text of `values/lock.yaml`, sorted and with one field per line, so that two versions are easy to
+    /// compare.
     pub fn to_yaml(&self) -> String {
         format!("{HEAD}{}", osdpl_values::yaml::write(self))
     }

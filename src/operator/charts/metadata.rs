@@ -16,9 +16,9 @@ const FILE: &str = "Chart.yaml";
 pub struct Metadata {
     /// The chart's name.
     pub name: String,
-    /// The chart's own version.
+    /// The version of the chart.
     pub version: String,
-    /// The version of the software that the chart installs, which osdpl shows to users.
+    /// The version of the software that the chart installs. osdpl shows this version to users.
     #[serde(default)]
     pub app_version: Option<String>,
     /// The type of the chart: `application` (the default) or `library`.

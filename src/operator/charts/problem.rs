@@ -2,8 +2,8 @@
 
 use std::io;
 
-/// The maximum number of files of a chart. The largest chart of OpenStack-Helm has under 200 files, including the
-/// library chart in its `charts/`.
+/// The maximum number of entries in an archive, and of files in a chart. The largest chart of OpenStack-Helm has under
+/// 200 files, including the library chart in its `charts/`.
 pub(crate) const MAX_ENTRIES: usize = 10_000;
 /// The maximum size of a file of a chart in bytes: helm's own limit (`MaxDecompressedFileSize` in the package
 /// `pkg/chart/loader/archive`).
@@ -21,7 +21,7 @@ pub enum ChartProblem {
     /// The archive is truncated, is not compressed by gzip, or has invalid tar headers.
     #[error("it is not a complete gzip-compressed tar archive ({0})")]
     Broken(String),
-    /// The path of an entry in the archive points outside of the chart, or may do so on another operating system.
+    /// The path of an entry in the archive points outside of the chart, or could do so on another operating system.
     #[error("entry {path:?} {why}; all entries must be below one folder with the chart's name")]
     Path {
         /// The path of the entry, as the archive contains it.
@@ -66,12 +66,12 @@ pub enum ChartProblem {
     /// The archive or directory has more than `MAX_ENTRIES` entries.
     #[error("it has more than {MAX_ENTRIES} entries")]
     TooManyEntries,
-    /// The archives of the chart's dependencies are nested on more than `most` levels.
+    /// The archives of the chart's dependencies contain archives of further dependencies, on more than `most` levels.
     #[error("{path:?}: charts are nested too deeply (more than {most} levels)")]
     TooDeep {
-        /// The path of the innermost archive.
+        /// The path of the first archive that is nested too deeply.
         path: String,
-        /// The maximum number of levels of archives.
+        /// The maximum number of levels.
         most: usize,
     },
     /// A dependency of the chart cannot be used.
@@ -135,11 +135,11 @@ pub enum ChartProblem {
         /// The folder of charts. osdpl reads no file outside of it.
         root: String,
     },
-    /// A directory contains itself through links, or a chart depends on itself, directly or through other charts.
-    /// Reading the chart would never end.
+    /// A directory contains itself through symbolic links, or a chart depends on itself, directly or through other
+    /// charts. osdpl would never finish reading such a chart.
     #[error("{path:?} is part of a cycle")]
     Cycle {
-        /// The path of the directory that contains itself or depends on itself.
+        /// The path of the directory that contains itself, or of the chart that depends on itself.
         path: String,
     },
     /// `.helmignore` contains an invalid rule, which helm refuses as well.
@@ -163,8 +163,8 @@ pub enum ChartProblem {
 }
 
 impl ChartProblem {
-    /// Converts an I/O error that a read of `path` returned. osdpl's own readers wrap a `ChartProblem` in the I/O
-    /// error; in this case, returns the wrapped problem. Otherwise returns [`Self::Io`].
+    /// Converts an I/O error that a read of `path` returned. If the error wraps a `ChartProblem`, as the errors of
+    /// osdpl's own readers do, returns this problem. Otherwise returns [`Self::Io`].
     pub(super) fn io(path: &str, error: &io::Error) -> Self {
         match error.get_ref().and_then(|inner| inner.downcast_ref::<Self>()) {
             Some(problem) => problem.clone(),
@@ -172,8 +172,8 @@ impl ChartProblem {
         }
     }
 
-    /// Converts an I/O error that a read of an archive returned. osdpl's own readers wrap a `ChartProblem` in the I/O
-    /// error; in this case, returns the wrapped problem. Otherwise returns [`Self::Broken`].
+    /// Converts an I/O error that a read of an archive returned. If the error wraps a `ChartProblem`, as the errors of
+    /// osdpl's own readers do, returns this problem. Otherwise returns [`Self::Broken`].
     pub(super) fn broken(error: &io::Error) -> Self {
         match error.get_ref().and_then(|inner| inner.downcast_ref::<Self>()) {
             Some(problem) => problem.clone(),

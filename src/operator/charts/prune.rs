@@ -1,5 +1,5 @@
-//! Removes archives from the cache that neither the lock nor a record of a first pull references, such as the archive
-//! of a chart version that only an older lock contained.
+//! Removes from the cache the archives that neither the lock nor a record of a first pull references, such as the
+//! archive of a chart version that only an older lock contained.
 
 use std::collections::BTreeSet;
 use std::fs::{self, Metadata};
@@ -64,7 +64,8 @@ fn is_temporary(name: &str) -> bool {
     name.starts_with(".tmp")
 }
 
-/// Whether the cache has made the file `name`. All other files belong to the user, so osdpl keeps them.
+/// Whether the store wrote the file `name` to the cache, judging by the form of the name. All other files belong to the
+/// user, so osdpl keeps them.
 fn is_cache_file(name: &str) -> bool {
     let digits = name.strip_suffix(".tgz").and_then(|stem| stem.rsplit_once('-')).map(|(_, digits)| digits);
     let archive = digits.is_some_and(|digits| {

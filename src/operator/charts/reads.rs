@@ -1,8 +1,8 @@
 //! Finds the values that a chart's templates read, such as `.Values.a.b.c`, even if its `values.yaml` lacks them.
 //!
-//! osdpl parses the templates, and does not render them. If a template computes a key, as in `index
-//! .Values.pod.tolerations $component`, osdpl assumes that the template may read any key of the map. osdpl searches a
-//! template of OpenStack-Helm's library only if a template of the chart includes it.
+//! osdpl parses the templates, and does not render them. A template may compute a key, for example
+//! `index .Values.pod.tolerations $component`. Then osdpl assumes that the template may read any key of the map. osdpl
+//! searches a template of OpenStack-Helm's library only if a template of the chart includes it.
 
 mod token;
 
@@ -14,12 +14,12 @@ use token::Token;
 /// the library. The templates of any other dependency read the values of that dependency.
 const LIBRARY: &str = "charts/helm-toolkit/templates/";
 
-/// The paths of the values that templates read. The flag is `true` if the templates may also read any key below the
-/// path.
+/// The paths of the values that templates read. The map's value is `true` if the templates may also read any key below
+/// the path.
 pub type Reads = BTreeMap<Vec<String>, bool>;
 
-/// Returns the paths of the values that the templates of a chart read. The chart also renders the texts in its
-/// `values.yaml` as templates, so the result includes the paths that these texts read.
+/// Returns the paths of the values that the templates of a chart read. The templates also render the texts in the
+/// chart's `values.yaml`, so the result includes the paths that these texts read.
 pub fn reads<'a>(files: impl Iterator<Item = (&'a str, &'a [u8])>) -> Reads {
     let mut chart = Chart::default();
     for (path, content) in files {
@@ -27,8 +27,8 @@ pub fn reads<'a>(files: impl Iterator<Item = (&'a str, &'a [u8])>) -> Reads {
         if is_own || path.starts_with(LIBRARY) {
             chart.add(&String::from_utf8_lossy(content), is_own);
         }
-        // A chart sets the values of a dependency below the dependency's name. The templates of the dependency may read
-        // all of these values.
+        // A chart sets the values of a dependency below the key that has the dependency's name. The templates of the
+        // dependency may read all of these values.
         if let Some((name, _)) = path.strip_prefix("charts/").and_then(|inner| inner.split_once('/')) {
             chart.reads.insert(vec![name.to_owned()], true);
         }
@@ -40,7 +40,8 @@ type Actions = Vec<Vec<Token>>;
 
 #[derive(Default)]
 struct Chart {
-    /// The actions of each of the chart's own template files, which helm always renders.
+    /// The actions (`{{ … }}`) of each template file of the chart, but not of the library. helm renders each of these
+    /// files.
     files: Vec<Actions>,
     /// The actions of each named template (`define`), by its name. helm renders a named template only where another
     /// template includes it.
@@ -132,7 +133,8 @@ fn scan(actions: Actions, reads: &mut Reads) {
     }
 }
 
-/// Whether users may set the value at `path`. Keys with a leading underscore are internal to the templates.
+/// Whether the value at `path` is meant to be set by users. Keys with a leading underscore are internal to the
+/// templates.
 fn is_for_users(path: &[String]) -> bool {
     !path.is_empty() && !path.iter().any(|key| key.starts_with('_'))
 }
@@ -146,11 +148,11 @@ fn path(token: &Token, aliases: &BTreeMap<String, Vec<String>>) -> Option<Vec<St
     Some([aliases.get(variable)?, &keys[..]].concat())
 }
 
-/// Returns the path to which an action makes a variable refer; `None` if the action does not assign a path.
+/// Returns the path that an action assigns to a variable; `None` if the assigned expression is not a path.
 ///
 /// Examples are `$x := .Values.a.b` and `$x := .Values.a.b | default dict`.
 ///
-/// The assignment alone does not count as a read of the value at the path.
+/// The assignment is not a read of the value: the template reads the value only where it uses the variable.
 fn alias(action: &[Token], paths: &[Option<Vec<String>>]) -> Option<Vec<String>> {
     let rest: Vec<&Token> = action.iter().filter(|token| **token != Token::Bracket).collect();
     let is_word = |token: &Token, word: &str| matches!(token, Token::Word(own) if own == word);
@@ -162,8 +164,9 @@ fn alias(action: &[Token], paths: &[Option<Vec<String>>]) -> Option<Vec<String>>
     paths.iter().flatten().next().filter(|_| is_alias).cloned()
 }
 
-/// Returns the path that the token at `position` of an action reads, and whether the action may read any key below the
-/// path. `is_test` says whether the action is an `if` or `else`.
+/// Returns the path that the token at `position` of an action reads, and whether the action may also read any key below
+/// this path; `None` if the action reads nothing at the path. `path` is the path that the token itself names. `is_test`
+/// says whether the action is an `if` or `else`.
 fn read(action: &[Token], position: usize, mut path: Vec<String>, is_test: bool) -> Option<(Vec<String>, bool)> {
     let is_bracket = |token: &&Token| **token == Token::Bracket;
     let head = match action[..position].iter().rev().find(|token| !is_bracket(token)) {
@@ -171,7 +174,8 @@ fn read(action: &[Token], position: usize, mut path: Vec<String>, is_test: bool)
         _ => "",
     };
     match head {
-        // These functions do not read the value at the path. They set the value, remove it, or copy a map without it.
+        // These functions do not count as reads: they set or remove a key of the map at the path, or copy the map
+        // without some keys.
         "set" | "unset" | "omit" => None,
         "index" | "hasKey" | "get" => {
             let mut after = action[position + 1..].iter().filter(|token| !is_bracket(token)).peekable();

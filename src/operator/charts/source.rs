@@ -45,7 +45,8 @@ pub enum InvalidSource {
         "charts: the address at {host:?} contains credentials, which would show in process lists and logs; pull the charts into a folder (`osdpl charts pull`) and name that folder"
     )]
     Credentials {
-        /// The host of the address. The rest of the address is secret, so the message does not contain it.
+        /// The host of the address. The message contains only the host, because the rest of the address includes the
+        /// credentials.
         host: String,
     },
     /// The address has no host, or contains a query, a fragment or invalid characters.
@@ -78,7 +79,8 @@ fn is_plain_http(url: &str) -> bool {
     url.starts_with("http://")
 }
 
-/// Refuses an `http://` address in the operator's own settings, for an operator that does not allow such addresses.
+/// Refuses an `http://` address. If the operator runs without `--allow-http-charts`, it checks its options and its lock
+/// with this function.
 pub(super) fn check_allowed(url: &str) -> Result<(), InvalidSource> {
     if is_plain_http(url) { Err(InvalidSource::PlainHttp(url.to_owned())) } else { Ok(()) }
 }
@@ -99,7 +101,8 @@ impl FromStr for Source {
 
 /// Checks the address of a repository, and returns the address without a trailing slash. Refuses an `http://` address.
 ///
-/// osdpl uses this check for addresses in the spec, in the catalogue, and in lock entries without a digest.
+/// osdpl uses this check for addresses in the spec, in the catalogue, and in lock entries without a digest. In a lock
+/// entry with a digest, the digest protects the chart.
 pub(super) fn encrypted_repository(text: &str) -> Result<String, InvalidSource> {
     let url = repository(text)?;
     if is_plain_http(&url) { Err(InvalidSource::Unencrypted(text.to_owned())) } else { Ok(url) }

@@ -60,8 +60,8 @@ impl Store {
         Self { shared: Arc::new(Shared::new(files, source, pull, RETRY)) }
     }
 
-    /// Returns a store with the same files and source, but without charts in its memory. The returned store keeps the
-    /// error of a failed pull for `retry`.
+    /// Returns a copy of this store without charts in its memory. After a failed pull, the copy does not pull the chart
+    /// again before the time `retry` has passed.
     #[cfg(test)]
     #[must_use]
     pub(super) fn with_retry(self, retry: Duration) -> Self {
@@ -79,13 +79,13 @@ impl Store {
         &self.shared.files.lock
     }
 
-    /// Removes archives from the cache that neither the lock nor a record of a first pull references.
+    /// Removes from the cache the archives that neither the lock nor a record of a first pull references.
     ///
     /// Returns the names of the removed archives.
     ///
-    /// This function removes only archives older than an hour: if another process has written a younger archive, its
-    /// helm may still have to read the archive. The caller must prune before it obtains any chart. Otherwise this
-    /// function could remove the archive of a chart that the store has returned.
+    /// This function keeps archives younger than an hour: another osdpl process may have written such an archive for a
+    /// helm process that has not read the archive yet. The caller must prune before it obtains any chart. Otherwise
+    /// this function could remove the archive of a chart that the store has returned.
     ///
     /// # Errors
     /// Returns an error if the cache cannot be read. Then this function removes nothing.

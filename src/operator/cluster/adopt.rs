@@ -25,11 +25,10 @@ const LABEL_PREFIX: &str = "osdpl.dev/";
 /// because Flux and Argo CD mark every object.
 const MAX_CHECKED: usize = 4;
 
-/// The kinds of objects that osdpl checks for labels and annotations of another controller, in the order of the
-/// checks.
+/// The kinds of objects that osdpl checks for labels and annotations of another controller, in the order of the checks.
 ///
-/// Each object of these kinds belongs to only one release. So if another controller has marked the object, it manages
-/// the release.
+/// Each object of these kinds belongs to only one release. So if a controller has marked the object, it manages the
+/// object's release.
 const CHECKED_KINDS: [&str; 5] = ["Deployment", "StatefulSet", "DaemonSet", "Service", "ConfigMap"];
 
 impl Reader {

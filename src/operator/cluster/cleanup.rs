@@ -58,7 +58,7 @@ impl Cluster {
                 // Skip a record that can't be decoded. The code below still labels the record as cleaned up, because a
                 // later attempt could not decode the record either.
                 Some(Err(problem)) => {
-                    tracing::warn!(release = %key, problem, "no cleanup after a revision: its record can't be decoded");
+                    tracing::warn!(release = %key, problem, "can't clean up after a revision: can't decode its record");
                     continue;
                 }
             };
@@ -82,7 +82,7 @@ impl Cluster {
     }
 
     /// Looks up an object of a failed revision in the cluster. Returns `None` if the cluster does not contain the
-    /// object, or if osdpl must keep the object.
+    /// object, or if osdpl must keep it, for example because helm created it for another release.
     async fn find_leftover(
         &self,
         key: &ReleaseKey,
@@ -127,7 +127,7 @@ impl Cluster {
         }
     }
 
-    /// Deletes the leftovers of a release that no revision in `others` contains, and returns the deleted objects.
+    /// Deletes those leftovers of a release that no revision in `others` contains, and returns the deleted objects.
     /// `others` names revisions of other releases.
     ///
     /// A failed deletion does not stop the deletion of the remaining leftovers; the function returns the last error.

@@ -68,8 +68,10 @@ impl Cluster {
         applied.map(drop).with_context(|| format!("applying CRD {name}"))
     }
 
-    /// Makes `release` the owner of a CRD that an uninstalled release left behind: changes the annotation with the
-    /// namespace of the owner, which helm checks.
+    /// Makes `release` the owner of a CRD that an uninstalled release of the same name left behind.
+    ///
+    /// helm reads the owner from two annotations: the name and the namespace of the release. Only the namespace must
+    /// change.
     ///
     /// # Errors
     /// Returns an error if the request to the API server fails, for example because someone changed the CRD since osdpl

@@ -70,9 +70,10 @@ impl Cluster {
         }
     }
 
-    /// Writes `status` if it differs from the status in `deployment`, and then records the events.
+    /// Writes `status`, and then records the events. Does nothing if `deployment` already has this status.
     ///
-    /// Returns the written resource; `None` if the status is the same, or the resource no longer exists.
+    /// Returns the written resource; `None` if osdpl wrote nothing, because `deployment` has this status or the
+    /// resource no longer exists.
     ///
     /// # Errors
     /// Returns an error if the write of the status fails, for example because someone else has changed the resource
@@ -116,7 +117,7 @@ impl Cluster {
                 tracing::warn!(
                     error = osdpl_client::explain(&error),
                     reason = event.reason,
-                    "can't record an event of the resource"
+                    "can't record an event about the resource"
                 );
             }
         }
@@ -128,8 +129,8 @@ impl Cluster {
 /// The recorder merges events that differ only in their notes. Events with different related objects stay separate.
 fn related(deployment: &OpenStackDeployment, subject: Subject) -> ObjectReference {
     let (kind, version, name) = match subject {
-        // Set the resourceVersion, so that the recorder does not merge events about the same field of two versions of
-        // the resource.
+        // Set the resourceVersion, so that the recorder does not merge two events about one field if the resource has
+        // changed between them.
         Subject::Field(path) => {
             let resource_version = deployment.resource_version();
             return ObjectReference { field_path: Some(path), resource_version, ..deployment.object_ref(&()) };
@@ -190,8 +191,8 @@ mod tests {
         let mut own = deployment;
         own.metadata.finalizers = Some(vec![FINALIZER.to_owned()]);
         assert!(cluster.set_finalizer(&own, false).await.is_err_and(|error| error.is_conflict()));
-        // Only the write of the status names the uid. A write of finalizers needs no uid, because it names the
-        // resourceVersion, which belongs to one version of one object.
+        // Each write names the resourceVersion, which belongs to one version of one object. So a write of finalizers is
+        // safe without the uid.
         let expected = [
             json!({"uid": "u", "resourceVersion": "7"}),
             json!({"finalizers": [FINALIZER], "resourceVersion": "7"}),
@@ -214,10 +215,11 @@ mod tests {
         assert_eq!(*requests.lock().unwrap(), [json!({"metadata": metadata})]);
     }
 
-    /// Records the events that `event` returns for each of the resource's `versions`.
+    /// Records events about the resource, once for each resourceVersion in `versions`. `event` returns the events for a
+    /// resourceVersion.
     ///
-    /// Returns, for each request that the recorder sent, whether the request created a new event instead of updating an
-    /// existing one, and the note of the event.
+    /// Returns one entry for each request of the recorder: `true` if the request created an event, or `false` if the
+    /// request updated an event; and the event's note.
     async fn recorded(versions: &[&str], event: impl Fn(&str) -> Vec<status::Event>) -> Vec<(bool, String)> {
         let recorded = Arc::<Mutex<Vec<_>>>::default();
         let requests = Arc::clone(&recorded);

@@ -73,7 +73,8 @@ impl Cluster {
     pub(crate) async fn set_strategy(&self, desired: &Strategy) -> Result<bool, Error> {
         let Strategy { namespace, name, on_delete, .. } = desired;
         let api: Api<DaemonSet> = Api::namespaced(self.client.clone(), namespace);
-        // If osdpl no longer applies the field, Kubernetes restores its default, `RollingUpdate`.
+        // If the request lacks `updateStrategy`, osdpl gives up this field, and Kubernetes restores the default,
+        // `RollingUpdate`.
         let spec = if *on_delete { json!({"updateStrategy": {"type": "OnDelete"}}) } else { json!({}) };
         let body = json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": name}, "spec": spec});
         match api.patch_metadata(name, &PatchParams::apply(MANAGER), &Patch::Apply(body)).await {

@@ -40,15 +40,15 @@ impl Cluster {
 /// The namespaces of the cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Namespaces {
-    /// The names of all namespaces; `None` if osdpl may not list them.
+    /// The names of all namespaces; `None` if osdpl lacks the right to list them.
     pub(crate) all: Option<BTreeSet<String>>,
     /// The names of the namespaces that are being deleted.
     pub(crate) terminating: BTreeSet<String>,
 }
 
 impl Namespaces {
-    /// Whether a namespace exists and is not being deleted. If osdpl may not list namespaces, assumes that `name`
-    /// exists.
+    /// Whether a namespace exists and is not being deleted. If osdpl lacks the right to list namespaces, assumes that
+    /// `name` exists.
     pub(crate) fn is_usable(&self, name: &str) -> bool {
         !self.terminating.contains(name) && self.all.as_ref().is_none_or(|all| all.contains(name))
     }
@@ -83,7 +83,7 @@ type Names = BTreeMap<String, bool>;
 #[derive(Default)]
 struct State {
     names: Names,
-    /// While the watch receives a list: the namespaces of the list that have arrived so far.
+    /// Those namespaces in the current list that the watch has already received; empty between lists.
     listed: Names,
     /// Whether the watch has completed its first list.
     is_listed: bool,

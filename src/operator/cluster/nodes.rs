@@ -1,7 +1,7 @@
 //! Sets labels on nodes.
 //!
-//! osdpl applies its labels with a separate field manager. So the API server refuses the request if it would overwrite
-//! a label that someone else has set.
+//! osdpl applies its labels with a separate field manager, at first without `force`. So the API server refuses the
+//! request if it would overwrite a label that someone else has set.
 
 use std::collections::BTreeMap;
 
@@ -46,9 +46,8 @@ impl Cluster {
                 if conflicts.is_empty() {
                     return Ok(());
                 }
-                // Apply only the labels without a conflict. In this request, only the annotation that lists osdpl's
-                // labels can conflict. No other field manager should own this annotation, so `force` makes osdpl its
-                // owner.
+                // Apply only the labels without a conflict. Then only the annotation that lists osdpl's labels can
+                // still conflict. No other field manager should own this annotation, so `force` makes osdpl its owner.
                 for labels in listed.values_mut() {
                     labels.retain(|key, _| !conflicts.contains(key));
                 }
@@ -88,8 +87,8 @@ impl Cluster {
 /// Returns the labels that osdpl's field manager must own on a node after `change`, by the cloud that sets them.
 ///
 /// The labels of other clouds stay. An annotation on the node lists osdpl's labels. If someone edited this annotation,
-/// osdpl's field manager may own a label that neither the annotation nor the change names. Such a label stays, too. The
-/// function lists it for the cloud of the change, so that a later pass removes it only after approval.
+/// osdpl's field manager may own a label that neither the annotation nor the change names. Such a label stays, too: the
+/// function assigns it to the cloud of the change. A later pass can then plan its removal, which needs approval.
 fn list_labels(metadata: &ObjectMeta, change: &LabelChange) -> BTreeMap<String, Labels> {
     let annotation = metadata.annotations.as_ref().and_then(|annotations| annotations.get(NODE_LABELS));
     let node = observed::Node::new(None, metadata.labels.as_ref(), annotation.map(String::as_str));
@@ -111,7 +110,7 @@ fn list_labels(metadata: &ObjectMeta, change: &LabelChange) -> BTreeMap<String, 
     listed
 }
 
-/// Returns the labels of a node that osdpl's field manager owns.
+/// Returns those labels of a node that osdpl's field manager owns.
 fn applied_labels<'a>(metadata: &ObjectMeta, labels: &'a Labels) -> impl Iterator<Item = (&'a String, &'a String)> {
     let entries = metadata.managed_fields.iter().flatten();
     let entries = entries.filter(|entry| entry.manager.as_deref() == Some(NODE_MANAGER));
@@ -173,7 +172,8 @@ mod tests {
             ("compute=on,switch=on", &["compute=on", "switch=on"], "b.cloud,gateway=on"),
             ("a.cloud,compute=on,switch=on", &[], "a.cloud,compute=on,switch=on,b.cloud,gateway=on"),
             ("a.cloud,compute=on,b.cloud,switch=on", &["switch=on"], "a.cloud,compute=on,b.cloud,gateway=on"),
-            // The node no longer has the listed labels: someone else has changed `compute` and removed `gone`.
+            // The annotation is outdated: someone else has since changed the label `compute` and removed the label
+            // `gone`.
             ("a.cloud,compute=off,gone=on", &["compute=on"], "b.cloud,gateway=on,switch=on"),
         ] {
             assert_eq!(listed(annotation, &both, losses), expected, "{annotation} {losses:?}");

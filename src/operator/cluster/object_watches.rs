@@ -40,7 +40,8 @@ pub(crate) struct ObjectWatches {
     named: WatchedObjects,
     /// The watches on the `ConfigMap`s of additions. A pass needs these objects before it can load the catalogue.
     additions: WatchedObjects,
-    /// The watches on objects that lack osdpl's label, but have the name of an object that osdpl would create.
+    /// The watches on objects that exist without osdpl's label, but have the name and the data of an object that osdpl
+    /// would create. osdpl uses such an object instead of creating one.
     foreign: WatchedObjects,
     namespaces: NamespaceWatch,
     pub(super) own_secrets: OwnedObjects<Secret>,
@@ -80,8 +81,7 @@ impl ObjectWatches {
         is_read.then(|| NamedAdditions::read(references, namespace, data))
     }
 
-    /// Returns the namespaces of the cluster. Until the watch has listed them, the result regards every namespace as
-    /// existing.
+    /// Returns the namespaces of the cluster. Until the watch has listed them, every namespace counts as existing.
     pub(crate) fn namespaces(&self) -> Namespaces {
         self.namespaces.namespaces().unwrap_or_default()
     }
@@ -160,8 +160,8 @@ impl ObjectWatches {
 
 /// Updates the state of an object with an event of its watch; returns whether the state changed.
 ///
-/// If the watch has not yet reported the object, an error sets the state to `Failed`. A later error does not change the
-/// state: it only interrupts the watch, and passes keep using the object that the watch reported last.
+/// Until the watch has reported the object, an error sets the state to `Failed`. After that, an error does not change
+/// the state: it only interrupts the watch, and passes keep using the state that the watch reported last.
 fn update(state: &mut ObjectState, event: Result<Option<Data>, watcher::Error>) -> bool {
     let new = match event {
         Ok(Some(data)) => ObjectState::Read(Arc::new(data)),

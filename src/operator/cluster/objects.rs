@@ -1,4 +1,4 @@
-//! Writes and deletes namespaced objects: Secrets with credentials, the objects of Ceph that charts mount, and Jobs.
+//! Writes and deletes namespaced objects: Secrets with credentials, objects with Ceph's settings and keys, and Jobs.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -23,7 +23,7 @@ use osdpl_core::observed::ReleaseKey;
 use osdpl_core::release;
 use osdpl_decide::{CEPH_COMPONENT, Kind, SecretWrite};
 
-/// The type of Secrets that contain Ceph keys. The charts' own Jobs set this type on the Secrets that they create.
+/// The type of Secrets that contain Ceph keys. Jobs of the charts set this type on the Secrets that they create.
 const CEPH_SECRET_TYPE: &str = "kubernetes.io/rbd";
 
 /// The annotation that kubectl sets on a Job that it creates from a `CronJob` (`kubectl create job --from`).
@@ -67,7 +67,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Applies a `ConfigMap` or Secret with the settings or keys of Ceph, which pods of the charts mount.
+    /// Applies a `ConfigMap` or Secret that contains settings or keys of Ceph, and that pods of the charts mount.
     ///
     /// # Errors
     /// Returns an error if a request to the API server fails.
@@ -162,7 +162,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Deletes the object of this kind and name, but only if the object has the given uid.
+    /// Deletes the object `key` of the kind `kind`, but only if the object has the uid `uid`.
     ///
     /// # Errors
     /// Returns an error if a request to the API server fails.
@@ -223,7 +223,7 @@ fn may_belong_to(metadata: &ObjectMeta, release: &ReleaseKey) -> bool {
     group.is_none_or(|group| *group == release.name) && owner.is_none_or(|owner| owner == *release)
 }
 
-/// Treats the response "not found" as success, because a missing object needs no change or deletion.
+/// Treats the response "not found" as success: a missing object needs neither a change nor a deletion.
 pub(super) fn ignore_missing<T>(response: Result<T, kube::Error>, what: impl FnOnce() -> String) -> Result<(), Error> {
     match response {
         Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),

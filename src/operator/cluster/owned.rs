@@ -35,7 +35,8 @@ const OBJECT: usize = 1 << 10;
 /// The memory, in bytes, that an entry of a map takes up besides its key and value (an estimate).
 const ENTRY: usize = 64;
 
-/// How many times more memory an object's managed fields take up than their JSON text: they are a tree of small maps.
+/// How many times more memory an object's managed fields take up than their JSON text, because they consist of many
+/// small maps.
 const MANAGED_FIELDS: usize = 8;
 
 /// The number of objects per page, when a watch lists objects page by page. An object has at most 1 MiB, so a page has
@@ -68,9 +69,10 @@ struct Cache<K> {
     objects: BTreeMap<ReleaseKey, Arc<K>>,
     /// The approximate size of all cached objects in memory, in bytes.
     size: usize,
-    /// Whether the cache had no room for an object since the last list began.
+    /// Whether the cache lacks an object, because it was full when the watch received the object. A new LIST request
+    /// of the watch resets this.
     is_full: bool,
-    /// While the watch receives a list: the names of the objects that the list has contained so far.
+    /// The names of those objects in the current list that the watch has already received; empty between lists.
     listed: BTreeSet<ReleaseKey>,
     /// Whether the watch has completed its first list, or the API server forbade the list.
     is_known: bool,
@@ -202,8 +204,8 @@ impl<K: OwnedKind> Cache<K> {
             Ok(watcher::Event::Delete(object)) => {
                 let name = name(&object);
                 let is_outdated = self.objects.get(&name).is_some_and(|cached| is_older(&object, &**cached));
-                // If the cache is full, it may lack the deleted object, although the plans used the object. So the
-                // deletion triggers a pass even if the cache does not contain the object.
+                // If the cache is full, it may lack the deleted object. A plan may have read this object separately. So
+                // the deletion triggers a pass even if the cache does not contain the object.
                 !is_outdated && (self.remove(&name) || self.is_full)
             }
             Err(error) => is_forbidden(&error) && !std::mem::replace(&mut self.is_known, true),
@@ -235,8 +237,8 @@ impl<K: OwnedKind> Cache<K> {
     }
 }
 
-/// Returns the approximate memory that an object takes up, in bytes. The metadata counts, too: annotations alone may
-/// have 256 KiB.
+/// Returns the approximate memory that an object takes up, in bytes. This includes the metadata, because annotations
+/// alone may have 256 KiB.
 fn size<K: OwnedKind>(object: &K) -> usize {
     let metadata = object.meta();
     let length = |text: serde_json::Result<Vec<u8>>| text.map_or(0, |text| text.len());
@@ -248,7 +250,7 @@ fn name<K: OwnedKind>(object: &K) -> ReleaseKey {
     ReleaseKey::new(object.namespace().unwrap_or_default(), object.name_any())
 }
 
-/// Whether `object` is an older version of the object `than`, as their resourceVersions show.
+/// Whether `object` is an older version of an object than `than`, as the resourceVersions of both show.
 ///
 /// Kubernetes guarantees that a newer version of an object has a higher resourceVersion (KEP-5504). The result is
 /// `false` if a resourceVersion is not a number.

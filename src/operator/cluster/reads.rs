@@ -1,4 +1,4 @@
-//! Executes the reads that a plan requests once, without a watch.
+//! Executes the one-off reads that a plan requests: they read data that no watch reports.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -81,14 +81,15 @@ impl Reader {
 
     /// Responds to a read in a namespace in which the operator has no rights; returns `None` for any other read.
     ///
-    /// The function sends no request. Its response usually says that nothing exists, because the operator cannot have
-    /// created objects in a namespace without rights.
+    /// The function sends no request. Its response usually says that nothing exists, because without rights, the
+    /// operator cannot have created objects in the namespace.
     fn response_outside(&self, read: &Read) -> Option<Response> {
         let (namespace, response) = match read {
             Read::Stored(reference) => (&reference.namespace, Response::Stored(Stored::Nothing)),
-            Read::Values { release, .. } => {
-                (&release.namespace, Response::Values(Err("the operator has no rights in this namespace".into())))
-            }
+            Read::Values { release, .. } => (
+                &release.namespace,
+                Response::Values(Err("the operator has no rights in the release's namespace".into())),
+            ),
             Read::Jobs(release) | Read::Claims(release) => (&release.namespace, Response::Objects(Vec::new())),
             _ => return None,
         };
@@ -98,11 +99,11 @@ impl Reader {
     /// Returns the IP address ranges from which Kubernetes assigns addresses to Services.
     ///
     /// In Kubernetes 1.33 and newer, `ServiceCIDR` objects contain these ranges. If the cluster has no `ServiceCIDR`,
-    /// or osdpl may not list them, the result contains only the addresses of the API server's own Service.
+    /// or osdpl lacks the right to list them, the result contains only the addresses of the API server's own Service.
     ///
     /// # Errors
     /// Returns an error if the API server's Service can't be read. Also returns an error if the list of `ServiceCIDR`s
-    /// fails, except if the cluster does not serve this kind or osdpl may not list it.
+    /// fails, except if the cluster does not serve this kind or osdpl lacks the right to list it.
     pub(crate) async fn service_networks(&self) -> Result<Vec<Range>, Error> {
         let all: Api<ServiceCIDR> = Api::all(self.client.clone());
         match all.list(&ListParams::default()).await {
@@ -184,8 +185,8 @@ impl Reader {
         let all: Api<DynamicObject> = Api::all_with(self.client.clone(), &rook_resource(OBJECT_STORE));
         match list_metadata(&all, &ListParams::default().labels(labels), |object| Some(object_id(object))).await {
             // Return no object stores in two cases: the API server does not know the kind, because Rook is not
-            // installed; or the operator has no rights for Rook. If the operator has lost its rights, it can't remove
-            // its fields and its label from the object stores that it configured before.
+            // installed; or the operator has no rights for Rook. If the operator has lost its rights, osdpl's fields
+            // and label stay on the object stores that it configured before.
             Err(kube::Error::Api(status)) if status.code == 404 || status.is_forbidden() => Ok(Vec::new()),
             found => found.with_context(|| format!("listing {OBJECT_STORE}s")),
         }
@@ -209,8 +210,8 @@ impl Reader {
 
     /// Lists the volume claims of a release.
     ///
-    /// The label `release_group` names the release on a claim that a `StatefulSet` created. helm's annotations name the
-    /// release on a claim that the chart's templates contain.
+    /// A claim that a `StatefulSet` created names its release in the label `release_group`. A claim that the chart's
+    /// templates contain names its release in helm's annotations.
     async fn volume_claims(&self, release: &ReleaseKey) -> Result<Vec<ObjectId>, Error> {
         let api: Api<PersistentVolumeClaim> = Api::namespaced(self.client.clone(), &release.namespace);
         let own = |claim: &PartialObjectMeta<PersistentVolumeClaim>| {

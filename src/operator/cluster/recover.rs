@@ -108,8 +108,8 @@ mod tests {
     use super::super::testing::RefusingServer;
     use super::*;
 
-    /// Calls [`Cluster::unlock`] for a record that has this uid and attempt in the API server. The plan observed the
-    /// uid 7 and the attempt `h1.2.3-1-v3`. Returns the result, and the methods of the requests.
+    /// Calls [`Cluster::unlock`] while the record in the API server has the uid `uid` and the attempt `attempt`. The
+    /// plan observed the uid 7 and the attempt `h1.2.3-1-v3`. Returns the result, and the methods of the requests.
     async fn unlock(uid: &str, attempt: &str) -> (Result<&'static str, Error>, Vec<Method>) {
         let requests = Arc::<Mutex<Vec<Method>>>::default();
         let methods = Arc::clone(&requests);

@@ -1,8 +1,8 @@
 //! Reads the secrets that the cluster already contains when the operator starts.
 //!
-//! The scrubber, which removes secrets from logs, must know these secrets before the first pass, for two reasons: the
-//! background tasks read the logs of failing Jobs as soon as the operator starts, and passes teach the scrubber no
-//! secrets while osdpl refuses the spec or the resource is being deleted.
+//! The scrubber, which removes secrets from logs, must know these secrets before the first pass, for two reasons. The
+//! background tasks read the logs of failing Jobs as soon as the operator starts. And while osdpl refuses the spec or
+//! the resource is being deleted, passes give no secrets to the scrubber.
 
 use std::collections::BTreeSet;
 
@@ -77,7 +77,7 @@ async fn own_texts(api: &Api<Secret>, mut page: ListParams, capacity: &mut usize
             let Some(left) = capacity.checked_sub(text.len()) else {
                 tracing::warn!(
                     "the Secrets with the label {DEPLOYMENT_LABEL} have more than {} MiB: before the first pass, logs may \
-                     contain the others",
+                     contain the secrets beyond this limit",
                     CAPACITY >> 20
                 );
                 return Ok(found);
@@ -93,7 +93,8 @@ async fn own_texts(api: &Api<Secret>, mut page: ListParams, capacity: &mut usize
 }
 
 impl Reader {
-    /// Returns the secrets that the cluster contains, see [`stored_secrets`].
+    /// Returns the passwords and keys in the Secrets that osdpl wrote or that the specs name. See the function
+    /// [`stored_secrets`] of this module.
     pub(crate) async fn stored_secrets(&self) -> Result<BTreeSet<String>, Error> {
         stored_secrets(&self.client, self.scope()).await
     }
@@ -124,7 +125,7 @@ fn own_contents(secret: &Secret) -> Vec<String> {
     entries(secret).filter(|(key, _)| !is_public(key)).map(|(_, text)| text).collect()
 }
 
-/// Returns the contents of a Secret that a spec names: those of the keys that the spec names, and of `values.yaml`, the
+/// Returns the contents of two kinds of keys in a Secret: the keys that `spec_texts` contains, and `values.yaml`, the
 /// default key of `valuesFrom`. If the Secret has none of these keys, returns the contents of all its keys.
 fn named_contents(secret: &Secret, spec_texts: &BTreeSet<String>) -> Vec<String> {
     let all: Vec<_> = entries(secret).collect();
@@ -140,11 +141,12 @@ fn named_contents(secret: &Secret, spec_texts: &BTreeSet<String>) -> Vec<String>
     found
 }
 
-/// Returns all strings in a spec except for the name of Ceph's Secret. Callers search these strings for the names of
-/// Secrets, and for keys in Secrets.
+/// Returns all strings in a spec except for the name of Ceph's Secret. Callers use these strings to find the Secrets,
+/// and the keys in Secrets, that the spec names.
 ///
-/// Without this name, osdpl does not treat the contents of Ceph's Secret as secret: they include addresses, which must
-/// stay readable in logs. The scrubber learns the cephx keys from the Secrets into which osdpl copies them.
+/// The result lacks the name of Ceph's Secret, so that osdpl does not treat the contents of this Secret as secret: they
+/// include addresses, which must stay readable in logs. The scrubber learns the cephx keys from the Secrets into which
+/// osdpl copies them.
 fn spec_texts(spec: &Value) -> BTreeSet<String> {
     let mut spec = spec.clone();
     if let Some(ceph) = spec.pointer_mut("/features/storage/ceph").and_then(Value::as_object_mut) {
@@ -153,7 +155,7 @@ fn spec_texts(spec: &Value) -> BTreeSet<String> {
     collect_secret_scalars(&spec).into_iter().map(Into::into).collect_set()
 }
 
-/// Returns the keys of a Secret whose content is UTF-8, each with its content.
+/// Returns the keys of a Secret, each with its content. Skips a key if its content is not UTF-8.
 fn entries(secret: &Secret) -> impl Iterator<Item = (String, String)> {
     let data = secret.data.iter().flatten();
     data.filter_map(|(key, bytes)| Some((key.clone(), String::from_utf8(bytes.0.clone()).ok()?)))

@@ -18,7 +18,8 @@ pub(super) struct RefusingServer {
 }
 
 impl RefusingServer {
-    /// Starts a server. For each read, it returns the object that `read` returns for the last part of the URL's path.
+    /// Starts a server. It responds to a GET request with the object that `read` returns for the last part of the URL's
+    /// path. It refuses all other requests.
     pub(super) fn new(read: impl Fn(&str) -> Value + Clone + Send + Sync + 'static) -> Self {
         let preconditions = Arc::<Mutex<Vec<Value>>>::default();
         let refused = Arc::clone(&preconditions);

@@ -1,8 +1,8 @@
 //! The third step of a pass (read, decide, apply, report): executes the actions of a plan.
 //!
-//! On behalf of a cloud, only these write: the actions of plans, helm, the report (`publish`, or `pass_failures` after
-//! a failed pass), and the background task `hosts` ([`crate::tasks`]). The controller of `NodeMaintenance` resources
-//! and the commands of `osdpl` write outside of passes.
+//! For a cloud, the operator writes only through these: the actions of plans, helm, the report (`publish`, or
+//! `pass_failures` after a failed pass), and the background task `hosts` ([`crate::tasks`]). The controller of
+//! `NodeMaintenance` resources and the commands of `osdpl` write outside of passes.
 
 mod release;
 
@@ -27,17 +27,17 @@ use osdpl_decide::{Action, Approval, Hold, Plan, Planned, RETRY_INTERVAL, Read, 
 use release::ReleaseStep;
 pub use release::build_upgrade;
 
-/// What the report and the next pass must know about the execution of a plan's actions.
+/// The results of a plan's actions that the report and the next pass need.
 #[derive(Default)]
 pub(super) struct Outcome {
     /// The releases for which the plan starts helm, by name: `true` if helm runs, `false` if the release waits because
     /// the maximum number of helm processes is running.
     pub(super) helm_started: BTreeMap<String, bool>,
     /// Whether the next pass must follow immediately, because this pass changed data that decisions use, or because the
-    /// API server refused an action.
+    /// next decision must take a refused action into account.
     pub(super) requeue: bool,
-    /// Whether this pass must not write the status, because the plan is outdated: the API server refused an eviction,
-    /// or someone has changed the `OpenStackDeployment` since this pass read it.
+    /// Whether this pass must not write the status, because the plan is outdated: it does not know that the API server
+    /// refused an eviction, or that someone changed the `OpenStackDeployment` after this pass had read it.
     pub(super) skip_report: bool,
     /// The error of each namespace that this pass could not create. An action in one of these namespaces fails with the
     /// namespace's error.
@@ -48,18 +48,20 @@ pub(super) struct Outcome {
 }
 
 impl Outcome {
-    /// Returns an error if this pass could not create the namespace.
+    /// Returns an error if this pass could not create `namespace`.
     fn check_namespace(&self, namespace: &str) -> Result<(), Error> {
         self.failed_namespaces.get(namespace).map_or(Ok(()), |error| Err(Error::Object(error.clone())))
     }
 
-    /// Returns an error if this pass could not create the namespace or write the CRDs of a release.
+    /// Returns an error if this pass could not create the namespace of a release, or could not write the release's
+    /// CRDs.
     fn check_prerequisites(&self, release: &ReleaseKey) -> Result<(), Error> {
         self.check_namespace(&release.namespace)?;
         self.failed_crds.get(release).map_or(Ok(()), |error| Err(Error::Object(error.clone())))
     }
 
-    /// Writes a CRD that a release needs, unless the release's namespace could not be created.
+    /// Executes `write`, which writes a CRD that a release needs, unless this pass could not create the release's
+    /// namespace.
     ///
     /// If the write fails, this function stores the error in `failed_crds`, so that this pass does not upgrade the
     /// release.
@@ -74,8 +76,8 @@ impl Outcome {
 /// The result of executing one action of a plan.
 enum ActionResult {
     Done,
-    /// The action was no longer necessary or possible, or it failed and [`Outcome`] has the error. The next pass
-    /// decides again.
+    /// The action was no longer necessary or possible, or it failed and [`Outcome`] contains the error. The next pass
+    /// decides about the action again.
     Skipped,
     /// The API server refused the action, or the action failed for another reason. Contains the error message.
     Refused(String),
@@ -166,8 +168,8 @@ impl Context {
             return Ok(());
         }
         if let Some(resource) = self.cluster.publish_status(deployment, status, Vec::new()).await? {
-            // Keep the time of the last report, which writes the whole status. osdpl limits the rate of reports, and
-            // this write is not a report.
+            // Keep the time of the last report. osdpl uses this time to limit the rate of reports, and this write is
+            // not a report.
             let at = memory.written.as_ref().map_or(Timestamp::UNIX_EPOCH, |written| written.at);
             memory.written = Some(WrittenStatus::new(resource, at));
         }
@@ -362,7 +364,7 @@ impl Memory {
         self.kept.refused.insert(id, refusal);
     }
 
-    /// Forgets the responses to reads (`Read`) of data that the plan's actions may have changed. Also removes from
+    /// Forgets the response to each [`Read`] of data that the plan's actions may have changed. Also removes from
     /// [`Memory::uninstalled`] the releases whose Jobs this pass has deleted.
     fn forget_reads(&mut self, plan: &Plan) {
         let with_jobs = plan.requests.reads.iter().filter_map(|read| match read {
@@ -401,11 +403,11 @@ fn done(result: Result<(), Error>) -> Result<ActionResult, Error> {
     result.map(|()| ActionResult::Done)
 }
 
-/// Converts the result of an action: a failed action counts as skipped, and its error goes to the map `failed`.
+/// Converts the result of an action that other actions depend on. If the action failed, it counts as skipped, and the
+/// error goes to `failed`, with the key `needed_by`.
 ///
-/// The key of the error is `needed_by`: the namespace that could not be created, or the release whose CRD could not be
-/// written. Later actions of this pass look up their namespace and release in `failed`, and do not run if they find an
-/// error.
+/// The key is the namespace that could not be created, or the release whose CRD could not be written. Later actions of
+/// this pass in this namespace or for this release find the error, and do not run.
 fn skipped_if_error<K: Ord + Clone>(
     result: Result<(), Error>,
     needed_by: &K,
@@ -425,8 +427,8 @@ fn refused_if_error(result: Result<(), Error>) -> ActionResult {
     result.map_or_else(|error| ActionResult::Refused(error.to_string()), |()| ActionResult::Done)
 }
 
-/// Converts the result of an action on a Rook object: if the API server refuses the object ([`Error::Object`]), the
-/// action counts as refused. Any other error, such as a lost connection, ends the pass.
+/// Converts the result of an action on a Rook object. If the API server refused the object ([`Error::Object`]), the
+/// result is `Refused`, and the pass continues. Any other error, such as a lost connection, ends the pass.
 fn refused_if_object_error(result: Result<(), Error>) -> Result<ActionResult, Error> {
     match result {
         Err(Error::Object(message)) => Ok(ActionResult::Refused(message)),

@@ -17,8 +17,7 @@ use osdpl_core::catalog::{
 use osdpl_core::files;
 use osdpl_core::finding::Finding;
 
-/// The location that osdpl reports for a finding about the whole catalogue, because such a finding concerns no single
-/// addition.
+/// The location of a finding that concerns the whole catalogue, and not a single addition.
 const CATALOG_FIELD: &str = "the catalogue";
 
 /// A catalogue, and the findings about the additions to it.
@@ -42,8 +41,8 @@ struct Built {
     catalog: Arc<Catalog>,
     /// The additions that osdpl built the catalogue from.
     additions: Vec<Addition>,
-    /// The additions that osdpl did not load because of errors, or (`Err`) why osdpl could not read its own
-    /// catalogue.
+    /// The additions that osdpl left out because of errors. `Err` contains the error because of which osdpl left out
+    /// all additions.
     rejected: Result<Vec<RejectedAddition>, String>,
 }
 
@@ -72,7 +71,7 @@ impl CatalogHandle {
         Arc::clone(&self.current().0.catalog)
     }
 
-    /// Returns the findings about the additions to the catalogue that passes use, including the rejected additions.
+    /// Returns the findings about the additions that the spec names, including the additions that osdpl rejected.
     pub(super) fn findings(&self) -> Vec<Finding> {
         self.current().1.clone()
     }

@@ -29,7 +29,7 @@ use osdpl_values::yaml::{self, LocatedNode};
 /// Each pass requests a check, and there can be dozens of passes per second.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A chart that osdpl has fetched and checked, so that helm can install it.
+/// A chart that osdpl has fetched and checked. helm can install it.
 #[derive(Clone)]
 pub(super) struct ReadyChart {
     /// The path of the packaged chart.
@@ -65,8 +65,8 @@ impl State {
     }
 }
 
-/// The chart that plans have requested for each release, and the state of fetching it, by the release's name in the
-/// catalogue.
+/// The chart that plans have requested for each release, and whether the operator has fetched this chart. The key is
+/// the release's name in the catalogue.
 type Known = BTreeMap<String, (ChartRequest, State)>;
 
 /// Fetches charts and caches their contents.
@@ -79,7 +79,7 @@ pub struct ChartSource {
 /// The state that [`ChartSource`] shares with its background tasks.
 struct Shared {
     store: Store,
-    /// The trigger of passes. It is notified when a requested chart is ready or has failed.
+    /// The trigger of passes. A background task notifies it when the task has fetched a chart, or could not fetch it.
     trigger: Arc<Notify>,
     /// The charts that plans have requested, and their states. After a restart, the operator reads the charts from the
     /// store's cache again.
@@ -93,8 +93,8 @@ impl Shared {
 }
 
 impl ChartSource {
-    /// Creates a source that takes charts from `store`. When a chart is ready or has failed, the source notifies
-    /// `trigger`, which triggers a pass.
+    /// Creates a source that takes charts from `store`. When the source has fetched a chart, or could not fetch it, it
+    /// notifies `trigger`, which triggers a pass.
     pub fn new(store: Store, trigger: &Arc<Notify>) -> Self {
         let shared = Arc::new(Shared { store, trigger: Arc::clone(trigger), known: Mutex::default() });
         let check = Arc::<Notify>::default();
@@ -102,7 +102,7 @@ impl ChartSource {
         Self { shared, check, _checks: AbortOnDropHandle::new(tokio::spawn(checks)) }
     }
 
-    /// Returns the trigger that callers notify to start a check whether the charts in the folder have changed.
+    /// Returns the trigger for a check of the charts in the folder. A caller notifies the trigger to start a check.
     pub fn check_trigger(&self) -> Arc<Notify> {
         Arc::clone(&self.check)
     }
@@ -148,8 +148,8 @@ impl ChartSource {
         self.check.notify_one();
     }
 
-    /// Fetches the charts of the selected releases, and waits until each chart is fetched or has failed. Returns for
-    /// each release its chart, or the reason why the chart is not available.
+    /// Fetches the charts of the selected releases, and waits until the end of each fetch. Returns for each release its
+    /// chart, or the reason why the chart is not available.
     pub async fn settled(
         &self,
         spec: &OpenStackDeploymentSpec,
@@ -229,7 +229,7 @@ impl Shared {
 
     /// Checks the charts in the folder for changes whenever `check` is notified.
     async fn check_folder(self: Arc<Self>, check: Arc<Notify>) {
-        // Charts from a repository need no check, because the operator fetches each version only once.
+        // Check only charts from a folder. From a repository, the operator fetches each version of a chart only once.
         if !matches!(self.store.source(), Source::Folder(_)) {
             return;
         }

@@ -35,7 +35,8 @@ impl Context {
     /// Returns the cloud's settings from the last plan, or [`CloudSettings::none`] if there is no
     /// `OpenStackDeployment`.
     ///
-    /// Returns `None` if there may be an `OpenStackDeployment`, but no pass has made a plan yet.
+    /// Returns `None` if no pass has made a plan yet, and an `OpenStackDeployment` exists or the watch has not listed
+    /// the `OpenStackDeployment`s yet.
     pub(crate) fn maintenance_setting(&self) -> Option<Arc<CloudSettings>> {
         let known = self.setting.borrow().clone();
         let is_listed = |store: &&Store<Stored<OpenStackDeployment>>| {

@@ -31,8 +31,9 @@ pub(super) struct Memory {
     /// The outcomes of ended helm processes whose records osdpl could not read. The next pass reads the records again.
     /// After a restart, the watch lists all records.
     pub(super) unread: Vec<Outcome>,
-    /// For each running helm process, the digest of the inputs that it installs. The process may not have written a
-    /// record with this digest yet. A restart loses nothing, because the helm processes end with the operator.
+    /// For each running helm process, the digest of the inputs that it installs. If the process fails, osdpl stores the
+    /// digest with the failure, even if the process has written no record. A restart loses nothing, because the helm
+    /// processes end with the operator.
     pub(super) started: BTreeMap<ReleaseKey, String>,
     /// The releases that helm has uninstalled, but whose Jobs osdpl has not deleted yet. After a restart, the Jobs
     /// remain until the cloud is deleted.
@@ -41,14 +42,15 @@ pub(super) struct Memory {
     pub(super) reads: BTreeSet<Read>,
     /// The responses to `reads`, kept to save requests. After a restart, osdpl executes the reads again.
     pub(super) responses: Responses,
-    /// The desired state with the releases whose charts the next pass renders, see [`Read::RenderedCrds`]; `None` if
-    /// `reads` contains no such read. After a restart, the first plan requests the reads again.
+    /// The desired state, with which the next pass executes the [`Read::RenderedCrds`] in `reads`; `None` if `reads`
+    /// contains none. After a restart, the first plan requests these reads again.
     pub(super) desired: Option<Arc<Desired>>,
     /// The state that a decision keeps for the next decision; [`Kept`] documents each field.
     pub(super) kept: Kept,
-    /// All known secrets, which the scrubber removes from logs. The map's value is `None` while the facts of the plan
-    /// contain the secret. Afterwards, the value is the time of the first pass whose facts lacked the secret. osdpl
-    /// keeps a secret as long as a log may show it. After a restart, osdpl begins with the secrets in the cluster.
+    /// All known secrets, which the scrubber removes from logs. The value of an entry is `None` as long as the facts of
+    /// the last plan contain the secret. Afterwards, it is the time of the first pass whose facts lacked the secret.
+    /// osdpl keeps a secret as long as a log may show it. After a restart, osdpl begins with the secrets in the
+    /// cluster.
     pub(super) secrets: BTreeMap<String, Option<Timestamp>>,
     /// The digest of the secrets that the scrubber knows. osdpl replaces the scrubber only if this digest has changed.
     /// After a restart, osdpl replaces the scrubber once.
@@ -61,7 +63,7 @@ pub(super) struct Memory {
 /// An ended helm process whose result the watch on release records has not reported yet.
 #[derive(Clone, Debug)]
 pub(super) struct UnobservedResult {
-    /// The ended process. Plans treat it as running until the watch reports the record that the process left.
+    /// The ended process. Plans treat it as running until the watch has reported the result, see [`Self::is_done`].
     pub(super) process: RunningHelm,
     /// The newest revision of the release and its status, as the API server or the watch reported them; `None` if the
     /// release has no record.
@@ -71,7 +73,8 @@ pub(super) struct UnobservedResult {
 }
 
 impl UnobservedResult {
-    /// Whether the watch on records has caught up: it has reported the record that the process left, or a later record.
+    /// Whether the watch on records has reported `record`, or a later record of the release. If `record` is `None`,
+    /// whether the watch has reported the deletion of all records.
     pub(super) fn is_done(&self, observed: Option<&ObservedRelease>) -> bool {
         match (&self.record, observed) {
             (None, observed) => observed.is_none(),
@@ -86,10 +89,10 @@ impl UnobservedResult {
 /// The last status that osdpl wrote.
 ///
 /// osdpl keeps this status because the watch may still have an older one. A pass that starts from the older status
-/// would write the new status and record its events again.
+/// would write the new status, and record the events about the change, a second time.
 pub(super) struct WrittenStatus {
-    /// The time of the last report of a pass, for the limit on the rate of reports. Other writes of the status keep
-    /// this time.
+    /// The time of the last report of a pass, for the limit on the rate of reports. If an action writes the status,
+    /// this time does not change.
     pub(super) at: Timestamp,
     /// The resource with the written status; `None` once the watch has reported this version of the resource.
     resource: Option<OpenStackDeployment>,
@@ -100,7 +103,7 @@ impl WrittenStatus {
         Self { at, resource: Some(resource) }
     }
 
-    /// Returns the resource with the written status, if `watched` is an older version of the resource.
+    /// Returns the resource with the status that osdpl wrote last, if `watched` is an older version of the resource.
     pub(super) fn newer_than(&mut self, watched: &OpenStackDeployment) -> Option<OpenStackDeployment> {
         let is_same = |resource: &&OpenStackDeployment| resource.uid() == watched.uid();
         if self.resource.as_ref().filter(is_same).is_some_and(|resource| !is_older(watched, resource)) {

@@ -23,8 +23,8 @@ const RETRY_DELAY: Duration = Duration::from_secs(2);
 const REREAD_DELAY: Duration = Duration::from_secs(30);
 
 impl Context {
-    /// Evaluates the results of the helm processes that have ended since the last pass, and the release records that
-    /// these processes have left.
+    /// Evaluates the results of the helm processes that have ended since the last pass, and the newest release records
+    /// that these processes have written.
     pub(super) async fn process_outcomes(&self, memory: &mut Memory) {
         let observation = self.tasks.observe();
         for outcome in std::mem::take(&mut memory.unread).into_iter().chain(self.runner.take_outcomes()) {
@@ -52,11 +52,11 @@ impl Context {
     }
 }
 
-/// Returns the newest revision and its status if helm has succeeded and the watch has already reported the revision as
-/// deployed.
+/// Returns the newest revision and its status if helm has succeeded and the watch on records has already reported this
+/// revision as deployed.
 ///
-/// Otherwise returns `None`, and osdpl must read the record: the watch may not have reported helm's last write yet, or
-/// someone else has changed the release.
+/// Otherwise returns `None`, and osdpl must read the newest record from the API server: helm has failed, the watch has
+/// not reported the new revision yet, or someone else has changed the release.
 fn reported_record(outcome: &Outcome, observed: Option<&ObservedRelease>) -> Option<(i64, String)> {
     let is_deployed = |observed: &&ObservedRelease| {
         observed.status == Status::Deployed
@@ -67,9 +67,10 @@ fn reported_record(outcome: &Outcome, observed: Option<&ObservedRelease>) -> Opt
     Some((observed.revision, observed.status.as_str().to_owned()))
 }
 
-/// Logs the outcome of a helm process, and stores a failure for the next plan.
+/// Logs the outcome of a helm process. If helm has failed, stores the failure in `memory` for the next plan.
 ///
-/// `has_record` states whether helm has written a record of the attempt.
+/// `inputs` is the digest of the inputs with which osdpl started helm. `has_record` states whether helm has written a
+/// record of the attempt.
 fn remember_failure(
     outcome: &Outcome,
     inputs: String,
@@ -104,8 +105,8 @@ fn remember_failure(
 }
 
 impl Memory {
-    /// Evaluates the result of a helm process. `record` is the newest revision of the release and its status after the
-    /// end of the process.
+    /// Evaluates the result of a helm process. `record` contains the number and the status of the release's newest
+    /// revision after the end of the process.
     fn process_outcome(&mut self, outcome: &Outcome, record: Option<(i64, String)>, observation: &Observation) {
         let key = &outcome.release;
         let process = self.running_helm(outcome);
@@ -119,7 +120,7 @@ impl Memory {
     }
 
     /// Describes an ended helm process as one that is still running, so that plans start nothing for the release until
-    /// osdpl knows the record that the process left.
+    /// the watch has reported the record that the process wrote.
     fn running_helm(&self, outcome: &Outcome) -> RunningHelm {
         RunningHelm {
             verb: outcome.verb,
@@ -131,7 +132,8 @@ impl Memory {
         }
     }
 
-    /// Returns the ended helm processes whose records osdpl has not read, or the watch has not reported yet.
+    /// Returns the helm processes that have ended, but whose records osdpl has not read yet, or the watch has not
+    /// reported yet.
     ///
     /// Plans treat these processes as running, and start nothing for their releases.
     pub(super) fn unobserved_processes(&self) -> BTreeMap<ReleaseKey, RunningHelm> {
@@ -143,8 +145,8 @@ impl Memory {
     /// Returns the releases whose newest record osdpl must read again, because the watch has not reported the record
     /// within [`REREAD_DELAY`].
     ///
-    /// If someone else has changed the release since osdpl read the record, for example by an uninstall, the watch
-    /// never reports that record.
+    /// The watch may never report the record that osdpl has read: someone else may have changed the release since then,
+    /// for example by an uninstall.
     fn overdue(&self, now: Timestamp) -> Vec<ReleaseKey> {
         let is_overdue =
             |waiting: &UnobservedResult| now.duration_since(waiting.read_at).unsigned_abs() >= REREAD_DELAY;
@@ -157,14 +159,14 @@ impl Memory {
         }
     }
 
-    /// Returns the time at which a pass must read a release record again. The operator must schedule this pass, because
-    /// no watch triggers it.
+    /// Returns the time at which a pass must read a release record again; `None` if no record must be read again. The
+    /// operator must schedule this pass, because no watch triggers it.
     pub(super) fn next_record_read(&self, now: Timestamp) -> Option<Timestamp> {
         let retry = now.checked_add(RETRY_DELAY).ok();
         let unread = self.unread.first().and(retry);
         let rereads = self.unobserved.values().filter_map(|waiting| waiting.read_at.checked_add(REREAD_DELAY).ok());
-        // A time in the past means that this pass has tried to read the record again, and that the read has failed. So
-        // the next attempt follows after the retry delay.
+        // If the time of a reread has passed, this pass has already tried to read the record again, and has failed. So
+        // set the time of the next attempt to the end of the retry delay.
         let reread = rereads.min().map(|at| at.max(retry.unwrap_or(now)));
         unread.into_iter().chain(reread).min()
     }
@@ -179,7 +181,7 @@ impl Memory {
         self.failures.insert(key.clone(), failed);
     }
 
-    /// Counts a failed step of a release for which osdpl has not started helm.
+    /// Counts the failure of a release's step that ran no helm process.
     pub(super) fn count_step_failure(
         &mut self,
         key: &ReleaseKey,
@@ -198,15 +200,16 @@ impl Memory {
 
 /// Returns the condition under which a retry after a failure can succeed.
 ///
-/// helm renders a chart before it writes the record of the attempt. So if the record exists (`has_record`), rendering
-/// has succeeded, even if helm's message looks like a rendering error.
+/// After a rendering error, a retry can succeed only with other inputs. But helm renders a chart before it writes the
+/// record of the attempt. So if the record exists (`has_record`), rendering has succeeded, even if helm's message looks
+/// like a rendering error.
 fn required_fix(failure: Option<&Failure>, has_record: bool) -> RetryCondition {
     match failure {
         Some(Failure::Unrenderable) if !has_record => RetryCondition::Inputs,
         Some(Failure::TooLarge) => RetryCondition::Inputs,
         Some(Failure::Immutable(_) | Failure::NotOurs(_) | Failure::Invalid(_)) => RetryCondition::Manual,
-        // A retry may succeed without a change by the user: for example, the database that a hook needs starts, a CRD
-        // or a permission is added later, or a namespace is finally deleted.
+        // A retry may succeed without a change by the user. For example, the database that a hook needs is available by
+        // then, someone has added a CRD or a permission, or the deletion of a namespace has ended.
         Some(
             Failure::Pending
             | Failure::NoDeployedReleases

@@ -15,7 +15,8 @@ use crate::cluster::Error;
 use crate::telemetry::Metrics;
 use osdpl_core::api::OpenStackDeployment;
 
-/// How long passes must fail before the status reports the failure. A restart of the API server takes less time.
+/// How long passes must fail before the status reports the failure. A restart of the API server takes less time, so the
+/// status does not report it.
 ///
 /// The limit is a time and not a number of passes, because events in the cluster may trigger dozens of passes per
 /// second.
@@ -46,8 +47,8 @@ impl PassFailure {
     /// The metric changes even if the status can't be written.
     ///
     /// `cloud` is the name of the resource, which is also the value of the metric's label. It is `None` if osdpl
-    /// ignores the resource, for example because an older one exists: if both have the same name, the metric describes
-    /// the older resource.
+    /// ignores the resource, because the metric with this label could belong to an older resource with the same name in
+    /// another namespace.
     fn update_metrics(&self, now: Timestamp, cloud: Option<&str>, metrics: &Metrics) {
         if let Some(cloud) = cloud.filter(|_| self.is_lasting(now)) {
             metrics.set_not_ready(cloud);

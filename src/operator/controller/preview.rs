@@ -52,7 +52,7 @@ pub struct Preview {
     pub desired: Desired,
     /// The observed state that the plan was made from: release records, workloads, Jobs and helm processes.
     pub observed: Observed,
-    /// The step that the plan takes for each release.
+    /// The plan's step for each release: run helm, wait, settle or nothing.
     pub plan: plan::Plan,
     /// All actions that the operator would execute: now, or after a person approves them.
     pub actions: Vec<Planned>,
@@ -68,9 +68,9 @@ pub struct Preview {
     pub findings: Vec<Finding>,
     /// The nodes whose labels the operator would change, each with the changes.
     pub nodes: BTreeMap<String, LabelChange>,
-    /// The nodes that would lose labels after a person approves this, each with the changes.
+    /// The nodes that would lose labels after a person approves the loss, each with the changes.
     pub awaiting_nodes: BTreeMap<String, LabelChange>,
-    /// For each release, a text that says which data plane pods an upgrade may restart.
+    /// For each release, a text that says which data plane pods an upgrade could restart.
     pub restarts: BTreeMap<String, String>,
     /// Whether osdpl refuses the spec because of an error.
     pub refused: bool,
@@ -79,7 +79,8 @@ pub struct Preview {
     pub exact: bool,
     /// The facts that the preview could not determine, one line each.
     pub unknown: Vec<String>,
-    /// The facts in `unknown` that are missing because the user may not read the objects that the operator watches.
+    /// The facts in `unknown` that are missing because the user lacks the right to read objects that the operator
+    /// watches.
     pub unwatched: Vec<String>,
     /// The tasks that watch the cluster. The tasks run until this value is dropped.
     pub tasks: Tasks,
@@ -118,8 +119,8 @@ pub async fn preview(
     let (spec, selection) = (plan.spec.take().unwrap_or_default(), plan.selection.take());
     let selection =
         selection.unwrap_or_else(|| Arc::new(osdpl_decide::selection(deployment, &deployment.spec, catalog)));
-    // Drop `kept`, which contains a second reference to the desired state: `Arc::into_inner` below needs the only
-    // reference.
+    // Drop `kept`, which contains a second reference to the desired state: `Arc::into_inner` below returns the desired
+    // state only if there is no second reference.
     plan.kept = osdpl_decide::Kept::default();
     let owned = |values: Result<Arc<Values>, String>| values.map(|values| (*values).clone());
     let nodes = label_changes(&actions, &snapshot, &plan);
@@ -153,8 +154,8 @@ pub async fn preview(
 /// Whether the preview has all data on which the target hash depends, so that the operator computes the same hash.
 fn is_exact(snapshot: &Snapshot, deployment: &OpenStackDeployment) -> bool {
     let has_guesses = snapshot.assumed.as_ref().is_some_and(|assumed| !assumed.guessed.is_empty());
-    // The hash depends on the labels that osdpl would remove from nodes. So if the spec or the status contains roles of
-    // nodes, the hash is exact only if osdpl knows the nodes.
+    // The target hash depends on the labels that osdpl would remove from nodes. So if the spec or the status contains
+    // roles of nodes, the hash is exact only if the snapshot contains the nodes.
     let had_roles = deployment.status.as_ref().is_some_and(|status| !status.roles.is_empty());
     let needs_nodes = had_roles || !deployment.spec.nodes.roles.is_empty();
     !has_guesses && (snapshot.nodes.is_some() || !needs_nodes)
@@ -176,7 +177,8 @@ struct Planner<'a> {
     responses: Responses,
     /// Which namespaces of the resource and its releases exist, and which namespaces are being deleted.
     namespaces: Namespaces,
-    /// How long the planner waits until an object in `inputs` changes.
+    /// The timeout of a wait for objects that the plan requires. If no watch in `inputs` reports a change in this time,
+    /// the planner returns an error.
     limit: Duration,
 }
 
@@ -286,7 +288,7 @@ impl<'a> Planner<'a> {
                 && host.parse::<std::net::IpAddr>().is_err()
             {
                 let response = Response::Addresses(Err(format!(
-                    "this command does not resolve {host}, because the operator's name servers may answer differently"
+                    "this command does not resolve {host}: the operator's name servers may return other addresses"
                 )));
                 self.responses.insert(read.clone(), Received { response, at: super::now(), fresh: true });
                 continue;
@@ -344,7 +346,7 @@ impl<'a> Planner<'a> {
 /// error by an empty response, so that the plan is made without the fact.
 fn report_refusal(response: &mut Response, unknown: &mut Vec<String>) {
     let fact = match response {
-        Response::Networks(Err(error)) => format!("whether networks overlap the networks of Services: {error}"),
+        Response::Networks(Err(error)) => format!("whether the spec's networks overlap those of Services: {error}"),
         Response::Crd(Err(error)) => format!("whether the CRDs of charts are up to date: {error}"),
         Response::AbandonedCrds(Err(error)) => format!("whether uninstalls of releases left CRDs behind: {error}"),
         _ => return,
@@ -368,8 +370,8 @@ fn plain(error: Error) -> Error {
     }
 }
 
-/// Returns the changes that the operator would make to the labels of nodes, now or, if the cloud is being deleted, at
-/// the end of the deletion.
+/// Returns the changes that the operator would make to the labels of nodes: at the end of the deletion if the cloud is
+/// being deleted, otherwise now.
 fn label_changes(actions: &[Planned], snapshot: &Snapshot, plan: &Plan) -> BTreeMap<String, LabelChange> {
     if let Some(labels) = labels_after_deletion(snapshot, plan) {
         return labels;
@@ -396,7 +398,7 @@ fn ceph_values(catalog: &Catalog, selection: &Selection, facts: &Facts) -> BTree
 }
 
 /// Returns the namespace of the resource, and the namespaces of all its releases: the releases that the spec selects,
-/// and those that the spec or the status names.
+/// and those that have an entry in `spec.services` or in the status.
 fn namespaces(deployment: &OpenStackDeployment, selection: &Selection) -> BTreeSet<String> {
     let children = deployment.status.iter().flat_map(|status| status.children.keys());
     let children: BTreeSet<&String> = children.collect_set();

@@ -28,8 +28,8 @@ const WRITE_INTERVAL: Duration = Duration::from_secs(1);
 impl Context {
     /// Computes the resource's status from the plan and writes it. Records events about the changes of the status.
     ///
-    /// `helm_started` contains the releases for which this pass has started helm (`true`), or that wait for a free slot
-    /// (`false`).
+    /// `helm_started` contains the releases for which this pass has started helm (`true`), or that wait because the
+    /// maximum number of helm processes is running (`false`).
     ///
     /// In two cases, writes nothing and returns the time at which the next pass must run to write the status: only
     /// details of the status have changed and the last write is less than a second old, or someone has changed the
@@ -74,15 +74,15 @@ impl Context {
             }
         }
         self.forget_secrets(plan, memory);
-        // Set the metrics of the cloud only now: if the write of the status fails, the pass fails, and `pass_failures`
-        // sets the metrics.
+        // Set the metrics of the cloud only after the write of the status: if the write fails, the pass fails, and
+        // `pass_failures` sets the metrics.
         self.metrics.set_cloud(&deployment.name_any(), state);
         Ok(None)
     }
 }
 
-/// Collects the data from which the status is computed. `releases` contains the step of each release, updated with the
-/// helm processes that this pass has started. `helm` is the version of helm.
+/// Collects the data from which the status is computed. `releases` contains the step of each release, and tells for
+/// which releases this pass has started helm. `helm` is the version of helm.
 fn report_inputs<'a>(
     deployment: &'a OpenStackDeployment,
     plan: &'a Plan,

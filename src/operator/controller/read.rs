@@ -26,7 +26,7 @@ use osdpl_decide::{Charts, Helm, Kept, RENDER_LIMIT, Read, Received, Responses, 
 /// entry can contain this text instead of a digest.
 pub(super) const SKIPPED_HOOKS: &str = "--no-hooks";
 
-/// The parts of a [`snapshot`] that come neither from the tasks nor from the watches.
+/// The parts of a snapshot that [`snapshot`] takes unchanged from its caller.
 pub(super) struct SnapshotInputs {
     pub(super) deployment: OpenStackDeployment,
     pub(super) catalog: Arc<Catalog>,
@@ -86,7 +86,8 @@ pub(super) fn snapshot(
 }
 
 /// Executes the reads that the last plan requested. Adds the responses to `known`, and skips each read whose earlier
-/// response in `known` is still valid.
+/// response in `known` is still valid. `deployment` is the value of osdpl's label, by which some reads find the cloud's
+/// objects.
 ///
 /// # Errors
 /// Returns an error if a read fails and the plan requires its response.

@@ -11,8 +11,8 @@ use osdpl_core::release;
 use osdpl_decide::{Crds, Read, Received, Response};
 
 impl Context {
-    /// Renders the charts whose CRDs the last plan requested, one chart after the other, and stores the CRDs as
-    /// responses. Skips a chart if its earlier response is still valid.
+    /// Executes the reads of the last plan that request the CRDs of charts: renders one chart after the other, and
+    /// stores the CRDs in `memory` as responses. Skips a chart whose response from an earlier pass is still valid.
     pub(super) async fn render_crds(&self, memory: &mut Memory) {
         let Memory { reads, responses, desired, .. } = memory;
         let is_valid = |received: &Received| received.until().is_none_or(|until| now() < until);

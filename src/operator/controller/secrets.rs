@@ -1,5 +1,5 @@
-//! Collects the secrets that logs must not show. The scrubber learns the secrets that a plan contains before the
-//! operator applies the plan.
+//! Collects the secrets that logs must not show. Before the operator applies a plan, the scrubber learns the secrets in
+//! the plan.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,7 +22,7 @@ use osdpl_core::scrub::Scrubber;
 
 /// How long the scrubber keeps a secret that the facts no longer contain.
 ///
-/// The secret must stay known that long, because the log of a finished Job may still show it.
+/// The scrubber needs the secret for so long because the log of a finished Job can still show it.
 const RETENTION: SignedDuration = SignedDuration::from_hours(7 * 24);
 
 /// How often a standby (an operator process without the Lease) reads the cluster's Secrets, even if no watch has
@@ -38,8 +38,8 @@ impl Context {
     /// Keeps the scrubber of a standby up to date while the active operator creates secrets.
     ///
     /// The tasks of a standby read logs and release records. They must not cache texts with secrets: if this process
-    /// becomes active, its first pass may write these texts to the status. The active operator stores a secret before
-    /// helm uses it, so that the standby can learn the secret in time.
+    /// becomes active, its first pass may write these texts to the status. The active operator stores a secret in the
+    /// cluster before helm uses it, so that a standby can read the secret before a log or record contains it.
     pub(super) async fn follow_stored_secrets(&self) {
         let mut changes = self.cluster.own_secret_changes().boxed();
         loop {
@@ -52,7 +52,8 @@ impl Context {
         }
     }
 
-    /// Reads the Secrets of the cluster, and makes the scrubber remove their contents from texts.
+    /// Reads the Secrets that osdpl wrote and those that specs name, and makes the scrubber remove their contents from
+    /// texts.
     pub(super) async fn learn_stored_secrets(&self) {
         match self.cluster.stored_secrets().await {
             Ok(secrets) => {
@@ -62,7 +63,7 @@ impl Context {
                 }
                 self.update_scrubber(&mut memory);
             }
-            Err(error) => tracing::warn!(%error, "can't read the secrets to remove from logs"),
+            Err(error) => tracing::warn!(%error, "can't read the Secrets whose contents must not appear in logs"),
         }
     }
 
@@ -78,7 +79,8 @@ impl Context {
         }
     }
 
-    /// Forgets the secrets that the facts have not contained for a week, unless a workload may still print them.
+    /// Forgets each secret that the facts have lacked for [`RETENTION`], but nothing while a workload could still print
+    /// old secrets.
     pub(super) fn forget_secrets(&self, plan: &osdpl_decide::Plan, memory: &mut Memory) {
         if !plan.refused && is_settled(&plan.desired, &plan.observed, &plan.releases, &plan.rollouts) {
             memory.forget_secrets(now());
@@ -103,7 +105,7 @@ impl Context {
 
 /// Whether all pods run with the inputs of this plan, so that no pod uses an older secret.
 ///
-/// Otherwise, osdpl must not forget older secrets. Three kinds of pods may still print them: pods that were not
+/// Otherwise, osdpl must not forget older secrets. Three kinds of pods can still print them: pods that were not
 /// restarted yet, and pods of releases that wait for their uninstall or that osdpl does not manage.
 fn is_settled(desired: &Desired, observed: &Observed, plan: &Plan, rollouts: &Rollouts) -> bool {
     let is_installed =
@@ -113,16 +115,15 @@ fn is_settled(desired: &Desired, observed: &Observed, plan: &Plan, rollouts: &Ro
 }
 
 impl Memory {
-    /// Creates a memory with the secrets that the operator found in the cluster when it started.
+    /// Creates a [`Memory`] with the secrets that the operator found in the cluster when it started.
     pub(super) fn with_secrets(secrets: BTreeSet<String>, now: Timestamp) -> Self {
         Self { secrets: secrets.into_iter().map(|secret| (secret, Some(now))).collect_map(), ..Self::default() }
     }
 
-    /// Adds the secrets of the facts to the memory. If the facts no longer contain a secret of the memory, stores the
-    /// time of the first pass without it.
+    /// Adds the secrets of the facts to the memory. If a secret was in the facts of the last call but is not in
+    /// `facts`, stores the time `now` for this secret.
     ///
-    /// The retention of a secret begins at this time, and not at the last pass with the secret, which may be weeks
-    /// earlier.
+    /// [`RETENTION`] begins at this time, and not at the last call, which may be weeks earlier.
     fn learn_secrets(&mut self, facts: &Facts, now: Timestamp) {
         for missing_since in self.secrets.values_mut() {
             missing_since.get_or_insert(now);

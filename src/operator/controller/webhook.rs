@@ -105,8 +105,8 @@ impl Context {
         Some(advise(&problem, deployment))
     }
 
-    /// Returns the URLs and the credentials for queries of Nova, from the release records. An error says why they can't
-    /// be determined.
+    /// Returns the URLs and the credentials for queries of Nova, from the release records. The error says why osdpl
+    /// can't determine them.
     async fn recorded_access(&self, deployment: &OpenStackDeployment, catalog: &Catalog) -> Result<Access, String> {
         if !self.tasks.is_ready() {
             return Err("this operator has not read the cluster yet; try again".to_owned());

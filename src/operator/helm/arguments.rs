@@ -45,7 +45,8 @@ impl Operation {
 pub enum ApplyMode {
     /// The API server applies the objects (server-side apply), and helm overwrites the fields of other field managers.
     ///
-    /// If helm 3 made the release, or an install was interrupted, an upgrade succeeds only in this mode.
+    /// With [`ApplyMode::Client`], helm 4 can't upgrade a release that helm 3 installed, or whose install was
+    /// interrupted.
     #[default]
     Server,
     /// helm applies the objects by a three-way merge, as helm 3 does.
@@ -72,16 +73,17 @@ pub struct Upgrade {
     /// The digest of the values on which running OpenStack instances depend, for [`INSTANCES_LABEL`]; `None` for a
     /// release without such values.
     pub instances: Option<String>,
-    /// A digest that describes into which `DaemonSets` the chart splits each of its `DaemonSets`, for [`SPLIT_LABEL`].
-    /// A chart splits a `DaemonSet` if values differ between nodes. The digest is `None` if the chart can't split
+    /// A digest that describes how the chart splits its `DaemonSets`, for [`SPLIT_LABEL`]. If values differ between
+    /// nodes, the chart creates several `DaemonSets` in place of one. The digest is `None` if the chart can't split
     /// `DaemonSets`.
     pub split: Option<String>,
-    /// The baseline of the release, for [`BASELINE_LABEL`].
+    /// The baseline of the release ([`osdpl_core::desired::BASELINE`]), for [`BASELINE_LABEL`]: a number that decides
+    /// which defaults of the catalogue apply to the release.
     pub baseline: u32,
     /// The digests that identify the release's chart, for [`CHART_LABEL`]; `None` if unknown.
     pub chart_identity: Option<ChartIdentity>,
-    /// The digest of the inputs that the release's hooks may read, for [`HOOKS_LABEL`]; `None` if the hooks may read
-    /// all inputs.
+    /// The digest of the inputs that the release's hooks could read, for [`HOOKS_LABEL`]; `None` if the catalogue does
+    /// not list which values the hooks ignore.
     pub hooks: Option<String>,
     /// Whether the upgrade runs without the release's hooks (`--no-hooks`).
     pub skip_hooks: bool,
@@ -94,7 +96,7 @@ pub struct Upgrade {
 pub struct ChartReference {
     /// The path of the chart's file, or the chart's address in a registry, or the chart's name in a repository.
     pub name: String,
-    /// The flags `--repo` and `--version` with their values; empty for a file.
+    /// The flags `--repo` and `--version` with their values; empty if `name` is the path of a file.
     pub flags: Vec<String>,
 }
 
@@ -158,8 +160,9 @@ impl Upgrade {
 
     /// Returns the arguments with which a user can run the same upgrade.
     ///
-    /// With these arguments, helm reads the values from a file, and may fetch the chart from a repository. The
-    /// arguments set no labels, because with the labels osdpl would treat the user's revision as its own.
+    /// With these arguments, helm reads the values from the file `values`, and takes the chart from a file, a registry
+    /// or a repository. The arguments set no labels, because with the labels osdpl would treat the user's revision as
+    /// its own.
     pub fn manual_arguments(
         &self,
         release: &ReleaseKey,
@@ -222,7 +225,7 @@ impl Uninstall {
     }
 }
 
-/// Returns the arguments that name the release. After `--`, helm never parses the release's name as a flag.
+/// Returns the arguments that name the release. The argument `--` keeps helm from parsing the release's name as a flag.
 fn target(release: &ReleaseKey) -> [OsString; 4] {
     ["--namespace".into(), release.namespace.clone().into(), "--".into(), release.name.clone().into()]
 }

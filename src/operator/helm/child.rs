@@ -26,7 +26,7 @@ const STDERR_GRACE: Duration = Duration::from_secs(1);
 /// Why the operator stops a helm process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopReason {
-    /// The plan stops the process, because the inputs of the release have changed or the release must be deleted.
+    /// A plan requested the stop, because the inputs of the release have changed or the release must be deleted.
     Requested,
     /// The process exceeded its deadline.
     Deadline,
@@ -51,8 +51,8 @@ pub enum Exit {
     Success,
     /// helm failed with this exit code. The code is 1 unless helm itself crashed.
     Failed(i32),
-    /// A signal with this number, which the operator did not send, ended helm. For example, the kernel sends SIGKILL if
-    /// memory is short.
+    /// helm was ended by the signal with this number, which the operator did not send. For example, the kernel sends
+    /// SIGKILL if memory is short.
     Signalled(i32),
     /// The operator stopped helm.
     Stopped {
@@ -167,7 +167,7 @@ async fn read_stderr(mut stderr: ChildStderr, tail: Arc<Mutex<Tail>>) {
 async fn wait_for_stop(stop: &mut watch::Receiver<Option<StopReason>>) -> StopReason {
     match stop.wait_for(Option::is_some).await.map(|why| *why) {
         Ok(Some(why)) => why,
-        // Wait for ever: all senders are dropped, so nobody can request a stop of the process any more.
+        // All senders of `stop` are dropped, so no request to stop the process can arrive any more. Wait for ever.
         Ok(None) | Err(_) => std::future::pending().await,
     }
 }

@@ -36,7 +36,7 @@ pub fn exec_with_parent_death_signal(parent: u32, argv: &[OsString]) -> Result<I
     };
     set_parent_process_death_signal(Some(Signal::TERM))
         .map_err(|error| Error::ParentDeathSignal { why: error.into() })?;
-    // If the parent ended before this process requested the signal, the kernel will never send it.
+    // If the parent ended before this process requested the signal, the kernel never sends it. So do not start helm.
     if getppid().map(Pid::as_raw_nonzero).map(|pid| pid.get().unsigned_abs()) != Some(parent) {
         return Err(Error::ParentGone { parent });
     }
@@ -57,9 +57,8 @@ mod tests {
         text.lines().map(OsString::from).collect()
     }
 
-    /// Not a real test: it stands in for the subcommand `exec-helm` in other tests, which run it through the script
-    /// `wrapper.sh`. Like the subcommand, it executes a given command, which it takes from the variable
-    /// `OSDPL_TEST_EXEC`.
+    /// Not a real test: the script `wrapper.sh` runs it for other tests, in place of the subcommand `exec-helm`. Like
+    /// the subcommand, it executes a given command. The variable `OSDPL_TEST_EXEC` contains the command.
     #[test]
     #[ignore = "the fake wrapper of other tests runs it"]
     fn turns_into_its_arguments() {

@@ -41,10 +41,10 @@ pub enum Failure {
     ReleaseNotFound,
     /// helm refuses to take over an object that exists and belongs to another owner.
     NotOurs(Option<Subject>),
-    /// The chart changes immutable fields of the listed objects, mostly of Jobs that are not hooks. Someone must delete
-    /// the objects before the next upgrade.
+    /// The chart changes immutable fields of these objects, mostly of Jobs that are not hooks. Someone must delete the
+    /// objects before the next upgrade.
     Immutable(Vec<Subject>),
-    /// helm applies fields of an object that another field manager owns.
+    /// helm cannot apply an object, because another field manager owns some of its fields.
     Conflict(Option<Subject>),
     /// An object that helm wants to create exists already. This happens, for example, if an earlier install left a
     /// Secret, and helm applies objects client-side.
@@ -82,11 +82,11 @@ pub enum Failure {
 /// message.
 type Rule = (&'static [&'static str], fn(&str) -> Failure);
 
-/// The rules for classifying a message. The first rule that matches applies: a rule matches if the message contains one
-/// of its phrases.
+/// The rules for classifying a message. A rule matches if the message contains one of its phrases. The first rule that
+/// matches applies.
 ///
-/// The order matters: a message may quote an object whose text contains a phrase of an unrelated rule. So the unrelated
-/// rule must come after the rule that describes the message.
+/// The order matters: helm's message may quote an object, and the quoted text may contain a phrase of another rule. The
+/// rule for the actual failure must come before that other rule.
 const RULES: [Rule; 19] = [
     (&["another operation (install/upgrade/rollback) is in progress"], |_| Failure::Pending),
     (&["has no deployed releases"], |_| Failure::NoDeployedReleases),
@@ -176,8 +176,8 @@ fn missing_chart(text: &str) -> bool {
     text.contains("path \"") && text.contains("\" not found")
 }
 
-/// Returns the objects with changed immutable fields that helm's message names. If there are several objects, helm
-/// joins their errors by ` && `.
+/// Returns the objects whose immutable fields the chart changes, according to helm's message. If there are several
+/// objects, helm joins their errors by ` && `.
 fn immutable(text: &str) -> Vec<Subject> {
     let parts = text.split(" && ").filter(|part| IMMUTABLE.iter().any(|phrase| part.contains(phrase)));
     parts.filter_map(subject).collect()

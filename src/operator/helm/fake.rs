@@ -13,8 +13,8 @@ use super::{Config, Instance, Program, Runner};
 /// Returns the path of the fake helm.
 ///
 /// The fake helm is a file of the source tree, because a test can't safely execute a file that it has just written:
-/// another thread may have forked a process while the file was open, and this process inherits the open file. Linux
-/// refuses to execute a file that any process has open for writing.
+/// another thread may have forked a process while the file was open, and the forked process inherits the open file.
+/// Linux refuses to execute a file that any process has open for writing.
 pub(super) fn helm() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("helm/fake/helm.sh")
 }
@@ -65,7 +65,7 @@ impl FakeHelm {
         self.messages.next_line().await.unwrap().unwrap()
     }
 
-    /// Lets one of the fake helm processes continue whose scripts wait in `wait_for_go`.
+    /// Ends the wait of one fake helm process in the shell function `wait_for_go`.
     pub(super) async fn go(&mut self) {
         self.go.write_all(b"\n").await.unwrap();
     }

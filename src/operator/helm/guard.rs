@@ -56,8 +56,8 @@ impl Guard {
         Ok(Self { child, deadlines })
     }
 
-    /// Sends the guard the new deadline: the time at which it kills helm, unless the operator sends a later deadline
-    /// before then.
+    /// Sends the guard the new deadline: the time at which the guard kills helm, unless the operator sends a later
+    /// deadline before then.
     ///
     /// # Errors
     /// Returns an error if the guard process has ended.
@@ -106,7 +106,7 @@ pub fn guard_helm(instance: &str) -> Result<(), Error> {
             std::thread::sleep(SEARCH_INTERVAL);
         }
     }
-    // A frozen operator may still start helm when it continues. So search for helm processes until the operator has
+    // A frozen operator can start helm again when it continues. So search for helm processes until the operator has
     // ended.
     loop {
         let helm = helm_processes(proc, instance);

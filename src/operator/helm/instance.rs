@@ -1,7 +1,7 @@
 //! Gives each operator process an identity, and determines whether another operator process runs on this machine.
 //!
-//! The identity names a process and not a pod: if a container restarts in its pod, the previous operator process in the
-//! same pod may still hold the Lease and may have left pending records.
+//! The identity names a process and not a pod: if a container restarts in its pod, the Lease and pending records can
+//! still name the previous operator process in the same pod.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -69,8 +69,8 @@ impl Instance {
         &self.0
     }
 
-    /// Returns the `Attempt` for a run of helm in which this process creates the revision `revision` of a release.
-    /// `number` counts the runs of helm since this process started.
+    /// Returns the `Attempt` for a run of helm by this process. `number` counts the runs of helm since this process
+    /// started. `revision` is the revision that an upgrade makes, or the newest revision before an uninstall.
     pub fn attempt(&self, number: u32, revision: u32) -> Attempt {
         Attempt::trusted(&self.0, number, revision)
     }
@@ -81,12 +81,12 @@ impl Instance {
         self.state_in(other, Path::new("/proc"))
     }
 
-    /// Returns whether the operator process that made an attempt may still run helm. `other` is the identity of that
-    /// operator process, as [`Attempt::instance`] returns it. The caller must hold the Lease.
+    /// Tells whether the operator process that made an attempt could still be running helm. `other` is the identity of
+    /// that operator process, as [`Attempt::instance`] returns it.
     ///
-    /// Because the caller holds the Lease, the helm processes of all earlier holders have ended (see
-    /// [`lease`](crate::lease)). But `other` may be an operator that uses another Lease. So the function searches this
-    /// machine for helm processes of `other`.
+    /// Only a process that holds the Lease may call this function: then the helm processes of all earlier holders have
+    /// ended (see [`lease`](crate::lease)). But `other` may be an operator that uses another Lease. So the function
+    /// searches this machine for helm processes of `other`.
     pub fn liveness(&self, other: &str) -> Liveness {
         if other == self.0 {
             Liveness::Us
@@ -107,7 +107,8 @@ impl Instance {
             return ProcessState::Elsewhere;
         };
         let pod = match (kind, split(&self.0)) {
-            // `other` ran in this pod. If it ran in an earlier container, all processes of that container have ended.
+            // `other` ran in this pod. If it ran in an earlier container, the search below does not find it. That is
+            // right, because all processes of that container have ended.
             ('p', Some(('p', own, _))) if own == owner => Some(owner),
             ('h', _) if digest(&host, 10) == owner => None,
             _ => return ProcessState::Elsewhere,
@@ -127,7 +128,7 @@ impl fmt::Display for Instance {
 }
 
 /// Splits the identity of an operator process into its kind (`p` in a pod, `h` elsewhere), the token of the pod or
-/// host, and the rest.
+/// host, and the rest. Returns `None` if the text is not an identity.
 fn split(instance: &str) -> Option<(char, &str, &str)> {
     let kind = instance.chars().next().filter(char::is_ascii_lowercase)?;
     let (owner, rest) = instance[1..].split_once('.')?;

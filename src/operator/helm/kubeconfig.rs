@@ -1,9 +1,9 @@
 //! Provides the kubeconfig for helm.
 //!
-//! In a pod, osdpl generates a kubeconfig, because helm does not get the pod's `KUBE*` variables. The kubeconfig
-//! contains the path of the *file* with the service account's token, and helm's Kubernetes client reads this file again
-//! when needed. A copy of the token in the kubeconfig would expire, because the kubelet replaces the token about every
-//! hour.
+//! In a pod, osdpl generates a kubeconfig, because osdpl does not pass the pod's `KUBE*` variables on to helm. The
+//! kubeconfig contains the path of the *file* with the service account's token, and helm's Kubernetes client reads this
+//! file again when needed. A copy of the token in the kubeconfig would expire, because the kubelet replaces the token
+//! about every hour.
 
 #![allow(clippy::disallowed_methods, reason = "writes the kubeconfig for helm")]
 
@@ -48,8 +48,9 @@ impl Environment {
 
 /// Returns the path of the kubeconfig for helm.
 ///
-/// If the user named a kubeconfig, returns its path. Otherwise, in a pod, writes a kubeconfig for the service account
-/// in `mount` to `folder`. Outside of a pod, returns the path of the user's `.kube/config`.
+/// If the user named a kubeconfig, returns its path. Otherwise, in a pod, writes a kubeconfig to `folder`: it names the
+/// service account's token and CA certificate in the folder `mount`. Outside of a pod, returns the path of the user's
+/// `.kube/config`.
 ///
 /// # Errors
 /// Returns an error if there is no kubeconfig, or the kubeconfig for the service account cannot be written.
@@ -67,9 +68,10 @@ pub fn find_kubeconfig(surroundings: &Environment, mount: &Path, folder: &Path) 
     }
 }
 
-/// Writes `folder/kubeconfig` for the API server at `host`:`port` and the service account in `mount`.
+/// Writes the file `folder/kubeconfig` for the API server at `host`:`port`. It names the service account's token and CA
+/// certificate in the folder `mount`.
 ///
-/// Only the operator's user can read the file.
+/// Only the Unix user of the operator process can read the file.
 ///
 /// # Errors
 /// Returns an error if the file cannot be written.
@@ -93,8 +95,8 @@ pub(crate) fn write_for_service_account(host: &str, port: &str, mount: &Path, fo
     Ok(path)
 }
 
-/// Writes a file that only this user can read. The function writes a temporary file and renames it, so that no helm
-/// process reads a partial file.
+/// Writes a file that only the Unix user of this process can read. The function writes a temporary file and renames it,
+/// so that no helm process reads a partial file.
 fn write_private(path: &Path, content: &[u8]) -> std::io::Result<()> {
     let temporary = path.with_extension("new");
     if let Some(folder) = path.parent() {

@@ -133,7 +133,8 @@ impl Program {
     /// Returns a command of this program without arguments. Its stdin is empty, and its stdout and stderr are
     /// discarded.
     ///
-    /// `slot` is the name of the folder that contains helm's caches. Concurrent commands need different slots.
+    /// `slot` is the name of the folder that contains helm's caches. Concurrent commands need different slots, so that
+    /// they do not overwrite each other's files.
     pub fn command(&self, slot: &str) -> Command {
         let mut command = new_command(self.path.as_os_str());
         self.set_environment(&mut command, slot);
@@ -164,7 +165,8 @@ impl Program {
             .env("HELM_NO_PLUGINS", "1")
             .env("NO_COLOR", "1")
             .envs(GARBAGE_COLLECTION)
-            // Without this variable, helm would use the kubeconfig in HOME or the pod's token.
+            // Set this variable even if the program has no kubeconfig: otherwise, helm would use the kubeconfig in HOME
+            // or the pod's token.
             .env("KUBECONFIG", kubeconfig)
             .stdin(Stdio::null())
             .stdout(Stdio::null())

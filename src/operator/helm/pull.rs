@@ -13,15 +13,15 @@ use super::ChartReference;
 use crate::charts::Pull;
 use crate::charts::pull::{PullFailure, Request};
 
-/// The timeout of one pull. On a slow line, helm can download the index of a large repository and the chart's archive
-/// in this time.
+/// The timeout of one pull. It is long enough for the index of a large repository and the chart's archive on a slow
+/// line.
 const DEADLINE: Duration = Duration::from_mins(3);
 
-/// The proxy that helm uses for `http://` addresses when it pulls from an encrypted repository. Nothing listens at the
-/// proxy's port. So the pull fails if the repository redirects helm to an `http://` address, or has such an address in
-/// its index.
+/// The proxy that helm uses for `http://` addresses when it pulls from an `https://` or `oci://` repository. Nothing
+/// listens at the proxy's port. So the pull fails if the repository redirects helm to an `http://` address, or has such
+/// an address in its index.
 ///
-/// The pull may still use `http://` addresses of loopback and of hosts in `NO_PROXY`, because Go's HTTP client uses no
+/// The pull can still use `http://` addresses of loopback and of hosts in `NO_PROXY`, because Go's HTTP client uses no
 /// proxy for these addresses (`golang.org/x/net/http/httpproxy`).
 const NO_PLAIN_HTTP: &str = "http://127.0.0.1:0";
 
@@ -29,7 +29,7 @@ const NO_PLAIN_HTTP: &str = "http://127.0.0.1:0";
 /// [`NO_PLAIN_HTTP`]. The requested address is before this text.
 const PROXY_ERROR: &str = ": proxyconnect tcp: dial tcp 127.0.0.1:0";
 
-/// The maximum number of characters of helm's error message that osdpl keeps.
+/// The maximum number of characters that osdpl copies from helm's error message into a [`PullFailure`].
 const MAX_LENGTH: usize = 400;
 
 /// A function that creates a helm command without arguments. Its parameter is the slot: the name of the folder that
@@ -42,8 +42,8 @@ pub struct Puller {
 }
 
 impl Puller {
-    /// Creates a puller that runs helm with the commands that `start` creates, such as `move |slot|
-    /// program.command(slot)`.
+    /// Creates a puller. The function `start`, for example `move |slot| program.command(slot)`, creates the helm
+    /// commands that the puller runs.
     pub fn new(start: impl Fn(&str) -> Command + Send + Sync + 'static) -> Self {
         Self { start: Box::new(start) }
     }
@@ -130,12 +130,12 @@ async fn archive(folder: &Path) -> Result<PathBuf, PullFailure> {
             return Ok(entry.path());
         }
     }
-    Err(PullFailure::Unreachable("helm reported success and left no archive".to_owned()))
+    Err(PullFailure::Unreachable("helm reported success, but wrote no chart archive".to_owned()))
 }
 
 /// Returns the kind of failure that helm's stderr describes, with the message.
 ///
-/// The phrases are from the messages of helm 3.22 and 4.3 (`repo.FindChartInRepoURL`, `registry`, Go's
+/// The function looks for phrases from the messages of helm 3.22 and 4.3 (`repo.FindChartInRepoURL`, `registry`, Go's
 /// `syscall.Errno`). The function treats any other error as a network error, so that the chart store tries again.
 fn classify(stderr: &[u8]) -> PullFailure {
     let text = String::from_utf8_lossy(stderr);

@@ -62,7 +62,7 @@ struct Entry {
 impl Runner {
     /// Creates a Runner that starts the helm program `program`. `instance` is the identity of this operator process.
     ///
-    /// The caller must run in a tokio runtime.
+    /// The caller must run in a tokio runtime, which notices when a helm process has ended.
     ///
     /// # Errors
     /// Returns an error if the thread that starts processes cannot be started.
@@ -87,8 +87,8 @@ impl Runner {
         &self.0.instance
     }
 
-    /// Starts a helm process for `job` and returns immediately. The slots are limited, so callers start the most urgent
-    /// job first.
+    /// Starts a helm process for `job` and returns immediately. The number of slots is limited, so the caller must
+    /// start the most urgent job first.
     ///
     /// # Errors
     /// The error says why the Runner refused the job. The Runner does not start a refused job later.
@@ -118,7 +118,8 @@ impl Runner {
 
     /// Stops the helm process of a release. Returns `false` if the release has no helm process.
     ///
-    /// The process group gets SIGTERM, and SIGKILL after the grace period.
+    /// The Runner sends SIGTERM to the process group of helm. If helm still runs after [`Config::grace`], the Runner
+    /// sends SIGKILL.
     pub fn stop(&self, release: &ReleaseKey, why: StopReason) -> bool {
         let stopping = match self.0.state().running.get(release) {
             Some(entry) => entry.request_stop(why),
@@ -141,15 +142,15 @@ impl Runner {
         self.0.config.slots.saturating_sub(self.0.state().running.len())
     }
 
-    /// Returns the number of processors. If more helm processes than this render charts at the same time, they finish
-    /// no earlier.
+    /// Returns the number of processors. A plan lets at most this number of helm processes render charts at the same
+    /// time, because more of them would finish no earlier.
     pub fn cores(&self) -> usize {
         self.0.config.cores
     }
 
     /// Returns the outcomes of the helm processes that have ended since the last call of this function, oldest first.
     ///
-    /// A process disappears from [`Runner::table`] at the moment when its outcome appears here.
+    /// A process disappears from [`Runner::table`] at the moment when its outcome appears in this list.
     pub(crate) fn take_outcomes(&self) -> Vec<Outcome> {
         std::mem::take(&mut self.0.state().outcomes)
     }
@@ -166,7 +167,8 @@ impl Runner {
 
     /// Refuses new jobs, stops all helm processes, and waits until the last process has ended.
     ///
-    /// The wait takes hardly longer than the grace period: after this period, the Runner sends SIGKILL.
+    /// The wait takes hardly longer than [`Config::grace`], because the Runner then sends SIGKILL to each helm process
+    /// that is still running.
     ///
     /// An install or upgrade that ends after SIGTERM leaves a failed record, which needs no recovery. A stopped
     /// uninstall leaves an `uninstalling` record, because helm has no signal handler during an uninstall. The next
@@ -192,7 +194,8 @@ impl fmt::Debug for Runner {
     }
 }
 
-/// The slot, the attempt, the start time and the input that the Runner assigns to a job when it starts the job.
+/// What the Runner assigns to a job when it starts the job: the slot, the attempt, the start time, and the input for
+/// helm's stdin (the values of an upgrade as JSON).
 struct StartedJob {
     slot: usize,
     attempt: Attempt,
@@ -225,7 +228,7 @@ impl Inner {
         let clock = Instant::now();
         let Job { release, operation, scrubber, deadline, .. } = job;
         let (verb, command) = (operation.verb(), self.command(&release, &operation, &started_job));
-        // Free the value tree before helm starts: helm gets the serialised values, not the tree.
+        // Free the value tree before helm starts, because helm gets the serialised values and nobody needs the tree.
         drop(operation);
         let run = Run { command, input: started_job.input.take(), deadline, grace: self.config.grace };
         let stopping = |why| self.mark_stopping(&release, why);
@@ -279,8 +282,8 @@ impl State {
 }
 
 impl Entry {
-    /// Tells the task of the process to stop it, for the reason `why`. Returns `true` for the first such request. A
-    /// second request does not change the reason.
+    /// Asks the task that waits for the helm process to stop the process, for the reason `why`. Returns `true` for the
+    /// first such request. A later request does not change the reason.
     fn request_stop(&self, why: StopReason) -> bool {
         self.stop.send_if_modified(|stop| {
             let first = stop.is_none();

@@ -19,7 +19,7 @@ pub struct Clients {
     /// The client for writes. It sends a write only while this process is the active operator.
     pub writes: Client,
     /// The client for evictions. Unlike `writes`, it does not retry after the response 429 (Too Many Requests), because
-    /// a disruption budget may forbid the eviction for a long time.
+    /// a `PodDisruptionBudget` may forbid the eviction for a long time.
     pub evictions: Client,
 }
 
@@ -33,7 +33,8 @@ impl Clients {
     /// audit log of the API server.
     ///
     /// # Errors
-    /// Returns an error if `config` is not usable.
+    /// Returns an error if no client can be created from `config`, for example because `config` contains a proxy, which
+    /// osdpl does not support.
     pub fn new(mut config: Config, leadership: &Leadership, name: &str) -> Result<Self, kube::Error> {
         let agent = format!("osdpl/{} ({name})", env!("CARGO_PKG_VERSION"));
         config.headers.extend(HeaderValue::from_str(&agent).ok().map(|agent| (header::USER_AGENT, agent)));
@@ -47,7 +48,8 @@ impl Clients {
     }
 }
 
-/// Returns the check that always permits reads, but permits writes only while this process is the active operator.
+/// Returns a function that permits or refuses each request of a client. The function always permits reads, but permits
+/// writes only while this process is the active operator.
 fn only_active(leadership: Leadership) -> Check {
     Arc::new(move |method| {
         let is_read = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);

@@ -55,7 +55,7 @@ impl Seen {
     /// Returns how long the Lease remains valid if its holder does not renew it.
     fn remaining(&self, now: Instant) -> Duration {
         let duration = self.content.lease_duration_seconds.and_then(|seconds| u64::try_from(seconds).ok());
-        // Even if the Lease contains a shorter duration, wait for [`DURATION`]: the holder's helm processes may run
+        // Even if the Lease contains a shorter duration, wait for [`DURATION`]: the holder's helm processes can run
         // until shortly before the end of this time.
         let duration = duration.map_or(DURATION, Duration::from_secs).max(DURATION);
         (self.since + duration).saturating_duration_since(now)
@@ -70,7 +70,7 @@ pub(super) fn next_step(seen: Option<&Seen>, own: &str, holder: ProcessState, no
     };
     if name == own {
         // An earlier request of this process took the Lease, but the process did not get the response. Wait before the
-        // first write, because helm processes of the previous holder may still run.
+        // first write, because helm processes of the previous holder could still be running.
         return Step::Take(TAKEOVER_GRACE);
     }
     let remaining = seen.remaining(now);
@@ -113,7 +113,8 @@ mod tests {
     #[test]
     fn waits_for_the_duration_after_the_last_observed_renewal() {
         let start = Instant::now();
-        // The time in the Lease must have no effect, even if it is far in the past or in the future.
+        // The renewal time that the Lease contains must have no effect on the next step, even if it is far in the past
+        // or in the future.
         for renewed in [0, 32_503_680_000] {
             let first = Seen::after_read(None, Some(&lease("a", renewed)), start);
             let same = Seen::after_read(first, Some(&lease("a", renewed)), start + seconds(14));

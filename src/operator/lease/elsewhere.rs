@@ -25,13 +25,14 @@ pub(super) async fn held(client: &Client) -> Result<BTreeMap<String, LeaseSpec>,
 /// The Leases of operators in other namespaces, as this process first saw them.
 pub(super) struct Others {
     client: Client,
-    /// The namespace of this operator, whose own Lease does not count.
+    /// The namespace of this operator. This type ignores the Lease in this namespace.
     own: String,
     first: BTreeMap<String, LeaseSpec>,
 }
 
 impl Others {
-    /// Reads the Leases of the operators in namespaces other than `own`.
+    /// Reads the Leases of the operators in namespaces other than `own`. [`Self::find_changed`] compares later reads
+    /// with them.
     pub(super) async fn read(api: &Api<Lease>, own: &str) -> Self {
         let (client, own) = (api.clone().into_client(), own.to_owned());
         let first = read(&client, &own).await;
@@ -57,8 +58,8 @@ impl Others {
         None
     }
 
-    /// Returns a text that names an operator in another namespace that has taken or renewed its Lease since the first
-    /// read; `None` if there is none.
+    /// Returns a text that names an active operator in another namespace; `None` if there is none. An operator is
+    /// active if it has taken or renewed its Lease since the call of [`Self::read`].
     pub(super) async fn find_changed(&self) -> Option<String> {
         let now = read(&self.client, &self.own).await;
         let (namespace, lease) = now.into_iter().find(|(namespace, lease)| self.first.get(namespace) != Some(lease))?;
@@ -93,8 +94,8 @@ async fn read(client: &Client, own: &str) -> BTreeMap<String, LeaseSpec> {
 /// Returns the Leases named [`NAME`] that have a holder and are in another namespace with an installation of the
 /// operator's chart.
 ///
-/// Ignores Leases named [`NAME`] in all other namespaces: otherwise, anyone who may write a Lease in any namespace
-/// could stop the operator with it.
+/// Ignores Leases named [`NAME`] in namespaces without the chart. Otherwise, anyone with the right to write Leases in
+/// some namespace could stop the operator, because the operator ends if it finds another active operator.
 async fn held_elsewhere(client: &Client, own: &str) -> Result<BTreeMap<String, LeaseSpec>, kube::Error> {
     let mut held = held(client).await?;
     held.remove(own);

@@ -7,12 +7,12 @@ use kube::Client;
 use super::elsewhere::held;
 use super::{DURATION, NAME, RETRY_PERIOD, request};
 
-/// How often [`describe_inactivity`] reads the Leases again, to see whether a holder renews its Lease. An active
-/// operator renews its Lease between two such reads.
+/// How many times [`describe_inactivity`] reads the Leases again, to find a renewed Lease. An active operator renews
+/// its Lease between two such reads.
 const READS: u32 = 3;
 
-/// Returns why no operator is active; `None` if one is active, or if the caller may not list the Leases of all
-/// namespaces.
+/// Returns why no operator is active; `None` if one is active, or if the caller lacks the right to list the Leases of
+/// all namespaces.
 ///
 /// An operator is active if it renews its Lease. If a Lease was renewed just now according to the local clock, the
 /// function regards its holder as active and returns at once. Otherwise, it waits for a renewal, because the local

@@ -54,7 +54,9 @@ fn elector(stored: &Stored) -> Elector {
 }
 
 /// Returns an elector with a rival: while the elector takes its Lease, the rival takes the Lease in the namespace `b`.
-/// The elector must give way only if the operator's chart is installed in `b`; it is installed in `installed`.
+///
+/// The fake API server reports that the operator's chart is installed in the namespace `installed`. Only if this is the
+/// rival's namespace, the elector must give up its Lease.
 fn elector_with_rival(stored: &Stored, installed: &str) -> Elector {
     let own = Arc::clone(stored);
     let leases = async move || {
@@ -79,7 +81,7 @@ async fn releases_the_lease_after_a_renewal_without_response() {
     elector.write(elector.identity.clone()).await.unwrap();
     let holder = || stored.lock().unwrap()["spec"]["holderIdentity"].clone();
     assert_eq!(holder(), elector.identity.as_str());
-    // The API server has stored a renewal, but the elector has not received the response.
+    // Simulate a renewal that the API server has stored, but whose response the elector has not received.
     let renewed = next(&stored.lock().unwrap());
     stored.lock().unwrap()["metadata"]["resourceVersion"] = renewed.into();
     elector.release().await;

@@ -2,12 +2,13 @@
 //! upgraded the release.
 //!
 //! The task watches the metadata of the objects that have helm's label, for each kind in the releases' manifests. It
-//! keeps a [`osdpl_core::drift::WriterTrace`] of each object.
+//! keeps a [`osdpl_core::drift::WriterTrace`] of each object: who wrote the object, when, and which fields.
 //!
 //! A change that helm has just made may look like drift, because the watch on the object may report the change before
 //! the watch on helm's release records reports the upgrade. So the task checks each object that looks changed: it reads
 //! the object from the API server, and then checks whether helm has started an upgrade or uninstall that the watch on
-//! records has not reported yet. If so, the task does not report the object until that watch has caught up.
+//! records has not reported yet. If so, the task does not report the object until the watch on records has reported
+//! this upgrade or uninstall.
 
 mod check;
 mod head;
@@ -119,8 +120,8 @@ impl DriftTask {
                 if let Some(suspects) = suspects {
                     let (found, wanted) = checks.found(&included, &suspects, FETCHES.saturating_sub(fetching.len()));
                     fetching.extend(wanted);
-                    // Publish nothing while reads of objects are running. Otherwise, the result could lack drift that
-                    // still exists: this drift would seem resolved, and would appear again in the next result.
+                    // Publish nothing while checks are running: `found` lacks the drift of the objects being checked,
+                    // so drift that still exists would seem resolved until the checks have ended.
                     if fetching.is_empty() {
                         publish(Some(Arc::new(found)), &sender, &trigger);
                     }

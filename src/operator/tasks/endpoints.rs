@@ -2,10 +2,12 @@
 //! the API.
 //!
 //! Each pass sets the APIs to probe ([`crate::tasks::Tasks::set_probe_targets`]) and never waits for a response. If no
-//! connection to an API is possible, the task reports nothing about that API.
+//! connection to an API is possible, the task reports nothing about that API, because the operator may run outside of
+//! the cluster's network.
 //!
 //! The task runs on the [`ProbeThread`](crate::probe_thread::ProbeThread), so that passes and probes do not delay each
-//! other. Host names are resolved on further threads (`osdpl_client::resolve`).
+//! other. Other threads resolve host names (`osdpl_client::resolve`), because a slow DNS server blocks the thread that
+//! asks it.
 
 #![allow(clippy::disallowed_methods, reason = "uses the clock to time the probes")]
 

@@ -59,7 +59,8 @@ impl Shared {
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the chain of causes that explains why a pod is not ready.
+    /// Returns the chain of causes that explains why a pod is not ready; `None` if the pod is ready or belongs to no
+    /// release.
     pub(super) fn explain_pod(&self, namespace: &str, name: &str) -> Option<Chain> {
         let mut store = self.store();
         store.now = now();
@@ -73,10 +74,11 @@ impl Shared {
     }
 }
 
-/// Starts the watches and the health task. Returns the receiver of the health that the task has assessed, and the
-/// store.
+/// Starts the watches and the health task. Returns a channel with the health that the task has last assessed, and the
+/// store of the watched objects, from which the task assesses the health.
 ///
-/// The received value is `None` until the watches have listed the objects of all required kinds once.
+/// The channel contains `None` until the watches have listed the objects of all required kinds once
+/// (`Store::is_listed`).
 pub(super) fn spawn(
     spawner: &mut Spawner,
     client: &Client,
@@ -142,7 +144,8 @@ impl Watches<'_> {
         );
     }
 
-    /// Watches the pods of releases, and all Services: a pod may wait for the pods that a Service selects.
+    /// Watches the pods of releases. Also watches all Services, because a pod can wait for the pods that a Service
+    /// selects.
     fn watch_pods(&mut self) {
         self.watch_kind::<Pod>(
             &watcher::Config::default().labels(job::RELEASE_GROUP),
@@ -212,8 +215,10 @@ impl Watches<'_> {
         );
     }
 
-    /// Adds the watches of a kind: one watch for the whole cluster, or one for each namespace. Each watch gets its own
-    /// cache.
+    /// Starts the watches of a kind: one watch for the whole cluster, or one for each namespace.
+    ///
+    /// `add` adds a cache for one watch to the store, and returns the index of the cache. `take` stores an update of
+    /// this watch in the cache, and returns whether the store changed.
     fn watch_kind<K: Kind>(
         &mut self,
         selector: &watcher::Config,
@@ -237,7 +242,8 @@ impl Watches<'_> {
     }
 }
 
-/// Assesses the objects in the store after each change, and triggers a pass when the result differs from the last one.
+/// Assesses the objects in the store after each change. Triggers a pass when the result differs from the previous
+/// result.
 async fn run(
     shared: Shared,
     client: Client,

@@ -27,9 +27,9 @@ const FIRST_PAUSE: Duration = Duration::from_secs(5);
 /// up than nova-compute has ready pods, or has a host without a node.
 ///
 /// After this pause, the task stops repeating the query, because a difference between Nova's hosts and the nodes that
-/// lasts longer is deliberate: some compute hosts may run outside of the cluster. Any other difference ends earlier:
-/// nova-compute reports every 10 s (`report_interval`), and Nova regards it as down after 60 s without a report
-/// (`service_down_time`).
+/// lasts longer is deliberate: some compute hosts may run outside of the cluster. A difference that is not deliberate
+/// ends earlier, because nova-compute reports every 10 s (`report_interval`), and Nova regards nova-compute as down
+/// after 60 s without a report (`service_down_time`).
 const SETTLING_PAUSE: Duration = Duration::from_secs(80);
 
 /// The longest pause between two queries while Nova does not respond, or while the task can't delete a host that a user
@@ -87,8 +87,8 @@ async fn run(
     }
 }
 
-/// Returns the longest pause before the task repeats an unchanged query after `response`. Zero means that it need not
-/// repeat the query.
+/// Returns the longest pause before the task repeats an unchanged query after `response`. Zero means that the task need
+/// not repeat the query.
 fn longest_pause(query: &HostQuery, response: &Result<HostResponse, String>) -> Duration {
     match response {
         Ok(response) if !response.not_deleted.is_empty() => RETRY_PAUSE,
@@ -121,8 +121,9 @@ async fn query_hosts(client: &OpenStackClient, query: &HostQuery) -> Result<Host
     Ok(Hosts::from_services(services, &hypervisors, query.nodes.as_ref()))
 }
 
-/// Deletes a host from Nova, and its agents from Neutron. Refuses this if nova-compute still reports, or if the host
-/// has instances. Returns the number of deleted Neutron agents.
+/// Deletes a host from Nova, and its agents from Neutron. Returns the number of deleted Neutron agents.
+///
+/// Deletes nothing, and returns the reason, if Nova still marks the host as up, or has instances on it.
 async fn delete_host(client: &OpenStackClient, access: &Access, service: &nova::Service) -> Result<usize, String> {
     let host = &service.host;
     if service.is_up() {

@@ -17,7 +17,8 @@ const PAUSE: Duration = Duration::from_secs(5);
 
 /// Starts the task that asks Nova for instances, unless access to the OpenStack APIs is disabled.
 ///
-/// Returns the sender of the URL and credentials for Nova, and the receiver of Nova's responses.
+/// Returns the sender of the URL and credentials with which the task queries Nova, and the receiver of Nova's
+/// responses.
 pub(super) fn spawn(
     spawner: &mut Spawner,
     api_access: Option<&HttpConfig>,

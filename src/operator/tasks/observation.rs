@@ -19,14 +19,15 @@ pub struct Observation {
     pub releases: Arc<BTreeMap<ReleaseKey, ObservedRelease>>,
     /// How long each pending release record has not changed, measured by the monotonic clock of this process.
     pub unchanged: BTreeMap<ReleaseKey, Duration>,
-    /// The drift of each release. Contains only releases that the drift task watches and whose newest revision is
-    /// deployed.
+    /// The drift of releases that the drift task watches and whose newest revision is deployed.
     pub drift: Arc<BTreeMap<ReleaseKey, ObservedDrift>>,
-    /// The latest result of probing each API, by release. Leaves out the APIs to which no connection is possible.
+    /// The latest result of probing each API, by release. Leaves out the APIs that the operator can't connect to,
+    /// because it may run outside of the cluster's network.
     pub endpoints: Arc<BTreeMap<ReleaseKey, EndpointProbe>>,
-    /// Nova's response about its compute hosts; `None` before the first response, and while the task has no query.
+    /// Nova's response about its compute hosts; `None` before the first response, and while osdpl does not query the
+    /// hosts.
     pub hosts: Option<Arc<HostObservation>>,
-    /// Nova's response about instances; `None` before the first response, and while the task has no query.
+    /// Nova's response about instances; `None` before the first response, and while osdpl does not query the instances.
     pub instances: Option<Arc<InstanceObservation>>,
     /// The pods of the components whose `DaemonSets` osdpl is rolling out.
     pub rolling: Arc<BTreeMap<DaemonSetGroup, RolloutPods>>,

@@ -24,8 +24,8 @@ pub(super) use kinds::{
     StatefulSet,
 };
 
-/// The prefixes of the annotations that the parser keeps: helm's annotations with the release of an object, the
-/// annotation that marks the default StorageClass, and the operator's own annotation on nodes.
+/// The prefixes of the annotations that the parser keeps: the annotations in which helm names the release of an object,
+/// the annotation that marks the default StorageClass, and the operator's own annotation on nodes.
 const KEPT_ANNOTATIONS: [&str; 3] = ["meta.helm.sh/", storage::DEFAULT_CLASS, NODE_LABELS];
 
 /// A Kubernetes kind, with the types into which the operator parses the kind's spec, status and data.
@@ -62,10 +62,11 @@ pub(super) struct Partial<K: Kind> {
     pub(super) status: K::Status,
     #[serde(default)]
     pub(super) data: K::Data,
-    /// The provisioner of a StorageClass. It is a top-level field, because a StorageClass has no spec.
+    /// The provisioner of a StorageClass. This kind has no spec: the field is at the top level of the object.
     #[serde(default)]
     pub(super) provisioner: String,
-    /// The number of a `ControllerRevision`. It is a top-level field, because a `ControllerRevision` has no spec.
+    /// The revision number of a `ControllerRevision`. This kind has no spec: the field is at the top level of the
+    /// object.
     #[serde(default)]
     pub(super) revision: i64,
 }

@@ -1,4 +1,4 @@
-//! Collects the failures because of which the tasks can't observe the cluster, so that the status can report them.
+//! Collects the failures that keep the tasks from observing the cluster, so that the status can report them.
 
 #![allow(clippy::disallowed_methods, reason = "uses the clock to expire problems")]
 
@@ -19,7 +19,7 @@ const GRACE: Duration = Duration::from_secs(5);
 /// time is longer than any pause between two attempts of a watch.
 const EXPIRY: Duration = Duration::from_secs(12);
 
-/// How often the problems task removes expired problems, while there are any problems.
+/// The interval at which the problems task removes expired problems, while there are any problems.
 const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The failures that the tasks have reported. Clones share their state.
@@ -37,8 +37,9 @@ struct Problem {
     message: String,
     first: Instant,
     last: Instant,
-    /// If `true`, the list contains the problem at once, because the failure may never recur. If `false`, the task
-    /// retries, and the list contains the problem once it has recurred for [`GRACE`].
+    /// If `true`, the list contains the problem at once, because the failure may never recur. If `false`, the task that
+    /// reported the failure retries, and the list contains the problem once the first and the last failure are at least
+    /// [`GRACE`] apart.
     at_once: bool,
 }
 

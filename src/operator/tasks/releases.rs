@@ -43,7 +43,7 @@ const DEBOUNCE: Duration = Duration::from_millis(15);
 /// memory when it is decompressed.
 const FETCHES: usize = 2;
 
-/// The period after which the task repeats work that no watch triggers: it checks whether the operator process that
+/// The interval at which the task repeats the work that no watch triggers: it checks whether the operator process that
 /// made a pending record is still alive, and retries failed reads of bodies.
 const RECHECK_INTERVAL: Duration = Duration::from_secs(5);
 
@@ -152,8 +152,8 @@ struct ReleaseTask {
 }
 
 impl ReleaseTask {
-    /// Derives the state of all releases after each change, and triggers a pass when the state differs from the last
-    /// one.
+    /// Derives the state of all releases after each change. Triggers a pass when this state differs from the previous
+    /// state.
     ///
     /// Until the first plan names the namespaces of the cloud, the task uses the namespaces in `initial`.
     async fn run(mut self, mut bodies: Bodies, initial: BTreeSet<String>) {
@@ -184,9 +184,10 @@ impl ReleaseTask {
     }
 }
 
-/// Whether the newest record of the release is locked, and another operator process may still work on the release.
+/// Whether the newest record of the release is locked, and a helm process of another operator process could still be
+/// working on the release.
 ///
-/// No watch reports when the other process ends, so the task must repeat the check.
+/// No watch reports when that helm process ends, so the task must repeat the check.
 fn may_live_elsewhere(release: &ObservedRelease) -> bool {
     let locked = release.status.is_pending() || release.status == Status::Uninstalling;
     locked

@@ -32,8 +32,8 @@ const DEBOUNCE: Duration = Duration::from_millis(15);
 /// The components whose `DaemonSets` the task watches. Each pass sets them.
 pub(super) type Wanted = BTreeSet<DaemonSetGroup>;
 
-/// The pods and the pod template revisions of each watched component. A component is missing until its watches have
-/// listed both.
+/// The pods and the pod template revisions of each watched component. The map contains a component only after the
+/// component's watches have listed its pods and its revisions.
 pub(super) type Found = BTreeMap<DaemonSetGroup, RolloutPods>;
 
 /// A revision of a `DaemonSet`'s pod template, which Kubernetes stores as a `ControllerRevision`.
@@ -61,8 +61,8 @@ struct Watched {
     watches: JoinSet<()>,
 }
 
-/// Starts the rollouts task; returns the sender of the components to watch, and the receiver of their pods and
-/// revisions.
+/// Starts the rollouts task. Returns the sender of the components to watch, and the receiver of the components' pods
+/// and pod template revisions.
 pub(super) fn spawn(
     spawner: &mut Spawner,
     client: &Client,
@@ -141,7 +141,7 @@ impl Watched {
     }
 
     /// Returns the component's pods, and the newest pod template revision of each `DaemonSet`; `None` until the watches
-    /// have listed both kinds.
+    /// have listed all pods and revisions.
     fn found(&self) -> Option<RolloutPods> {
         let caches = lock(&self.caches);
         if !caches.pods.is_listed() || !caches.revisions.is_listed() {

@@ -21,7 +21,7 @@ const PAGE: u32 = 100;
 const SHORTEST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// The activity with which a failed watch is reported to [`Problems`].
+/// The name of the activity in reports to [`Problems`] about failed watches.
 const WATCHING: &str = "watching";
 
 /// The HTTP status code ("unprocessable") with which an API server rejects streaming lists that it does not support.
@@ -63,7 +63,7 @@ pub(super) async fn follow<K: Kind>(
     follow_objects(api, WatchedKind { group: K::GROUP, plural: K::PLURAL }, selector, problems, take).await;
 }
 
-/// Watches a kind until the future is dropped, and calls `take` with every event.
+/// Watches a kind until the future is dropped, and calls `take` with every event and after every failure.
 ///
 /// This function reports failures as problems, and retries with growing pauses.
 pub(super) async fn follow_objects<O>(
@@ -114,7 +114,7 @@ fn report_error(watched: WatchedKind, problems: &Problems, error: &watcher::Erro
         watcher::Error::WatchFailed(error @ Error::SerdeError(_)) => {
             problems.report_event(WATCHING, kind, explain(watched, error));
         }
-        // An interrupted watch is no problem: the watcher resumes it where it stopped.
+        // Do not report an interrupted watch as a problem: the watcher resumes it where it stopped.
         watcher::Error::WatchFailed(error) => tracing::debug!(kind, %error, "a watch was interrupted"),
         watcher::Error::WatchError(status) => tracing::debug!(kind, status.message, "a watch restarts"),
         watcher::Error::NoResourceVersion => {
@@ -139,7 +139,9 @@ pub(super) fn describe_error(error: &Error) -> String {
     match error {
         Error::Api(_) => api_message(error),
         // Leave out serde's message: it may quote the object, which may be a Secret.
-        Error::SerdeError(error) => format!("an object cannot be read: column {}", error.column()),
+        Error::SerdeError(error) => {
+            format!("osdpl cannot parse an object from the API server: column {} of its JSON is wrong", error.column())
+        }
         other => {
             let mut cause: &dyn std::error::Error = other;
             while let Some(source) = cause.source() {

@@ -101,7 +101,7 @@ async fn accept(
 /// The webhook's certificate and private key, as the webhook last read them from valid files.
 struct Certificate {
     files: CertificateFiles,
-    /// The digest of the contents of both files, with which the webhook notices a change.
+    /// The digest of the contents of both files. If the digest of the current contents differs, the files have changed.
     digest: String,
     acceptor: TlsAcceptor,
 }

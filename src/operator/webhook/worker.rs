@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// The thread that runs validations. When this value is dropped, the thread ends after the waiting jobs.
+/// The thread that runs validations. When this value is dropped, the thread finishes the waiting jobs, and ends.
 pub(super) struct Worker {
     jobs: mpsc::Sender<Job>,
 }

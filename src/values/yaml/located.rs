@@ -44,7 +44,7 @@ impl LocatedNode {
         node
     }
 
-    /// Returns the line of the node, from 1; 0 if it is unknown.
+    /// Returns the line of the node, counted from 1; 0 if the line is unknown.
     pub fn line(&self) -> u64 {
         self.location.line()
     }
@@ -86,7 +86,8 @@ impl LocatedNode {
     }
 
     /// Writes the node as JSON. Begins a new line for each key, each item of a list and each end of a map, and adds the
-    /// YAML location of each line to `locations`. So the line number in a JSON error gives the location in the YAML.
+    /// YAML location of each line to `locations`. So the caller can find the YAML location for the line number of a
+    /// JSON error.
     fn write(&self, json: &mut String, locations: &mut Vec<Location>) {
         match &self.node {
             Node::Map(map) => {

@@ -28,8 +28,8 @@ const TRANSLATIONS: [(&str, &str); 10] = [
 /// The advice to programmers that the YAML library appends to its messages. osdpl removes it.
 const ADVICE: [&str; 1] = [", set DuplicateKeyPolicy in Options if acceptable"];
 
-/// The ends of messages about a string that the user wrote without quotes. YAML reads an unquoted `true` or `1.10` as
-/// another type.
+/// The ends of the YAML library's messages about a value that must be a string. Its quotes may be missing: YAML reads
+/// an unquoted `true` or `1.10` as another type.
 const UNQUOTED: [&str; 3] = [
     "invalid type: boolean, expected a string",
     "invalid type: integer, expected a string",
@@ -77,7 +77,7 @@ pub fn redact_literals(message: &str) -> String {
 /// value.
 const KINDS: [(&str, &str); 5] =
     [("string ", "\""), ("character ", "`"), ("integer ", "`"), ("floating point ", "`"), ("boolean ", "`")];
-/// The form of an enum variant in serde's messages: the kind, which is empty, and the quote around the variant.
+/// The form of an enum variant in serde's messages: without a kind, and in backticks.
 const VARIANT: [(&str, &str); 1] = [("", "`")];
 
 #[cfg(test)]

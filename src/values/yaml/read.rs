@@ -12,15 +12,15 @@ use serde::de::DeserializeOwned;
 pub struct Error {
     /// The file or object that contains the text, for messages.
     pub file: String,
-    /// The line of the problem, from 1; 0 if unknown.
+    /// The line of the problem, counted from 1; 0 if unknown.
     pub line: u64,
-    /// The column of the problem, from 1; 0 if unknown.
+    /// The column of the problem, counted from 1; 0 if unknown.
     pub column: u64,
     /// What is wrong. The message contains no values, because values may be secrets.
     pub message: String,
 }
 
-/// Reads YAML. Where YAML 1.1 and 1.2 differ, reads the text as helm does: `0644` is octal.
+/// Reads YAML. Where YAML 1.1 and 1.2 differ, reads the text as helm does: for example, `0644` is octal.
 ///
 /// A key that occurs twice in a map is an error.
 ///

@@ -121,11 +121,11 @@ fn plan_checks_a_change_with_read_access_only() {
         world.apply(&less).await;
         let hash = world.until_reason(reason::APPROVAL).await.status().approval.unwrap();
         let line = format!(
-            "Once it is applied, changes wait for approval: osdpl approve -n {} {NAME} {hash}\n",
+            "Once the file is applied, changes wait for approval: osdpl approve -n {} {NAME} {hash}\n",
             world.namespace
         );
         assert!(plan.ends_with(&line), "osdpl plan must print the target hash of the operator, {hash}: {plan}");
-        assert!(world.plan_as(&reader, &[]).ends_with(&line.replace("Once it is applied, changes", "Changes")));
+        assert!(world.plan_as(&reader, &[]).ends_with(&line.replace("Once the file is applied, changes", "Changes")));
     });
 }
 

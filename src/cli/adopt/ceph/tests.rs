@@ -34,7 +34,7 @@ fn describes_the_declared_ceph() {
     state.clusters.insert("rook-ceph/main".into(), None);
     let note = declared_note(&uses(), &state, &storage);
     assert!(
-        note.contains("compare the fsid of CephCluster rook-ceph/main with `ceph fsid`. The spec uses mode external"),
+        note.contains("took the fsid of Rook's CephCluster rook-ceph/main: compare it with `ceph fsid`. The spec uses mode external"),
         "{note}"
     );
 }

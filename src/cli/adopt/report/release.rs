@@ -16,10 +16,10 @@ pub(crate) struct ReleaseReport {
     pub release: String,
     pub chart: String,
     pub revision: u32,
-    /// The number of values in the `overrides` that the written spec contains for this release.
+    /// The number of values in this release's `overrides` in the spec that `osdpl adopt` writes.
     pub overrides: usize,
     /// Differences other than those of `effects`: another version of the chart, or the reason why osdpl could not
-    /// compare the release with the written spec.
+    /// compare the release with the spec that `osdpl adopt` writes.
     pub changes: Vec<String>,
     #[serde(flatten)]
     pub effects: Effects,
@@ -49,7 +49,7 @@ impl ReleaseReport {
         }
     }
 
-    /// Whether osdpl would change nothing of the release after the adoption. False if osdpl could not compare the
+    /// Whether the release would stay as it is after its adoption. False if osdpl could not compare the release's
     /// objects.
     pub(crate) fn is_unchanged(&self) -> bool {
         let Effects { values, objects, unrendered } = &self.effects;
@@ -81,7 +81,7 @@ impl ReleaseReport {
         format!("adopting it would change {parts}{overrides}{unrendered}")
     }
 
-    /// Returns one line for each value and each object that would change.
+    /// Returns one line for each value and each object that the adoption would change.
     pub(crate) fn details(&self) -> Vec<String> {
         if self.owner.is_some() {
             return Vec::new();
@@ -97,8 +97,8 @@ fn count_overrides(name: &str, described: &Description) -> usize {
     release.map_or(0, |release| osdpl_values::leaves(&release.overrides.values).len() + release.overrides.unset.len())
 }
 
-/// Returns texts about what [`Effects`] can't express: that the chart changes, or why osdpl could not compare the
-/// existing release with the written spec.
+/// Returns, as texts, what [`Effects`] can't express: how the chart changes, or why osdpl could not compare the
+/// existing release with the spec that `osdpl adopt` writes.
 fn changes(name: &str, described: &Description, observations: &Observations) -> Vec<String> {
     let verdict = described.compared.get(name).map(|compared| &compared.result);
     let compared_change = match verdict {

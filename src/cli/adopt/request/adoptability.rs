@@ -13,8 +13,8 @@ use osdpl_values::CollectSorted;
 pub(crate) enum Adoptability {
     /// Another tool installed the release, and osdpl can adopt it.
     Adoptable,
-    /// osdpl already manages the release. The number is the release's newest revision, which another tool may have
-    /// created.
+    /// osdpl already manages the release. Contains the number of the release's newest revision, even if another tool
+    /// created this revision.
     Managed(u32),
     /// The release can't be adopted; the text says why.
     Refused(String),
@@ -34,7 +34,7 @@ pub(crate) struct AdoptionCheck<'a> {
 }
 
 impl<'a> AdoptionCheck<'a> {
-    /// Reads the newest helm record of each release in the namespaces of the selected releases.
+    /// Creates the check. Reads helm's newest record of each release in the cloud's namespaces.
     pub(crate) async fn new(
         cluster: &'a Reader,
         deployment: &'a OpenStackDeployment,
@@ -64,7 +64,7 @@ impl<'a> AdoptionCheck<'a> {
         };
         if self.is_unmanaged(name) {
             return Ok(Adoptability::Refused(
-                "the resource sets `managed: false` for this release; remove the field, and the release is in sync if it matches the spec"
+                "the resource sets `managed: false` for this release; remove the field to let osdpl manage the release, which is then in sync if it matches the spec"
                     .into(),
             ));
         }

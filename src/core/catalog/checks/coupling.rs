@@ -11,8 +11,7 @@ use osdpl_values::expr::Expression;
 /// The path of the file that this module reads.
 const FILE: &str = "values/couplings.yaml";
 
-/// A setting that several charts have, each at a path of its own, and that must have an equal value in all these
-/// charts.
+/// A setting that several charts have at different paths. Its value must be equal in all these charts.
 #[derive(Debug)]
 pub struct EqualSetting {
     /// The name of the setting in messages, such as `the Keystone region`.
@@ -22,7 +21,7 @@ pub struct EqualSetting {
     /// The text in messages that tells users how to make the values equal, such as `set spec.region instead`. If it is
     /// empty, messages say `set equal values`.
     pub remedy: String,
-    /// The default of the setting in upstream's charts. osdpl assumes this default at each path that no layer sets. If
+    /// The default of the setting in upstream's charts. At each path that no layer sets, osdpl assumes this default. If
     /// the field is `None`, osdpl compares only the paths that a layer sets.
     pub default: Option<Value>,
     /// An expression for the value that the setting should have, such as `spec.region`; `None` if the values only need
@@ -31,14 +30,14 @@ pub struct EqualSetting {
     /// The name of the release whose server most services share, such as `rabbitmq`; `None` if the setting does not
     /// concern a server and its clients.
     ///
-    /// Instead of the shared server, a service can have its own server, such as `rabbitmq-nova` for nova. The setting
-    /// must be equal in a server and its clients. It may differ between two servers.
+    /// Instead of the shared server, a service can use a server of its own: nova can use `rabbitmq-nova`. osdpl
+    /// compares each server only with its own clients, so two servers can have different settings.
     pub server: Option<String>,
     /// The paths at which the values of releases contain the setting.
     pub paths: Vec<SettingPath>,
 }
 
-/// A path at which the values of one or several releases contain the setting.
+/// A path at which the values of one or several releases contain a setting that must be equal ([`EqualSetting`]).
 #[derive(Debug)]
 pub struct SettingPath {
     /// The name of the release whose values contain the path; `None` for every release whose chart knows the path.

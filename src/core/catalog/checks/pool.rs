@@ -6,7 +6,7 @@ use super::Reader;
 use super::rule::FILE;
 use osdpl_values::Path;
 
-/// The settings that determine how many connections to the database the pods of one component may open.
+/// The settings that determine how many database connections the pods of one component can open.
 ///
 /// All pods together open at most pods × (workers + other processes) × pools × (`max_pool_size` + `max_overflow`)
 /// connections.
@@ -22,7 +22,7 @@ pub struct ConnectionPool {
     pub workers: Vec<Path>,
     /// The number of worker processes per pod if none of the paths in `workers` has a value.
     pub processes: u64,
-    /// The number of processes per pod that open connections besides the worker processes.
+    /// The number of processes per pod, in addition to the worker processes, that open connections.
     pub other_processes: u64,
     /// The number of connection pools in each process.
     pub pools: u64,

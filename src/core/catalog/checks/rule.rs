@@ -26,7 +26,7 @@ pub struct Rule {
     pub when: Expression,
     /// The severity of the finding. If it is `error`, osdpl refuses the `OpenStackDeployment`.
     pub level: Level,
-    /// The path to which the finding refers, in the values of the first of `releases`.
+    /// The path of the value to which the finding refers. The value belongs to the first release in `releases`.
     pub path: Path,
     /// The text of the finding: the problem and the remedy.
     pub message: String,

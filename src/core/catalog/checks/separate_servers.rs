@@ -1,4 +1,4 @@
-//! The table `apart` of `values/rules.yaml`: servers of one quorum, each of which must run on a different node.
+//! The table `apart` of `values/rules.yaml`: servers that form a quorum and must run on different nodes.
 
 use serde::Deserialize;
 
@@ -15,15 +15,16 @@ pub struct SeparateServers {
     pub chart: String,
     /// The name of the servers in messages, such as `database servers`.
     pub what: String,
-    /// The path of the number of servers in the release's values.
+    /// The path of the value that sets the number of servers.
     pub replicas: Path,
-    /// The reason why an even number of servers is a mistake. Messages put this text after words such as
-    /// `an even number of database servers`.
+    /// The reason why an even number of servers is a mistake, such as `tolerates no more failures than one less`. In
+    /// messages, this text follows a subject such as `an even number of database servers`.
     pub even: String,
     /// The path of the map with the chart's node selector (`node_selector_key` and `node_selector_value`). If `None`,
     /// the path is `labels.` followed by the last key of `replicas`, such as `labels.server` for `pod.replicas.server`.
     pub labels: Option<Path>,
-    /// The key of the node label that the chart selects by default; `None` if this is the label of control plane nodes.
+    /// The key of the node label that the chart selects by default; `None` if the chart selects the label of control
+    /// plane nodes.
     pub node: Option<String>,
 }
 

@@ -15,8 +15,8 @@ pub struct SharedClaim {
     pub release: String,
     /// The path of the claim's StorageClass in the release's values.
     pub class: Path,
-    /// The path of the boolean in the release's values with which users can disable the claim. If the boolean is
-    /// `false`, the chart creates no claim. `None` if the chart always creates the claim.
+    /// The path of a boolean in the release's values. If the boolean is `false`, the chart does not create the claim.
+    /// `None` if the chart always creates the claim.
     pub unless_false: Option<Path>,
     /// The condition under which pods on several nodes mount the claim; `None` if they always do. The condition can
     /// read the final values of the release as `values.<release>`.

@@ -7,12 +7,12 @@ use serde_json::Value;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Certificates {
-    /// The CEL condition under which the feature requires the Secrets; unset if it always does.
+    /// The CEL condition under which the feature requires the Secrets; unset if it always requires them.
     #[serde(default)]
     pub when: Option<String>,
     /// The field of the spec to which findings about these certificates refer.
     pub field: String,
-    /// The Secrets: a list of maps with `name`, `namespace` and `hosts`. The list may contain expressions (`${…}`).
+    /// The Secrets: a list of maps with `name`, `namespace` and `hosts`. The list can contain expressions (`${…}`).
     /// `hosts` are the host names by which clients connect, and for which the certificate must be valid. Without
     /// `hosts`, osdpl checks no host name.
     pub secrets: Value,
@@ -23,7 +23,8 @@ pub struct Certificates {
     pub user_provided: bool,
 }
 
-/// The names of entries in a Secret's data. If a name is `None`, osdpl does not check the entry.
+/// The names of the entries with the certificate, its private key and its CA in a Secret's data. If a name is `None`,
+/// osdpl does not check the entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct CertificateKeys {

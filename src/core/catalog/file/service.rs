@@ -53,7 +53,7 @@ pub struct Release {
     /// not part of OpenStack, such as cert-manager, have a namespace here. The spec can set another namespace.
     #[serde(default)]
     pub namespace: Option<String>,
-    /// The CEL condition under which the release is part of the service; unset if the release always is.
+    /// The CEL condition under which the release is part of the service; unset if the release always is part of it.
     #[serde(default)]
     pub when: Option<String>,
     /// The components that must be available before helm installs the release. The services that provide the components
@@ -67,9 +67,9 @@ pub struct Release {
     /// releases at once, it starts with the releases of the services that provide the components.
     #[serde(default)]
     pub awaits: Vec<Need>,
-    /// The components without which the programs in the release's pods do not work. The operator may install the
-    /// release before or after these components, because the pods of the release and of the components may wait for
-    /// each other.
+    /// The components without which the programs in the release's pods do not work. The operator does not wait for
+    /// these components before it installs the release, because the components' pods can also depend on the release's
+    /// pods.
     ///
     /// The services that provide the components become part of the cloud. If the spec disables such a service, osdpl
     /// warns.
@@ -95,8 +95,8 @@ pub struct Release {
     pub hosts: Option<Hosts>,
     /// The `DaemonSets` for which the chart accepts values that apply to some nodes only.
     ///
-    /// The map's key is the name by which the chart's overrides refer to the `DaemonSet`, but without the chart's name:
-    /// `ovs-agent` for `neutron_ovs-agent`.
+    /// The map's key is the `DaemonSet`'s name in the chart's overrides, without the prefix `<chart>_`: `ovs-agent` for
+    /// `neutron_ovs-agent`.
     #[serde(default)]
     pub daemonsets: BTreeMap<String, DaemonSet>,
     /// The names of Jobs that the chart installs as ordinary objects, not as hooks. The operator deletes these Jobs
@@ -154,7 +154,7 @@ pub struct Release {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Hosts {
-    /// The component with a pod on each hypervisor: `application/component`.
+    /// The component with a pod on each hypervisor, as `application/component`.
     #[serde(deserialize_with = "component")]
     pub component: Component,
     /// The name of the `CronJob` that registers new hypervisors in Nova. When a new node has joined the cluster, the
@@ -172,7 +172,7 @@ fn component<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Component, D:
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Endpoint {
-    /// The component that serves the API: `application/component`.
+    /// The component that serves the API, as `application/component`.
     pub component: String,
     /// The key of the API below `endpoints` in the values of charts, such as `compute`. The key equals the service type
     /// of the API in Keystone's service catalogue.
@@ -182,15 +182,15 @@ pub struct Endpoint {
     /// The key of the API's port below `endpoints.<endpoint>.port` in the values of charts, such as `api`.
     #[serde(default = "default_port_name")]
     pub port_name: String,
-    /// The TCP port of the internal endpoint according to the chart's defaults.
+    /// The default of the internal endpoint's TCP port in the chart. osdpl uses it if the release's values set no port.
     pub port: u16,
     /// The path of the URL that the probe requests. The API must respond at this path without a token.
     pub path: String,
     /// The HTTP status codes with which a probe succeeds. OpenStack APIs return 300 if they list several versions.
     #[serde(default = "default_accept")]
     pub accept: Vec<u16>,
-    /// Whether this is Keystone's own API. If so, the operator not only probes the API, but also reads the API versions
-    /// and, as the administrator, the service catalogue from Keystone.
+    /// Whether this is Keystone's own API. If so, a probe also checks that the response describes an API version. The
+    /// operator also requests a token as the administrator, because the response contains Keystone's service catalogue.
     #[serde(default)]
     pub keystone: bool,
 }
@@ -217,8 +217,8 @@ fn default_server_side() -> bool {
 pub struct Need {
     /// The component that the release refers to, as `application/component`.
     pub component: String,
-    /// The CEL condition under which the release requires the component; unset if it always does. The condition may use
-    /// `spec`, `features`, `openstack`, `services` and `releases`.
+    /// The CEL condition under which the release requires the component; unset if it always requires it. The condition
+    /// can read the variables `spec`, `features`, `openstack`, `services` and `releases`.
     #[serde(default)]
     pub when: Option<String>,
 }
@@ -240,7 +240,7 @@ pub enum WorkloadKind {
 pub struct DaemonSet {
     /// The format in which the chart accepts the values for single nodes or groups of nodes.
     pub form: Form,
-    /// The component of the `DaemonSet`'s pods: `application/component`.
+    /// The component of the `DaemonSet`'s pods, as `application/component`.
     pub component: String,
     /// The CEL condition under which the chart creates the `DaemonSet`; unset if the chart always creates it.
     #[serde(default)]
@@ -280,8 +280,8 @@ pub struct Credential {
     /// A one-line description of the credential, for people.
     #[serde(default)]
     pub description: String,
-    /// The steps with which a person replaces the credential by a new one, or the reason why the credential must never
-    /// change. Empty if no steps are needed, because the next upgrade replaces the credential.
+    /// What a person must do to replace the credential, in addition to writing the new credential to the Secret; or the
+    /// reason why the credential must never change. Empty if the person has nothing else to do.
     #[serde(default)]
     pub rotation: String,
     /// Whether the user must provide the credential if its service runs outside of the cluster.
@@ -313,10 +313,10 @@ pub enum CredentialKind {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct External {
-    /// The name of the Kubernetes Service that upstream's pods wait for. The operator creates this Service with the
-    /// address of the external service.
+    /// The name of the Kubernetes Service that the pods of upstream's charts wait for. The operator creates this
+    /// Service with the address of the external service.
     pub service: String,
-    /// The name of the port of this Service.
+    /// The name of the port of the Kubernetes Service.
     pub port_name: String,
     /// The TCP port of the external service if the spec sets no port.
     pub port: u16,

@@ -1,4 +1,4 @@
-//! The notation in the files of key trees: names of types, names of list entries, and markers.
+//! The notation in the files of key trees: types, defaults, list entries, and the markers `read` and `*`.
 //!
 //! A key tree is a file in `values/keys/`. It contains the keys that a chart's `values.yaml` sets or the chart's
 //! templates read.
@@ -9,8 +9,8 @@ use serde_json::Value;
 /// Marks a key that the chart's templates read, but for which `values.yaml` contains no default.
 pub const READ_MARKER: &str = "read";
 
-/// The key in a key tree that stands for every key of a map. The key tree contains it in a map if the chart's templates
-/// may read any key of that map.
+/// The key in a key tree that stands for every key of a map. A map in the key tree has this key if the chart's
+/// templates may read any key of the map.
 pub const ANY_KEY: &str = "*";
 
 /// The type of the default that a chart has for a key.
@@ -31,8 +31,8 @@ pub enum KeyType {
     Null,
 }
 
-/// Precedes a default that is a short string, to distinguish it from a type: `=map` means the string `map`, and `map`
-/// means the type.
+/// The prefix of a default that is a short string. It distinguishes the string from a type: in a key tree, `=map` is
+/// the string `map`, and `map` is the type.
 pub const TEXT_PREFIX: char = '=';
 
 /// The maximum length, in characters, of a default or list entry that a key tree stores. Only references to container

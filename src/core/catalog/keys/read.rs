@@ -9,7 +9,8 @@ use serde_json::Number;
 
 use super::{KeyTree, KeyType, READ_MARKER, TEXT_PREFIX};
 
-/// Implemented by hand: the code that serde derives for an untagged enum copies every level of the tree into a buffer.
+/// Implemented by hand, because the code that serde derives for an untagged enum copies every level of the tree into a
+/// buffer.
 impl<'de> Deserialize<'de> for KeyTree {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(Tree)

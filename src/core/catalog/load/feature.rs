@@ -10,7 +10,7 @@ use osdpl_values::expr;
 /// osdpl) are allowed, too.
 ///
 /// `title`, `description`, `example` and `externalDocs` only document the schema. A `default` in the schema has no
-/// effect: the default of a feature is in the field `default` beside `schema`.
+/// effect: the default of a feature is in the field `default` of the feature's file.
 const KEYWORDS: [&str; 22] = [
     "additionalProperties",
     "default",

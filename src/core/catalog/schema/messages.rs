@@ -8,8 +8,8 @@ use super::{SchemaViolation, ViolationKind};
 
 /// The maximum length of a value that a message quotes, in characters.
 pub(super) const SHOWN: usize = 80;
-/// The maximum number of keys that a message lists. If the schema expects a map but the value has another type, the
-/// message lists the keys that the schema allows in the map. If there are more than this number, it lists none.
+/// The maximum number of keys that a message lists. If a value is not a map although the schema expects one, the
+/// message lists the keys in the schema. If the schema has more keys than this number, the message lists none.
 pub(super) const KEYS: usize = 12;
 
 /// Returns the message for a violation of a schema: the problem and the remedy.
@@ -55,15 +55,15 @@ pub fn violation_message(fault: &SchemaViolation<'_>, described: Option<&str>) -
     }
 }
 
-/// Returns the description of a field in `schema`.
+/// Returns the description of a field in `schema`; `None` if `schema` has no description for the field.
 ///
 /// `explained` is the path of the field in the notation of `kubectl explain`. `above` is the path of the field that
 /// `schema` describes. `explained` begins with `above`.
 pub fn field_description<'a>(schema: &'a Value, explained: &str, above: &str) -> Option<&'a str> {
     let names = explained.strip_prefix(above)?.split('.').filter(|name| !name.is_empty());
-    // `explained` contains neither indexes of lists nor keys of maps. So if a name refers to a list or map, the closure
-    // goes on to the schema of the list's items or the map's values. If that schema has no description, the description
-    // of the list or map applies.
+    // `explained` contains neither indexes of lists nor keys of maps: after the name of a list comes the name of a
+    // field of the list's items. So the closure replaces the schema of a list or map by the schema of its items or
+    // values. If that schema has no description, the closure returns the description of the list or map.
     let inner = |mut schema: &'a Value| {
         let mut description = schema["description"].as_str();
         while let Some(below) = ["items", "additionalProperties"].iter().find_map(|word| schema.get(word)) {
@@ -102,7 +102,7 @@ fn example(schema: &Value, described: Option<&str>) -> String {
     first.map(|first| format!(": {}", one_line(first))).unwrap_or_default()
 }
 
-/// Joins the lines of a description. Descriptions come from doc comments of Rust types, which wrap their lines.
+/// Joins the lines of a description into one line. Descriptions from doc comments of Rust types contain line breaks.
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

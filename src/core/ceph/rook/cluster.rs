@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::super::{NotReady, is_uuid};
 
-/// The fields of the status of a `CephCluster` that osdpl reads (`ClusterStatus` in Rook's `ceph.rook.io/v1`).
+/// The fields that osdpl reads from the status of a `CephCluster` (`ClusterStatus` in Rook's `ceph.rook.io/v1`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cluster {
     /// The namespace and name of the `CephCluster`: `namespace/name`.

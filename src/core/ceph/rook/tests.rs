@@ -20,7 +20,11 @@ fn pools_follow_the_feature_with_safe_defaults() {
     assert_eq!(spec(&all, "CephBlockPool", "images"), Some(images));
     let volumes = json!({"failureDomain": "host", "replicated": {"size": 3}});
     assert_eq!(spec(&all, "CephBlockPool", "volumes"), Some(volumes));
-    assert_eq!(spec(&["glance"], "CephBlockPool", "volumes"), None, "no release uses it");
+    assert_eq!(
+        spec(&["glance"], "CephBlockPool", "volumes"),
+        None,
+        "osdpl requests no pool `volumes` from Rook if the cloud has no release that uses it"
+    );
     assert_eq!(RookSettings::from_feature(&json!({"mode": "external"})), None);
 }
 
@@ -46,8 +50,8 @@ fn cluster(phase: &str, health: &str) -> Cluster {
     Cluster::from_object("deep", "main", &json!({"status": status}))
 }
 
-/// Reads the settings from example objects of Rook. `change` names one of these objects. It also contains a key and a
-/// value that replace the whole data of the object; with `None` in their place, the object does not exist.
+/// Reads the settings from example objects of Rook. `change` names an object that differs from the example. The object
+/// contains only the given key and value; if these are `None`, the object does not exist.
 fn read(rook: &RookSettings, change: Option<(&str, Option<(&str, &str)>)>) -> Result<Ceph, NotReady> {
     let clusters = Ok(vec![cluster("Ready", "HEALTH_OK")]);
     let answer = rook.read(&consumers(["glance", "nova"].into_iter()), clusters, |name| {

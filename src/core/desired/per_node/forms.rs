@@ -10,15 +10,15 @@ use super::{EntryValues, NodeTarget, Subject, is_subdomain};
 use crate::catalog::{DaemonSet, Form};
 use osdpl_values::{Path, Values, leaves, merge};
 
-/// The node label that contains the host name. Charts of the form `root` select nodes only by labels. So if an entry
-/// names a node, osdpl selects the node by this label.
+/// The node label that contains the host name. Charts of the form `root` select nodes only by labels. So if an entry of
+/// `spec.nodes.overrides` names a node, osdpl selects the node by this label.
 const HOSTNAME: &str = "kubernetes.io/hostname";
 
 /// The maximum number of characters of a host name that charts write into the name of a `DaemonSet`. Charts cut off the
 /// rest (helm-toolkit, `daemonset_overrides`).
 const HOST_CHARACTERS: usize = 20;
 
-/// Returns the path in a chart's values at which the chart expects the values of one `DaemonSet` for some nodes.
+/// Returns the path in a chart's values at which the chart expects the values that differ by node for one `DaemonSet`.
 ///
 /// `key` is the name of the `DaemonSet` in the chart's values, such as `neutron_ovs-agent`.
 pub(super) fn values_path(form: Form, key: &str) -> Path {
@@ -28,7 +28,7 @@ pub(super) fn values_path(form: Form, key: &str) -> Path {
     }
 }
 
-/// Renders all entries of `spec.nodes.overrides` for one `DaemonSet` as the value that the chart expects at
+/// Renders the values that all entries of `spec.nodes.overrides` set for one `DaemonSet`, as the chart expects them at
 /// [`values_path`].
 pub(super) fn render(form: Form, parts: &[EntryValues<'_>]) -> Value {
     match form {
@@ -37,9 +37,9 @@ pub(super) fn render(form: Form, parts: &[EntryValues<'_>]) -> Value {
     }
 }
 
-/// Renders entries in the form `conf`: as a list with an item for each label, and a list with an item for each host.
-/// Each item contains the helm values for the nodes with this label or host name. If an entry selects several values of
-/// one label, the entry becomes one item.
+/// Renders entries of `spec.nodes.overrides` in the form `conf`: as the lists `labels` and `hosts`. An item of `labels`
+/// selects nodes by one or several values of a label, and an item of `hosts` selects one host. Each item contains the
+/// helm values for these nodes.
 fn conf(parts: &[EntryValues<'_>]) -> Value {
     let mut labels: Vec<(Value, Values)> = Vec::new();
     let mut hosts: Vec<(Value, Values)> = Vec::new();
@@ -58,7 +58,8 @@ fn conf(parts: &[EntryValues<'_>]) -> Value {
     Value::Object(lists.map(|(name, list)| (name.to_owned(), Value::Array(list))).collect())
 }
 
-/// Renders entries in the form `root`: as a map with a key `<label>::<value>` for each selected value of a label.
+/// Renders entries of `spec.nodes.overrides` in the form `root`: as a map with a key `<label>::<value>` for each
+/// selected value of a label.
 fn root(parts: &[EntryValues<'_>]) -> Value {
     let mut entries: Vec<(Value, Values)> = Vec::new();
     for part in parts {
@@ -76,8 +77,8 @@ fn root(parts: &[EntryValues<'_>]) -> Value {
     json!({ "labels": labels })
 }
 
-/// Merges values into the item of `entries` that has the same `nodes`, and moves the item to the end. If no item has
-/// these `nodes`, appends a new item.
+/// Merges `values` into the item of `entries` that selects `nodes`, and moves this item to the end. If there is no such
+/// item, appends one.
 ///
 /// The order matters for the form `conf`: if several items match a node, the chart uses the last one.
 fn add(entries: &mut Vec<(Value, Values)>, nodes: Value, values: &Values) {
@@ -87,8 +88,8 @@ fn add(entries: &mut Vec<(Value, Values)>, nodes: Value, values: &Values) {
     entries.push((nodes, merged));
 }
 
-/// Returns an error message for everything in an entry that the chart's form can't express: a value, a node label or a
-/// node name.
+/// Returns error messages about an entry of `spec.nodes.overrides`: one for each value, node label and node name that
+/// the chart's form ([`Form`]) can't express.
 pub(super) fn problems(
     chart: &str,
     name: &str,

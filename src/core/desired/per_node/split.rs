@@ -26,8 +26,8 @@ pub struct NodeSplit {
     pub unsplit_names: BTreeMap<Component, String>,
 }
 
-/// Returns the split for the merged values of a release; `None` if the release has no `DaemonSet` that the chart can
-/// split.
+/// Returns how the chart splits the `DaemonSets` of a release that has the merged values `values`; `None` if the chart
+/// can split none of the release's `DaemonSets`.
 pub(in crate::desired) fn split(release: &Release, values: &Values) -> Option<NodeSplit> {
     let mut split = NodeSplit { digest: NO_SPLIT.to_owned(), ..NodeSplit::default() };
     let mut all = Vec::new();
@@ -49,9 +49,9 @@ pub(in crate::desired) fn split(release: &Release, values: &Values) -> Option<No
     (!split.unsplit_names.is_empty()).then_some(split)
 }
 
-/// Returns the node labels and host names in the rendered entries for one `DaemonSet`, in the order in which the chart
-/// uses the entries. The result does not contain the helm values in the entries, because the split does not depend on
-/// them.
+/// Returns the labels and host names by which a chart splits one `DaemonSet`, in the order in which the chart uses
+/// them. `value` is the value at `values_path`. The result leaves out the helm values in `value`, because they do not
+/// influence how the chart splits the `DaemonSet`.
 fn nodes(form: Form, value: &Value) -> Vec<Value> {
     match form {
         Form::Conf => {

@@ -18,7 +18,7 @@ pub enum NodeTarget {
 }
 
 impl NodeTarget {
-    /// Whether a node with this name and these labels is in the set.
+    /// Whether the target selects a node with the name `name` and the labels `labels`.
     pub fn fits(&self, name: &str, labels: &Labels) -> bool {
         match self {
             Self::Label(key, values) => labels.get(key).is_some_and(|value| values.contains(value)),
@@ -26,8 +26,8 @@ impl NodeTarget {
         }
     }
 
-    /// Whether both targets select nodes by a common value of the same label, or by a common node name. On the nodes
-    /// with this label value or name, the values of the later entry override those of the earlier entry.
+    /// Whether two targets have a common node name, or a common value of the same label. For the nodes with this name
+    /// or value, the values of the later entry of `spec.nodes.overrides` override those of the earlier entry.
     pub(super) fn overlaps(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Label(key, values), Self::Label(other_key, others)) => {

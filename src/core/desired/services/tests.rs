@@ -76,7 +76,10 @@ fn rejects_disabling_a_needed_service_once() {
           remove `enabled: false`, or disable top, wall as well"
         ]
     );
-    assert!(!selection.releases.contains_key("extra"), "a false condition adds no service");
+    assert!(
+        !selection.releases.contains_key("extra"),
+        "osdpl does not add `extra`, because the condition of the need for `extra` is false"
+    );
 }
 
 #[test]

@@ -116,8 +116,9 @@ fn checks_added_presets_but_not_built_in_ones() {
     check_layers(&[layer("presets/small.yaml"), layer("presets/edge.yaml")], "front", &catalog, &mut findings);
     let fields: Vec<&str> = findings.iter().map(|finding| finding.location.field.as_str()).collect();
     assert_eq!(fields, [format!("{source} (fragments[0])")]);
-    // One fragment of a catalogue file that a user added may contain values for several releases. So osdpl warns once
-    // for each release with an unknown key, even if the location is the same.
+    // One fragment of a catalogue file that a user added can contain values for several releases. So osdpl writes one
+    // warning for each release that gets an unknown key from the fragment, although all these warnings name the same
+    // location.
     for _ in 0..2 {
         check_layers(&[layer("presets/edge.yaml")], "store", &catalog, &mut findings);
     }

@@ -2,8 +2,8 @@
 //!
 //! In a map where users choose the keys, osdpl reports a key only if it is most likely a misspelling of a known key.
 
-/// The minimum number of characters of a name that may be a typo. Shorter names that differ in one letter, such as
-/// `ovs` and `ovn`, are usually different names.
+/// The minimum length, in characters, of a name that osdpl considers a typo. Shorter names that differ in one letter,
+/// such as `ovs` and `ovn`, are usually different names.
 const LETTERS: usize = 4;
 
 /// Returns the known name that the user most likely meant by `written`; `None` if `written` is no typo of a known name.

@@ -13,8 +13,8 @@ const ENTRYPOINT: &str = "init";
 
 /// The reasons that the kubelet gives for an image that it can't pull.
 ///
-/// The kubelet alternates between some of these reasons. To keep its message stable, osdpl writes `ImagePullBackOff`
-/// instead of each reason except `InvalidImageName`.
+/// The kubelet alternates between some of these reasons. To keep the message stable, osdpl writes `ImagePullBackOff`
+/// for all of them except `InvalidImageName`.
 const IMAGE_REASONS: [&str; 6] = [
     "ErrImagePull",
     "ImagePullBackOff",

@@ -2,7 +2,8 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// Observes a pod of keystone-api with this status and these additional metadata.
+/// Observes a pod of keystone-api with the status `status`. `metadata` adds to the pod's default metadata, or replaces
+/// parts of them.
 fn pod(status: &Value, metadata: &Value) -> Option<UnreadyPod> {
     let mut all = json!({
         "name": "keystone-api-7d9f-x2x", "namespace": "openstack", "uid": "u1",

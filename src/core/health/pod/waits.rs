@@ -70,8 +70,8 @@ struct JobEntry {
     namespace: String,
 }
 
-/// Returns the dependencies that a pod waits for: those of its init container that runs now. The result is empty if no
-/// init container runs, or if the running one is not kubernetes-entrypoint.
+/// Returns the objects that a pod waits for: the dependencies of the init container that runs now. The result is empty
+/// if no init container runs, or if the running init container is not kubernetes-entrypoint.
 pub(super) fn of(own_namespace: &str, spec: &Spec, status: &Status) -> Vec<Dependency> {
     let running = status.init_container_statuses.iter().find(|container| container.state.running.is_some());
     let container = running.and_then(|running| spec.init_containers.iter().find(|one| one.name == running.name));

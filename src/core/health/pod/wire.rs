@@ -185,10 +185,11 @@ impl Status {
         self.condition("Ready").is_some_and(|condition| condition.status == "True")
     }
 
-    /// Whether the pod became ready after its running containers had started.
+    /// Whether the pod was ready at some time after its containers had last started.
     ///
-    /// If so, the condition `Ready` last changed after the newest start of a container. If not, the condition last
-    /// changed before that start.
+    /// The result is true if the condition `Ready` last changed after the newest start of a container: at that time,
+    /// the pod became ready or stopped being ready. The result is false if a container does not run, or if the status
+    /// lacks the time of the change or of a start.
     pub(super) fn was_ready(&self) -> bool {
         let since = self.condition("Ready").and_then(|condition| condition.last_transition_time.as_ref());
         let started =

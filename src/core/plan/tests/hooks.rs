@@ -7,8 +7,8 @@ use crate::observed::ObservedJob;
 const SKIPPED: &str = "delete Jobs store-setup, helm upgrade --install --no-hooks, because its inputs changed";
 const RUN: &str = "delete Jobs store-setup, helm upgrade --install, because its inputs changed";
 
-/// Returns a cloud in which the spec changes only values of `store` that no hook reads. The Job of the only hook is
-/// complete. `change` then modifies this cloud and the newest record of `store`.
+/// Returns a cloud whose release `store` needs an upgrade, because inputs changed that no hook reads. The Job of the
+/// only hook is complete. At the end, the function lets `change` modify this cloud and the newest record of `store`.
 fn upgraded(change: impl FnOnce(&mut Fixture, &mut ObservedRelease)) -> Fixture {
     let job = ("openstack".to_owned(), "store-sync".to_owned());
     let mut record = observed_release(Status::Deployed);

@@ -1,4 +1,4 @@
-//! Tests of upgrades that divide the nodes differently among `DaemonSets`, which restarts pods.
+//! Tests of upgrades that restart pods because they change how the nodes are divided among `DaemonSets`.
 
 use crate::api::Approval;
 use crate::catalog::{Component, WorkloadKind};
@@ -7,11 +7,11 @@ use crate::release::NO_SPLIT;
 use crate::release::Status;
 use crate::testing::*;
 
-/// Returns the step of the release `store` after its inputs changed, including the split of its `DaemonSets`.
+/// Returns the step of the release `store` after its inputs changed. The change may affect the split: how the chart
+/// divides the nodes among `DaemonSets`.
 ///
-/// A split is how the chart divides the nodes among `DaemonSets`. `before` is the digest of the split in the newest
-/// record, and `wanted` the digest of the desired split. `sets` lists the `DaemonSets` in the cluster as (component,
-/// name, number of nodes).
+/// `before` is the digest of the split in the newest record, and `wanted` the digest of the desired split. `sets` lists
+/// the `DaemonSets` in the cluster as (component, name, number of nodes).
 fn step_for(before: Option<&str>, wanted: &str, sets: &[(&str, &str, i32)], approval: Approval) -> String {
     let parse = |text: &str| Component::parse(text).unwrap();
     let split = NodeSplit {

@@ -9,8 +9,8 @@ use serde_json::json;
 use super::super::{DeletePolicy, Event, LastRun, Phase};
 use super::*;
 
-/// Release records that helm 3.22 and helm 4.3 wrote while `helm uninstall` waited for a pre-delete hook. The release
-/// had two failed upgrades before.
+/// Release records that helm 3.22 and helm 4.3 wrote while `helm uninstall` waited for a pre-delete hook. Before the
+/// uninstall, two upgrades of the release had failed.
 const BY_HELM_3: &str = include_str!("by-helm-3.22.b64");
 const BY_HELM_4: &str = include_str!("by-helm-4.3.b64");
 

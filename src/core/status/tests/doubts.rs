@@ -1,4 +1,4 @@
-//! Tests of specs with more warnings than the status messages contain.
+//! Tests which warnings the status messages contain if the spec has more warnings than fit into them.
 
 use super::*;
 

@@ -1,6 +1,6 @@
 //! Splits the actions (`{{ … }}`) of a template into tokens.
 
-/// One token of an action, `{{ … }}`, of a template.
+/// One token of an action (`{{ … }}`) in a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Token {
     /// A path such as `.a.b`, `$.a.b` or `$name.a.b`: its start (empty, `$` or `$name`), and its keys.
@@ -17,7 +17,7 @@ pub enum Token {
     Assign,
 }
 
-/// Returns the tokens of each action of a template, in the order of the template. Skips comments.
+/// Returns the actions of a template, each as a list of its tokens. Skips comments.
 pub fn actions(text: &str) -> Vec<Vec<Token>> {
     let mut found = Vec::new();
     let mut rest = text;
@@ -58,7 +58,7 @@ fn tokens(action: &str) -> Vec<Token> {
 
 /// Parses the quoted string at the start of `rest`. Returns the token, and the length of the string with its quotes.
 ///
-/// The token contains escape sequences in their escaped form.
+/// The token contains escape sequences unchanged.
 fn text(rest: &str, quote: char) -> (Option<Token>, usize) {
     let mut is_escaped = false;
     for (position, letter) in rest.char_indices().skip(1) {

@@ -115,7 +115,7 @@ async fn rejected_archives_say_why() {
         (
             "no folder",
             tgz(&[("Chart.yaml", CHART_YAML)]),
-            "entry \"Chart.yaml\" is a file beside the chart's folder; all entries must be below one folder with the chart's name",
+            "entry \"Chart.yaml\" is a file at the top level of the archive; all entries must be below one folder with the chart's name",
         ),
         (
             "two folders",

@@ -1,5 +1,5 @@
-//! Tests of valid archives: which differences between archives change the digest, and what the store reads from a
-//! chart.
+//! Tests of valid archives: which differences between two archives change the digest of the chart, and what the store
+//! reads from a chart.
 
 use tar::EntryType;
 

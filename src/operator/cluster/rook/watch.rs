@@ -28,8 +28,8 @@ const CREATED_KINDS: [&str; 3] = ["CephBlockPool", "CephClient", "CephFilesystem
 /// For each watched kind of Rook's objects: the objects by name, or the reason why osdpl can't list them.
 pub(in super::super) type RookObjects = BTreeMap<&'static str, Result<BTreeMap<String, Value>, String>>;
 
-/// What a watch knows about the objects of one kind: nothing yet, why the API server does not list them, or the
-/// objects.
+/// What a watch knows about the objects of one kind: nothing yet (`Unknown`), the reason why the API server does not
+/// list the objects (`Failed`), or the objects (`Listed`).
 #[derive(Default)]
 enum State {
     #[default]
@@ -49,8 +49,8 @@ pub(in super::super) struct RookWatch {
 }
 
 impl RookWatch {
-    /// Starts watches on the objects that osdpl created, which cache nothing, and watches on all objects of `kinds`,
-    /// which cache these objects. Changes notify `trigger`.
+    /// Starts two groups of watches: on the objects that osdpl created, without a cache, and on all objects of `kinds`,
+    /// with a cache. Changes notify `trigger`.
     fn new(client: &Client, namespace: &str, kinds: &[&'static str], trigger: &Arc<Notify>) -> Self {
         let is_changed = Arc::new(AtomicBool::new(true));
         let created = CREATED_KINDS.iter().map(|kind| {
@@ -105,8 +105,8 @@ impl RookWatch {
 }
 
 impl ObjectWatches {
-    /// Starts the watches on Rook's objects in the namespace of `target`. The watches on the kinds in `target` cache
-    /// all objects of these kinds.
+    /// Starts two groups of watches in the namespace of `target`: on Rook's objects that osdpl created, and on all
+    /// objects of the kinds in `target`. Only the second group caches its objects.
     ///
     /// `None` stops the watches.
     pub(in super::super) fn watch_rook(&self, target: Option<(&str, &[&'static str])>) {
@@ -123,7 +123,9 @@ impl ObjectWatches {
         watch.as_ref().map(RookWatch::objects).unwrap_or_default()
     }
 
-    /// Returns whether an object of Rook that osdpl created may have changed since the last call of this function.
+    /// Returns whether an object of Rook that osdpl created has changed since the last call of this function.
+    ///
+    /// At the first call after the start of the watches, and without watches, the result is `true`.
     pub(crate) fn take_rook_changed(&self) -> bool {
         let watch = self.rook.lock().unwrap_or_else(PoisonError::into_inner);
         watch.as_ref().is_none_or(RookWatch::take_changed)

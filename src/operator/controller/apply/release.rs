@@ -24,7 +24,7 @@ use osdpl_decide::Plan;
 /// How long a helm process may run before osdpl stops it, as a multiple of the timeout of one hook.
 const DEADLINE_HOOKS: u32 = 8;
 
-/// How long `helm uninstall` may take to delete the objects of a release, and how long each hook may take.
+/// The timeout of `helm uninstall` for the deletion of a release's objects, and for each hook.
 const UNINSTALL_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// A release, and the action that the plan chose as its next step.
@@ -37,8 +37,8 @@ pub(super) struct ReleaseStep<'a> {
 }
 
 impl Context {
-    /// Executes the action that the plan chose for a release. If the action fails, osdpl keeps the error, and a later
-    /// pass retries the action after a backoff.
+    /// Executes the action that the plan chose for a release. If the action fails, this function stores the error in
+    /// `memory`, and a later pass retries the action after a backoff.
     pub(super) async fn take_step(
         &self,
         plan: &Plan,
@@ -99,8 +99,8 @@ impl Context {
             Action::Upgrade { delete_jobs, skip_hooks } => {
                 outcome.check_prerequisites(key)?;
                 let Some(release) = plan.desired.releases.get(name) else { return Ok(()) };
-                // Do nothing if the chart has changed since osdpl made the plan: the values may not fit the new chart.
-                // The next pass decides again.
+                // Do nothing if the chart has changed since osdpl made the plan: the values might not fit the new
+                // chart. The next pass decides again.
                 let digest = release.chart_digest.as_deref().unwrap_or_default();
                 let Some(chart) = self.charts.chart(name, digest) else { return Ok(()) };
                 self.cluster.delete_jobs(key, delete_jobs).await?;
@@ -121,7 +121,7 @@ impl Context {
         Ok(())
     }
 
-    /// Returns the labels that osdpl sets on the record of a revision that another tool made, to adopt the release.
+    /// Returns the labels with which osdpl adopts a release, for the record of a revision that another tool made.
     ///
     /// If the revision differs from the desired state (`in_sync` is `false`), the labels mark the revision's inputs as
     /// unknown, so that osdpl does not regard the release as up to date.
@@ -177,7 +177,8 @@ impl Context {
     }
 }
 
-/// Starts helm, if this process is the active operator. Returns the same results as [`Context::start_helm`].
+/// Starts helm if this process is the active operator; otherwise returns `false`. [`Context::start_helm`] describes all
+/// results.
 fn start_if_active(runner: &Runner, leadership: &Leadership, job: Job) -> Option<bool> {
     if !leadership.may_write() {
         return Some(false);

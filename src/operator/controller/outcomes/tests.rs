@@ -19,7 +19,7 @@ fn failed(failure: Failure) -> Outcome {
     }
 }
 
-/// Returns the failure that is in the memory after helm has failed with `failure`.
+/// Returns what [`remember_failure`] stores in the [`Memory`] after helm has failed with `failure`.
 fn remembered(failure: Failure, has_record: bool) -> Failed {
     let mut memory = Memory::default();
     remember_failure(&failed(failure), "0a1b".into(), has_record, &Observation::default(), &mut memory);

@@ -14,14 +14,14 @@ use osdpl_core::release::{Status, Verb};
 use osdpl_decide::{Assumed, Crds, Snapshot};
 use osdpl_values::CollectSorted;
 
-/// Assumes which charts, helm processes and results of API probes the operator has. `osdpl plan` can't observe them.
+/// The data from which the preview assumes what `osdpl plan` can't observe: the operator's charts, its helm processes,
+/// and the results of its API probes.
 pub(super) struct Assumptions<'a> {
     /// The `OpenStackDeployment` that the cluster contains; `None` if it does not exist yet.
     pub(super) live: Option<&'a OpenStackDeployment>,
     /// The catalogue with which the preview makes the plan.
     pub(super) catalog: &'a Catalog,
-    /// The source of charts that the user named. If it is `None`, the user named none, and the preview uses the chart
-    /// digests in the status.
+    /// The source of charts that the user named. With `None`, the preview uses the chart digests in the status.
     pub(super) charts: Option<&'a ChartSource>,
 }
 
@@ -55,16 +55,16 @@ impl Assumptions<'_> {
         (major, Assumed { charts, has_charts: self.charts.is_some(), guessed })
     }
 
-    /// Adds two parts of the operator's state to a snapshot: the helm processes that it probably runs, and the results
-    /// of its API probes.
+    /// Adds to a snapshot the helm processes that the operator probably runs, and the results of the operator's API
+    /// probes.
     pub(super) fn add_reported_state(&self, snapshot: &mut Snapshot) {
         let (_, selection, _) = target(snapshot);
         add_running_helm(&mut snapshot.observed, self.live, &selection);
         snapshot.observed.endpoints = Arc::new(self.reported_endpoints(&selection.releases));
     }
 
-    /// Returns the CRDs of each chart. If the user named no source of charts, the result is empty, because the status
-    /// contains no CRDs.
+    /// Returns the CRDs of each chart in the source that the user named. Without such a source, the result is empty,
+    /// because the status does not contain CRDs either.
     pub(super) fn crds(&self) -> BTreeMap<String, Crds> {
         self.charts.map(|source| source.snapshot().crds).unwrap_or_default()
     }
@@ -72,8 +72,8 @@ impl Assumptions<'_> {
     /// Returns the major version of the operator's helm, and the releases whose input digests the preview can't
     /// compute.
     ///
-    /// Input digests depend on helm's version. So if the status does not contain this version, the set contains all
-    /// installed releases; otherwise, the set is empty.
+    /// Input digests depend on helm's version. So if the status does not contain this version, the function assumes
+    /// helm 4, and returns all installed releases. Otherwise, it returns no releases.
     fn helm_major(
         &self,
         selection: &Selection,
@@ -136,8 +136,8 @@ impl Assumptions<'_> {
 
     /// Returns the message in the status that says why the operator has no chart for a release.
     ///
-    /// Returns `None` in two cases: the spec has changed since the operator wrote the message, or the operator has a
-    /// chart. The operator has a chart if the status contains the chart's digest.
+    /// Returns `None` if the operator has a chart (the status contains the chart's digest), or if the spec has changed
+    /// since the operator wrote the message.
     fn blocked(&self, spec: &OpenStackDeploymentSpec, name: &str) -> Option<String> {
         let live = self.live.filter(|live| live.spec == *spec)?;
         let status = live.status.as_ref().filter(|status| status.observed_generation == live.metadata.generation)?;
@@ -178,9 +178,9 @@ impl Assumptions<'_> {
     }
 }
 
-/// Adds the helm processes that the operator runs. The preview assumes that helm runs for a release in two cases: a
-/// living operator process has locked the release's record, or the release has no record and the status reports it as
-/// starting.
+/// Adds the helm processes that the operator probably runs. The preview assumes that helm runs for a release in two
+/// cases: an operator process that holds a Lease made the newest record, which is pending or `uninstalling`, or the
+/// release has no record and the status reports the release as starting.
 fn add_running_helm(observed: &mut Observed, live: Option<&OpenStackDeployment>, selection: &Selection) {
     let process = |verb, inputs: Option<&String>, since| RunningHelm {
         verb,

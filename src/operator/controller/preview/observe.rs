@@ -60,8 +60,8 @@ pub(super) fn unread(limit: Duration, problems: &[String]) -> Error {
     ))
 }
 
-/// Returns a function that tells whether an operator process may still run helm. The argument of the function is the
-/// process's identity, from the attempt label of a release record.
+/// Returns a function that tells whether an operator process could still be running helm. The argument of the function
+/// is the process's identity, from the attempt label of a release record.
 ///
 /// Only the holder of the operator's Lease runs helm. If the Leases can't be listed, the returned function answers
 /// [`Liveness::Unknown`].
@@ -75,8 +75,8 @@ async fn liveness_check(client: &Client, unknown: &mut Vec<String>) -> Result<Li
     }))
 }
 
-/// Returns the response to a read. If the API server refused the read, returns `None`, and adds to `unknown` that the
-/// preview does not know `what`.
+/// Returns the response to a read. If the API server refused the read, returns `None`, and adds a line to `unknown`:
+/// `what` (the fact that the preview does not know) and the API server's message.
 ///
 /// # Errors
 /// Returns an error if the API server did not answer.
@@ -92,7 +92,7 @@ fn unless_refused<T>(read: kube::Result<T>, what: &str, unknown: &mut Vec<String
 
 /// Returns which of the given namespaces exist, and which of them are being deleted.
 ///
-/// A namespace that the user may not read counts as existing.
+/// If the user lacks the right to read a namespace, the function returns it as existing, and adds a line to `unknown`.
 ///
 /// # Errors
 /// Returns an error if the API server does not answer.

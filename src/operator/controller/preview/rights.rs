@@ -19,7 +19,7 @@ use osdpl_client::Scope;
 pub(super) struct Rights {
     /// The namespaces that the user may read.
     pub(super) scope: Scope,
-    /// The kinds (plural names) that a plan does not require and that the user may not list.
+    /// The kinds (plural names) that a plan does not require and that the user lacks the right to list.
     pub(super) unreadable_kinds: BTreeSet<&'static str>,
 }
 
@@ -60,7 +60,8 @@ pub(super) async fn check_rights(
     Ok(Rights { scope: Scope::Namespaces(names), unreadable_kinds })
 }
 
-/// Returns one message of the API server for each kind of objects that a plan requires but that the user may not list.
+/// Returns the API server's refusals to list objects that a plan requires, one message for each kind that the user
+/// lacks the right to list.
 async fn refusals(client: &Client, namespace: Option<&str>) -> Result<Vec<String>, Error> {
     let refusals = [
         refusal::<Secret>(client, namespace).await?,
@@ -73,9 +74,9 @@ async fn refusals(client: &Client, namespace: Option<&str>) -> Result<Vec<String
     Ok(refusals.into_iter().flatten().collect())
 }
 
-/// Checks the kinds of objects that a plan does not require. Returns those of these kinds that the user may not list.
+/// Returns the kinds of objects that a plan does not require and that the user lacks the right to list.
 ///
-/// For each of these kinds, this function adds to `unknown` what the preview can't determine.
+/// For each returned kind, this function adds to `unknown` what the preview can't determine.
 async fn unreadable_kinds(
     client: &Client,
     namespaces: &[Option<&str>],
@@ -98,7 +99,7 @@ async fn unreadable_kinds(
     Ok(refused.into_keys().collect_set())
 }
 
-/// Returns a text that says what the preview does not know if the user may not list the objects of a kind.
+/// Returns a text that says what the preview does not know if the user lacks the right to list the objects of a kind.
 fn unknown_fact(kind: &str) -> &'static str {
     match kind {
         Service::URL_PATH_SEGMENT => "the pods behind Services that other pods wait for",
@@ -111,7 +112,8 @@ fn unknown_fact(kind: &str) -> &'static str {
     }
 }
 
-/// Returns the API server's message if the user may not list a kind in a namespace, or (`None`) in all namespaces.
+/// Returns the API server's message if the user lacks the right to list a kind in a namespace, or (`None`) in all
+/// namespaces.
 fn refusal<'a, K>(client: &'a Client, namespace: Option<&'a str>) -> impl Future<Output = Result<Option<String>, Error>>
 where
     K: Resource<DynamicType = ()>,

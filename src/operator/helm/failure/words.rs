@@ -5,8 +5,8 @@
 const FIRST: usize = 320;
 const LAST: usize = 200;
 
-/// The maximum length, in bytes, of a quoted value that [`condense`] keeps. A longer dump, such as a pod template,
-/// becomes `…`.
+/// The maximum length, in bytes, of a dumped object that [`condense`] keeps. [`condense`] replaces a longer dump, for
+/// example of a pod template, by `…`.
 const SHORT_VALUE: usize = 60;
 
 /// The text that replaces a removed part of helm's message.
@@ -32,8 +32,8 @@ pub(crate) fn condense(text: &str) -> String {
     shorten(prefixes.iter().fold(line.as_str(), |line, prefix| line.strip_prefix(prefix).unwrap_or(line)))
 }
 
-/// Removes a bullet at the beginning of a line, and a count such as `2 errors occurred:` at the end of the line. Go
-/// writes the count before a list of errors.
+/// Removes a bullet at the beginning of a line, and a count at its end. Go writes a count such as `2 errors occurred:`
+/// before a list of errors.
 fn trim_line(line: &str) -> &str {
     let line = line.trim().trim_start_matches("* ");
     let counted = line.strip_suffix(" error occurred:").or_else(|| line.strip_suffix(" errors occurred:"));
@@ -103,7 +103,7 @@ fn dump_length(text: &str) -> usize {
             '}' if !quoted => {
                 depth = depth.saturating_sub(1);
                 // If the operator has dropped the middle of a long stderr, braces are missing and `depth` is wrong. So
-                // require `: ` after the brace, too: only the last brace of the dump has it.
+                // also require that `: ` follows the brace: in a dump, it follows only the last brace.
                 if depth == 0 && text[position + 1..].starts_with(": ") {
                     return position + 1;
                 }

@@ -37,14 +37,15 @@ pub(super) fn started(proc: &Path, pid: u32) -> Result<Option<u64>, Error> {
     Ok(fields.nth(18).and_then(|ticks| ticks.parse().ok()).filter(|_| !dead))
 }
 
-/// Whether the error of a read in `/proc` means that the process has ended.
+/// Whether the error of a read in a process's folder in `/proc` means that this process has ended.
 ///
 /// The read fails with ENOENT if the process ended before the read, and with ESRCH if the process ends during the read.
 fn is_gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error())
 }
 
-/// Returns the time since the machine started. All processes of the machine see the same time.
+/// Returns the time since the machine started. All processes of the machine see the same time. So the operator and the
+/// guard process use it for deadlines.
 pub(in crate::helm) fn uptime(proc: &Path) -> Result<Duration, Error> {
     let path = proc.join("uptime");
     let text = std::fs::read_to_string(&path).map_err(|why| Error::Proc { path: path.clone(), why })?;

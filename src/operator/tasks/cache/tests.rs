@@ -8,7 +8,7 @@ fn job(name: &str, failed: i32) -> Partial<Job> {
         .unwrap()
 }
 
-/// Returns the value to cache for a Job: the first letter of its name; `None` if the name has only one letter.
+/// Returns the value to cache for a Job: the first letter of its name. The cache ignores Jobs with names of one letter.
 fn read(job: &Partial<Job>) -> Option<char> {
     job.metadata.name.as_ref().filter(|name| name.len() > 1).and_then(|name| name.chars().next())
 }

@@ -1,5 +1,5 @@
 //! Confirms suspected drift: reads an object that looks changed from the API server, and then checks whether helm
-//! itself may have made the change.
+//! itself could have made the change.
 
 #![allow(clippy::disallowed_methods, reason = "uses the clock to time retries")]
 
@@ -17,13 +17,13 @@ use crate::tasks::watch::describe_error;
 use osdpl_core::drift::{DriftedObject, ExpectedFields, ObjectId, ToleratedChanges, WriterTrace, detect_drift};
 use osdpl_core::observed::{ObservedDrift, ObservedRelease, ReleaseKey};
 
-/// The activity with which the task reports a failed check to [`Problems`].
+/// What the task does in a check. [`Problems`] shows this text if the check fails.
 const READING: &str = "reading objects of releases";
 
 /// A check of one object that looks changed: has it drifted from its release?
 struct Check {
-    /// The suspected change. If the watch later reports another change of the object, the task must check the object
-    /// again.
+    /// The change that this check confirms or refutes. If the watch reports another change of the object later, the
+    /// task must check the object again.
     suspect: Suspect,
     revision: i64,
     state: CheckState,
@@ -60,10 +60,11 @@ impl Checks {
         self.by_object.values().any(|check| matches!(check.state, CheckState::Unsettled(_)))
     }
 
-    /// Returns the confirmed drift of each release, and at most `limit` checks that the caller must run now.
+    /// Returns the confirmed drift of each release, and the checks that the caller must run now (at most `limit`).
     ///
     /// An object that looks changed needs a check if the task has not checked it yet, or if the last check had no
-    /// result. It also needs a check if the suspected change or the release has changed since the last check.
+    /// result. It also needs a check if the watch has reported another change of the object, or the release has a new
+    /// revision, since the last check.
     pub(super) fn found(
         &mut self,
         releases: &[(&ReleaseKey, &ObservedRelease)],

@@ -38,8 +38,8 @@ impl Store {
         self.0.retain(|kind, _| kinds.contains(kind));
     }
 
-    /// Stores an update from the watch with the number `index` among the watches of a kind. Returns whether the store
-    /// changed.
+    /// Stores an update from the watch `index` of a kind (see [`Self::add`]). `read` returns the value to store for an
+    /// object. Returns whether the store changed.
     pub(super) fn take(
         &mut self,
         kind: &'static Kind,
@@ -53,8 +53,8 @@ impl Store {
 
     /// Returns the objects of deployed releases that, according to the watches, differ from the release's manifest.
     ///
-    /// The result is `None` until each watch has completed its first list, or has failed once. It leaves out the
-    /// objects of a kind if a watch of this kind could not list them yet.
+    /// The result is `None` until each watch has completed its first list, or has failed once. After a failure, the
+    /// result lacks the objects of a kind until all watches of this kind have completed their first lists.
     pub(super) fn suspects(&self, releases: &[(&ReleaseKey, &ObservedRelease)], scope: &Scope) -> Option<Vec<Suspect>> {
         let listed = |caches: &Vec<WatchCache<WriterTrace>>| caches.iter().all(WatchCache::is_listed);
         if !self.0.values().flatten().all(WatchCache::is_settled) {

@@ -30,7 +30,7 @@ pub(super) enum ProbeResult {
     Unreachable,
     /// The API responds as expected.
     Healthy,
-    /// The API responds, but with a fault, which this text describes.
+    /// The API responds with a fault. The field describes the fault.
     Bad(String),
 }
 
@@ -47,7 +47,8 @@ struct Probed {
 /// The service types, such as `compute`, that Keystone's service catalogue contained when the task last requested it.
 struct Catalogue {
     types: Types,
-    /// The releases whose APIs should have been in the service catalogue when the task last requested it.
+    /// The releases whose APIs the service catalogue had to contain at the last request, because helm had deployed
+    /// these releases.
     registered: BTreeSet<ReleaseKey>,
     until: Instant,
 }
@@ -56,7 +57,7 @@ struct Catalogue {
 pub(super) struct DueProbe {
     pub(super) key: ReleaseKey,
     pub(super) target: Arc<Target>,
-    /// Whether a probe of Keystone also requests the service catalogue. Has no effect on probes of other APIs.
+    /// Whether a probe of Keystone also requests the service catalogue. Probes of other APIs ignore this field.
     pub(super) catalogue: bool,
 }
 
@@ -82,8 +83,8 @@ impl ProbeSchedule {
 
     /// Replaces the APIs to probe. A probe of each new or changed API becomes due immediately.
     ///
-    /// If an API has changed and the cached service catalogue is out of date, the probe of Keystone becomes due, too,
-    /// because it requests the service catalogue.
+    /// The probe of Keystone can also request the service catalogue. So if an API is new or has changed, and the cached
+    /// service catalogue is out of date, the probe of Keystone becomes due, too.
     pub(super) fn set_targets(&mut self, wanted: &Wanted, now: Instant) {
         self.probed.retain(|key, _| wanted.contains_key(key));
         let mut changed = false;
@@ -119,9 +120,9 @@ impl ProbeSchedule {
 
     /// Whether the task must request Keystone's service catalogue again.
     ///
-    /// The result is true if the task has cached no service catalogue, or if the cached catalogue has expired. It is
-    /// also true if the catalogue lacks the type of an API that Keystone should list, or if Keystone should list other
-    /// APIs than at the last request.
+    /// The service catalogue must contain the APIs of all releases that helm has deployed. So the result is true if the
+    /// cached service catalogue lacks the service type of such an API, or if the set of these APIs has changed since
+    /// the last request. It is also true if the task has cached no service catalogue, or if the cached one has expired.
     fn needs_catalogue(&self, now: Instant) -> bool {
         let Some(known) = &self.catalogue else { return true };
         let lacks =
@@ -151,7 +152,7 @@ impl ProbeSchedule {
         let registered = self.registered();
         let Some(probed) = self.probed.get_mut(&done.key) else { return };
         probed.in_flight = false;
-        // Drop the result if the target has changed since the probe started.
+        // If the target has changed since the probe started, drop the result, which describes the old target.
         if !Arc::ptr_eq(&probed.target, &done.target) {
             return;
         }

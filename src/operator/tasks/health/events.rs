@@ -12,8 +12,8 @@ use tokio::sync::watch;
 
 use osdpl_core::scrub::Scrubber;
 
-/// The maximum number of events per query. An object has few events with the same reason, because Kubernetes stores
-/// equal events as one Event object with a counter.
+/// The maximum number of events per query. A query asks for the events about one object that have one `reason`. An
+/// object has few such events, because Kubernetes stores equal events as one Event object with a counter.
 const LIMIT: u32 = 50;
 
 /// An object that waits although no watched object shows a reason. The health task fetches events about the object.
@@ -28,8 +28,8 @@ pub(super) struct Subject {
 impl Subject {
     /// Returns the value of the field `reason` in the events that explain why the object waits.
     ///
-    /// The provisioner creates the events about a volume claim, and a controller of Kubernetes those about any other
-    /// object.
+    /// The provisioner creates the events about a volume claim. A controller of Kubernetes creates the events about any
+    /// other object.
     fn reason(&self) -> &'static str {
         if self.kind == CLAIM { "ProvisioningFailed" } else { "FailedCreate" }
     }

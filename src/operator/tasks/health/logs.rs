@@ -16,19 +16,19 @@ use super::events::{self, EventMessage, Subject};
 use osdpl_core::health::pod::FailedContainer;
 use osdpl_core::scrub::Scrubber;
 
-/// The maximum number of lines at the end of a log that the operator fetches. They can contain a long traceback of
-/// Python.
+/// The maximum number of lines that the operator fetches from the end of a log. This number is enough for a long
+/// traceback of Python.
 const FETCHED_LINES: usize = 100;
 
-/// The maximum number of bytes of a log that the operator keeps.
+/// The maximum number of bytes of a log that the operator shows in messages.
 const BYTES: usize = 512;
 
-/// The maximum number of bytes of a log that the operator fetches. The operator removes secrets before it shortens the
-/// log to [`BYTES`], because the scrubber would not recognize a cut secret.
+/// The maximum number of bytes of a log that the operator fetches. It is larger than [`BYTES`], because the operator
+/// must remove secrets before it shortens the log: the scrubber would not recognize a cut secret.
 const FETCHED_BYTES: i64 = 32 * 1024;
 
 /// The timeout of the kubelet's response. It is short, because the health task waits for the logs before it publishes
-/// its first result, and can do without them.
+/// its first result. The task can publish the result without the logs.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A failed container of a pod. The health task fetches the end of its log.

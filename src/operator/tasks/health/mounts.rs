@@ -1,5 +1,5 @@
-//! Checks whether the Secrets and ConfigMaps that pods mount exist. The kubelet reports a missing object only in
-//! events.
+//! Checks whether the Secrets and ConfigMaps that pods mount exist. A pod's status does not name a missing object,
+//! because the kubelet reports a missing object only in events.
 
 use std::fmt::Debug;
 use std::time::Duration;

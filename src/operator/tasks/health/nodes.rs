@@ -34,8 +34,8 @@ impl NodeTimes {
         if since.is_some() { Readiness::Missing(since) } else { readiness }
     }
 
-    /// Forgets deleted nodes as soon as this map contains more deleted than existing nodes, so that it does not grow
-    /// for ever.
+    /// Forgets all nodes that are not in `existing`, so that the map does not grow for ever. Does nothing until the map
+    /// contains more deleted than existing nodes.
     pub(super) fn forget_others<'a>(&mut self, existing: impl Iterator<Item = &'a str>) {
         let existing: BTreeSet<&str> = existing.collect_set();
         if self.0.len() > 2 * existing.len() {

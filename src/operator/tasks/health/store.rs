@@ -43,8 +43,8 @@ pub(super) enum Change {
     Some,
 }
 
-/// The state of workloads, Jobs, volume claims and nodes that the health task has assessed for
-/// [`crate::tasks::Tasks::observe`].
+/// The state of workloads, Jobs, volume claims and nodes. The health task assesses the state, and
+/// [`crate::tasks::Tasks::observe`] returns it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(in crate::tasks) struct Health {
     pub(in crate::tasks) workloads: Vec<Workload>,
@@ -62,10 +62,10 @@ pub(in crate::tasks) struct Health {
 /// The result of assessing the store: the health of workloads and Jobs, and what the health task must fetch or find
 /// out.
 pub(super) struct Overview {
-    /// The assessed state; `None` until the watches have listed all required kinds.
+    /// The health of the watched objects; `None` until the watches have listed all required kinds (`Store::is_listed`).
     pub(super) health: Option<Health>,
-    /// Whether some object waits and the store does not show why, so that the health task must send requests to find
-    /// out.
+    /// Whether the health task must send requests to find out why an object waits, because the store does not show the
+    /// reason.
     pub(super) unexplained: bool,
     /// The failed containers whose logs the health task must fetch now.
     pub(super) wanted: Vec<Wanted>,
@@ -98,18 +98,18 @@ pub(super) struct Store {
     pub(super) claims: Vec<WatchCache<Claim>>,
     pub(super) classes: Vec<WatchCache<Class>>,
     pub(super) nodes: Vec<WatchCache<(Readiness, Node)>>,
-    /// Since when each `NotReady` node has been `NotReady`.
+    /// The time at which each `NotReady` node became `NotReady`.
     pub(super) node_times: NodeTimes,
-    /// How long a node may be `NotReady` before osdpl regards it as missing.
+    /// How long a node can be `NotReady` before osdpl regards the node as missing.
     pub(super) grace: Duration,
-    /// The current time. A node counts as missing if it has been `NotReady` for longer than `grace`.
+    /// The time of the assessment. A node is missing if, at this time, it has been `NotReady` for longer than `grace`.
     pub(super) now: Timestamp,
     /// What pods require before they become ready, such as the objects that they mount. Pods with the same requirements
     /// share one copy.
     pub(super) shared: Templates,
     /// The logs of failed containers, by the uid of the pod.
     logs: BTreeMap<String, Fetched>,
-    /// The checks whether the objects that a pod mounts exist, by the uid of the pod.
+    /// For each pod (by its uid): the check whether the objects that the pod mounts exist.
     mount_checks: BTreeMap<String, MountCheck>,
     /// The queries for events about objects that wait although no watched object shows a reason.
     event_checks: BTreeMap<Subject, EventCheck>,
@@ -122,8 +122,9 @@ pub(super) fn add<V: PartialEq>(caches: &mut Vec<WatchCache<V>>) -> usize {
 }
 
 impl Store {
-    /// Whether the store can be assessed. For that, the watches must have listed the objects of all required kinds. For
-    /// each optional kind, they must have listed the objects, or at least tried and failed.
+    /// Whether the store can be assessed: the watches have listed the objects of all required kinds. `CronJobs`,
+    /// StorageClasses and nodes are optional kinds, because the operator may lack the permission to list them: for
+    /// them, a failed attempt to list the objects is enough.
     fn is_listed(&self) -> bool {
         self.workloads.iter().all(WatchCache::is_listed)
             && self.jobs.iter().all(WatchCache::is_listed)
@@ -181,14 +182,15 @@ impl Store {
         listed.then(|| Arc::new(nodes.collect_map()))
     }
 
-    /// Returns how long it takes until osdpl regards another `NotReady` node as missing; `None` if no node is within
-    /// its grace period.
+    /// Returns the shortest time until osdpl regards a `NotReady` node as missing; `None` if there is no `NotReady`
+    /// node that osdpl does not regard as missing yet.
     pub(super) fn next_loss(&self) -> Option<Duration> {
         let nodes = self.nodes.iter().flat_map(WatchCache::entries);
         nodes.filter_map(|(_, (presence, _))| presence.remaining_grace(self.now, self.grace)).min()
     }
 
-    /// Returns the chain of causes that explains why a pod is not ready.
+    /// Returns the chain of causes that explains why a pod is not ready; `None` if the pod is ready or belongs to no
+    /// release.
     pub(super) fn explain_pod(&self, namespace: &str, name: &str) -> Option<Chain> {
         let health = self.assess()?;
         let (pods, facts) = (self.pods_by_owner(), self.facts());
@@ -287,11 +289,12 @@ fn lost_node_chains(input: &Input<'_>) -> Vec<AffectedObject> {
     input.workloads.iter().copied().filter(|workload| workload.lost_nodes.len() > 1).flat_map(|w| of(&w)).collect()
 }
 
-/// Finds the workloads and Jobs that wait for another object, and replaces their messages with the chains of causes.
+/// Finds the workloads and Jobs that wait for another object, and writes the chain of causes of each into its field
+/// `trouble`.
 ///
-/// osdpl does not report such a workload or Job as stuck, because it continues when the other object is ready. The only
-/// exception is a Job that waits for a stuck object of its own release: helm waits for this Job, so it would wait until
-/// its timeout.
+/// Does not mark such a workload or Job as stuck, because the workload or Job continues when the other object is ready.
+/// The only exception is a Job that waits for a stuck object of its own release: helm waits for this Job, and would do
+/// so until helm's timeout.
 fn report_root_causes(workloads: &mut [Workload], jobs: &mut [ObservedJob], affected: &[Option<AffectedObject>]) {
     let waits = |affected_object: &&AffectedObject| affected_object.chain.is_affected();
     for (workload, affected_object) in workloads.iter_mut().zip(affected) {

@@ -48,7 +48,8 @@ impl Kind for DaemonSet {
 
 /// The fields of a `ControllerRevision` (apps/v1) that osdpl uses.
 ///
-/// [`Partial`](super::Partial) contains the revision's number, because it is a top-level field.
+/// The revision's number is at the top level of the object, not in a `spec`. So [`Partial`](super::Partial) has a field
+/// for this number.
 #[derive(Clone)]
 pub(in crate::tasks) struct ControllerRevision;
 

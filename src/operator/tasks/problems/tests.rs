@@ -22,7 +22,8 @@ fn reports_lasting_failures_until_they_expire() {
     let line = ["watching pods: connection refused"];
     for (failures, second, expected) in [
         (&[("pods", 0)][..], 1, &nothing[..]),
-        // A restart of the API server is no problem, because watches then fail for less than the grace period.
+        // The list contains no failures during a restart of the API server: watches then fail for a shorter time than
+        // `GRACE`.
         (&[("pods", 0), ("pods", 4)], 5, &nothing),
         (&[("pods", 0), ("pods", 6)], 6, &line),
         (&[("pods", 0), ("pods", 6)], 17, &line),

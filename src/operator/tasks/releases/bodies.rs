@@ -19,11 +19,11 @@ use osdpl_core::observed::{RecordBody, ReleaseKey};
 use osdpl_core::release::{RecordMeta, RevisionOrigin};
 use osdpl_core::scrub::Scrubber;
 
-/// The activity with which the task reports a failed fetch of a body to [`Problems`].
+/// The name of the activity in reports to [`Problems`] about failed fetches of bodies.
 const READING: &str = "reading release records";
 
-/// The maximum size of all bodies in memory, in bytes. The bodies of all records of a cloud with all services need much
-/// less.
+/// The maximum total size of the bodies in memory, in bytes. The bodies of all records of a cloud with all services
+/// need much less.
 const CAPACITY: usize = 64 << 20;
 
 /// The body of a release's newest record, and the state of the request that fetches it.
@@ -76,15 +76,15 @@ impl Bodies {
         Self { client, scrubber, problems, entries: BTreeMap::new() }
     }
 
-    /// Returns the body of a record, if the task has read it. While a fetch of a newer version is running, this
-    /// function returns the older body.
+    /// Returns the body of a record, or the reason why the task could not decode or store the body; `None` if the task
+    /// has not read the record yet. While a fetch of a newer version is running, this function returns the older body.
     pub(super) fn of(&self, key: &ReleaseKey, meta: &RecordMeta) -> Option<&Result<RecordBody, String>> {
         let entry = self.entries.get(key).filter(|entry| entry.record == meta.uid)?;
         entry.body.as_ref()
     }
 
-    /// Whether the task has read the body of a record since the newest change of this record that the watch has
-    /// reported.
+    /// Whether the task has read the body of a record in the newest version that the watch has reported, or in a newer
+    /// one.
     pub(super) fn is_current(&self, key: &ReleaseKey, meta: &RecordMeta) -> bool {
         let entry = self.entries.get(key).filter(|entry| entry.record == meta.uid && !entry.in_flight);
         entry.is_some_and(|entry| {
@@ -92,13 +92,13 @@ impl Bodies {
         })
     }
 
-    /// Whether the last fetch of any body has failed, so that the task must retry it.
+    /// Whether there is a body whose last fetch has failed. The task must then retry the fetch.
     pub(super) fn has_failures(&self) -> bool {
         self.entries.values().any(|entry| entry.failed.is_some())
     }
 
-    /// Returns at most `limit` fetches of bodies that the caller must start now, and marks them as in flight. Drops the
-    /// bodies of records outside of `namespaces`.
+    /// Returns the fetches of bodies that the caller must start now (at most `limit`), and marks them as in flight.
+    /// Drops the bodies of records outside of `namespaces`.
     pub(super) fn begin_fetches(
         &mut self,
         newest: &BTreeMap<ReleaseKey, Newest>,
@@ -151,8 +151,8 @@ impl Bodies {
                     problems.report_success(READING, &what);
                     let release = key.clone();
                     let read = move || read(&record, &release, objects, &scrubber);
-                    // Decompressing a large record takes tens of milliseconds, in which the threads that serve watches
-                    // would be blocked.
+                    // Decompress the record on a thread for blocking work: for a large record, this takes tens of
+                    // milliseconds, during which it would block the threads that serve watches.
                     tokio::task::spawn_blocking(read).await.unwrap_or(Outcome::Failed)
                 }
                 Err(kube::Error::Api(status)) if status.is_not_found() => Outcome::Deleted,

@@ -18,7 +18,8 @@ const DESCRIPTION_LIMIT: usize = 16 << 10;
 /// An object's namespace and name.
 type Name = (String, String);
 
-/// The objects in the manifest of a revision. The manifest of a revision never changes.
+/// The objects in the manifest of a revision. The releases task reads them only once, because the manifest of a
+/// revision never changes.
 #[derive(Debug, PartialEq)]
 pub(super) struct Objects {
     workloads: BTreeSet<(WorkloadKind, String, String)>,
@@ -29,7 +30,7 @@ pub(super) struct Objects {
     hook_jobs: BTreeSet<Name>,
     /// The objects that helm applied and that the drift task watches, each with the fields that helm set.
     left: Arc<BTreeMap<drift::ObjectId, drift::ExpectedFields>>,
-    /// The approximate size of this value in memory, in bytes.
+    /// The approximate size of this `Objects` value in memory, in bytes.
     pub(super) size: usize,
 }
 
@@ -90,17 +91,17 @@ pub(super) fn read(
     })
 }
 
-/// Returns a release's description, without secrets and not longer than [`DESCRIPTION_LIMIT`].
+/// Returns the description from a release record, without secrets and not longer than [`DESCRIPTION_LIMIT`].
 fn description(text: &str, scrubber: &Scrubber) -> String {
     let beginning = &text[..text.floor_char_boundary(DESCRIPTION_LIMIT)];
     if beginning.len() < text.len() { scrubber.scrub_beginning(beginning) } else { scrubber.scrub(text) }
 }
 
-/// Whether the hook is a Job that helm runs when it makes this revision, and that then stays in the cluster.
+/// Whether the hook is a Job that helm runs for this revision and then leaves in the cluster.
 ///
-/// The Job is a post-install, post-upgrade or post-rollback hook that helm does not delete when it succeeds. If helm
-/// has finished the revision without running the hook, the result is false: the hook is for another case, for example
-/// for a rollback.
+/// The Job is a post-install, post-upgrade or post-rollback hook that helm does not delete when it succeeds. The result
+/// is false if helm has finished the revision without running the hook, for example because the hook is only for
+/// rollbacks.
 fn is_kept(hook: &Hook, record: &Record) -> bool {
     let after = [Event::PostInstall, Event::PostUpgrade, Event::PostRollback];
     let relevant = hook.kind == "Job" && after.iter().any(|event| hook.runs_at(*event));
@@ -167,8 +168,9 @@ fn event_name(hook: &Hook, record: &Record) -> &'static str {
 /// The record shows whether the pre-delete hooks have succeeded, because helm stores the record after these hooks and
 /// before it deletes the first object: see `Run` in
 /// [`pkg/action/uninstall.go`](https://github.com/helm/helm/blob/main/pkg/action/uninstall.go). If the chart has
-/// post-delete hooks, the result is false, because helm does not store that a post-delete hook has completed. The
-/// result is also false if the chart has no pre-delete hooks.
+/// post-delete hooks, the result is false, because helm does not store that a post-delete hook has completed. If the
+/// result is true, osdpl continues the uninstall without hooks. So the result is also false if the chart has no
+/// pre-delete hooks: there are no completed hooks to skip.
 fn delete_hooks_completed(record: &Record) -> bool {
     let mut before = record.hooks.iter().filter(|hook| hook.runs_at(Event::PreDelete)).peekable();
     let has_later = record.hooks.iter().any(|hook| hook.runs_at(Event::PostDelete));

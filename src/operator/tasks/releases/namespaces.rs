@@ -1,5 +1,5 @@
-//! Finds the namespaces of the cloud for the time before the first plan, which names them. The releases task reads the
-//! bodies of records only in these namespaces.
+//! Finds the namespaces of the cloud before the first plan names them. The releases task reads the bodies of records
+//! only in these namespaces.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use osdpl_client::Stored;
 use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::observed::ReleaseKey;
 
-/// The activity with which the task reports a failed attempt to list the `OpenStackDeployments` to [`Problems`].
+/// The name of the activity in reports to [`Problems`] about failed attempts to list the `OpenStackDeployments`.
 const LISTING: &str = "listing";
 
 /// Returns the namespaces in which the task reads bodies before the first plan: the namespaces that the operator

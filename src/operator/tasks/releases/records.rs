@@ -13,7 +13,7 @@ use osdpl_core::release::{RecordMeta, RevisionOrigin, Status};
 #[derive(Clone, Debug, PartialEq)]
 enum Head {
     Valid(Box<RecordMeta>),
-    /// The record is malformed. Its labels name the release.
+    /// The metadata is malformed, but its labels name the release.
     Malformed {
         release: ReleaseKey,
         why: String,

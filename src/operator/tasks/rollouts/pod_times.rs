@@ -28,8 +28,8 @@ impl PodTimes {
         pod
     }
 
-    /// Forgets deleted pods as soon as this map contains more deleted than existing pods, so that it does not grow for
-    /// ever.
+    /// Forgets all pods that are not in `existing`, so that the map does not grow for ever. Does nothing until the map
+    /// contains more deleted than existing pods.
     pub(super) fn forget_others<'a>(&mut self, existing: impl Iterator<Item = &'a DaemonPod>) {
         let existing: BTreeSet<&str> = existing.map(|pod| pod.uid.as_str()).collect_set();
         if self.0.len() > 2 * existing.len() {

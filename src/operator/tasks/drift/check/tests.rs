@@ -57,7 +57,7 @@ fn id() -> ObjectId {
     ObjectId { kind: find_kind("v1", "Service").unwrap(), namespace: "openstack".into(), name: "store".into() }
 }
 
-/// Returns the state of a release with one Service, as if the watch on records had reported `revision` as deployed.
+/// Returns a release with one Service, in the state after the watch on records has reported `revision` as deployed.
 fn deployed(revision: i64) -> ObservedRelease {
     let left = Arc::new([(id(), ExpectedFields::default())].into());
     ObservedRelease {
@@ -68,7 +68,7 @@ fn deployed(revision: i64) -> ObservedRelease {
     }
 }
 
-/// Checks a Service whose watch has reported its deletion, and returns the confirmed drift.
+/// Checks a Service that the watch has reported as deleted, and returns the confirmed drift.
 async fn found(checks: &mut Checks, release: &ObservedRelease) -> Vec<String> {
     let key = ReleaseKey::new("openstack", "store");
     let suspects = [Suspect { release: key.clone(), id: id(), trace: None }];
@@ -85,9 +85,8 @@ async fn found(checks: &mut Checks, release: &ObservedRelease) -> Vec<String> {
 async fn waits_for_the_record_before_it_reports_drift() {
     let (cluster, nothing) = (Cluster::default(), Vec::<String>::new());
 
-    // A deletion by helm is no drift, even if the watch on records is late: helm has recorded upgrade 2 and deleted the
-    // Service. The watch on the Service has reported the deletion, but the watch on records has not yet reported
-    // upgrade 2.
+    // helm has recorded upgrade 2 and deleted the Service, which is no drift. The watch on the Service has reported the
+    // deletion, but the watch on records has not reported upgrade 2 yet.
     let mut checks = cluster.checks();
     cluster.set(false, &[(1, Status::Deployed), (2, Status::PendingUpgrade)]);
     assert_eq!(found(&mut checks, &deployed(1)).await, nothing);
@@ -100,9 +99,8 @@ async fn waits_for_the_record_before_it_reports_drift() {
     );
     assert!(!checks.is_unsettled());
 
-    // A Service that exists is no drift, even if its watch is late: helm has created the Service again in upgrade 2,
-    // and the watch on records has reported revision 2. But the watch on the Service has not yet reported the new
-    // Service.
+    // helm has created the Service again in upgrade 2, so there is no drift. The watch on records has reported revision
+    // 2, but the watch on the Service has not reported the new Service yet.
     let mut checks = cluster.checks();
     cluster.set(true, &[(1, Status::Superseded), (2, Status::Deployed)]);
     assert_eq!(found(&mut checks, &deployed(2)).await, nothing);

@@ -40,12 +40,13 @@ pub(super) fn excerpt(text: &str) -> Excerpt {
     Excerpt::Lines(lines[start..].iter().map(|line| line.trim().to_owned()).collect())
 }
 
-/// Returns the line without the escape sequences of colours, control characters and invalid UTF-8.
+/// Returns the line without colours (terminal escape sequences), without control characters other than tabs, and
+/// without the characters that replace invalid UTF-8.
 fn printable(line: &str) -> String {
     let mut parts = line.split("\u{1b}[");
     let begin = parts.next().unwrap_or_default().to_owned();
     let uncoloured = parts.fold(begin, |text, part| {
-        // The escape sequence of a colour ends with the first letter.
+        // The escape sequence of a colour ends with its first letter.
         let end = part.find(|character: char| character.is_ascii_alphabetic()).map_or(part.len(), |end| end + 1);
         text + &part[end..]
     });
@@ -62,8 +63,8 @@ fn is_relevant(line: &str) -> bool {
     !line.trim().is_empty() && !is_debug()
 }
 
-/// Returns the first and the last exception of the last chain of exceptions in a log; `None` if this chain ends before
-/// the last [`LINES`] lines, because it then does not explain the failure.
+/// Returns the first and the last exception of the last chain of exceptions in a log. Returns `None` if the log has no
+/// exception, or if [`LINES`] or more lines follow the chain: such a chain does not explain the failure.
 fn last_exceptions(lines: &[String]) -> Option<Vec<String>> {
     let mut chain: Vec<&str> = Vec::new();
     let mut end = 0;

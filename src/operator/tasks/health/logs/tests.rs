@@ -23,10 +23,11 @@ fn keeps_the_end_of_a_long_log() {
 #[test]
 fn a_cut_log_shows_no_part_of_a_secret() {
     let fetched = usize::try_from(FETCHED_BYTES).unwrap();
-    // The kubelet has cut the log at `FETCHED_BYTES`, in the middle of the secret.
+    // The kubelet has cut the log at `FETCHED_BYTES`, in the middle of the secret `correct-horse-battery`.
     let cut = format!("{:x>width$}", "correct-horse", width = fetched);
     assert!(!shortened(&cut).unwrap().contains("correct"));
-    // The operator cuts the log to `BYTES`. Try each position of the cut around and within the secret.
+    // The operator shows only the last `BYTES` bytes of the log. Let these bytes begin before, within and after the
+    // secret.
     for behind in BYTES - 30..BYTES + 30 {
         let log = format!("{} correct-horse-battery{}", "x".repeat(200), "y".repeat(behind));
         let short = shortened(&log).unwrap();

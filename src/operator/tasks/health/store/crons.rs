@@ -11,8 +11,8 @@ use osdpl_core::health::pod::OwnerKind;
 use osdpl_core::observed::{Issue, ObservedCronJob, ReleaseKey, Run, RunState};
 
 impl Store {
-    /// Returns all `CronJobs` of releases with their state, and, for each failing `CronJob`, an affected object with
-    /// the cause.
+    /// Returns all `CronJobs` of releases with their state. For each failing `CronJob`, also returns an
+    /// [`AffectedObject`] with the reason of the failure.
     pub(super) fn crons(&self, pods: &Pods<'_>, facts: &Facts<'_>) -> (Vec<ObservedCronJob>, Vec<AffectedObject>) {
         let (mut all, mut affected, mut runs) = (Vec::new(), Vec::new(), self.runs());
         for (_, cron) in self.crons.iter().flat_map(WatchCache::entries) {
@@ -43,9 +43,9 @@ impl Store {
     }
 }
 
-/// Returns the affected object for a failing `CronJob`.
+/// Describes a failing `CronJob` as an [`AffectedObject`].
 ///
-/// The chain of causes has one link, because the `CronJob` itself is the root cause.
+/// Its chain of causes has only one link, because the `CronJob` itself is the root cause.
 fn affected_object(cron: &ObservedCronJob, message: String, run: Option<&str>) -> AffectedObject {
     let object = |kind: &str, name: &str| CauseObject {
         kind: kind.into(),

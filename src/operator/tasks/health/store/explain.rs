@@ -10,7 +10,8 @@ use osdpl_core::health::{has_no_nodes, no_nodes};
 use osdpl_core::observed::{Issue, ObservedJob, Workload};
 use osdpl_values::CollectSorted;
 
-/// Returns a copy of the workload whose field `trouble` says why the workload is not complete, according to its pods.
+/// Returns a copy of the workload. The copy's field `trouble` says why the workload is not complete, according to its
+/// pods.
 ///
 /// If the workload is complete, the function ignores pods that are not ready, because they are new or are being
 /// deleted.
@@ -52,7 +53,7 @@ fn lost(pods: &[&UnreadyPod], facts: &Facts<'_>) -> Vec<String> {
     nodes.into_iter().map(str::to_owned).collect()
 }
 
-/// Returns a copy of the Job whose field `trouble` says why the Job is not complete, according to its pods.
+/// Returns a copy of the Job. The copy's field `trouble` says why the Job is not complete, according to its pods.
 pub(super) fn explain_job(job: &ObservedJob, pods: &[&UnreadyPod], facts: &Facts<'_>) -> ObservedJob {
     let mut job = job.clone();
     if job.complete {

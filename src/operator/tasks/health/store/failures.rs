@@ -84,8 +84,8 @@ impl Store {
 
     /// Stores a fetched log.
     ///
-    /// Keeps the old log if the new log differs only in words with digits, such as times. Otherwise, each failure of
-    /// the same container would change the status, although its reason is the same.
+    /// Keeps the old log if the new log differs only in words with digits, such as times. Otherwise, each failure of a
+    /// container would change the status, even if the container always fails for the same reason.
     pub(in crate::tasks::health) fn store_log(&mut self, fetched: Log) {
         let Some(log) = self.logs.get_mut(&fetched.uid) else { return };
         log.in_flight = false;

@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use osdpl_core::health::pod::{Requirements, UnreadyPod};
 
-/// The different requirements of the pods that are not ready, such as the objects that they mount, each stored once.
+/// The requirements of the pods that are not ready, such as the objects that the pods mount. Equal requirements are
+/// stored only once.
 #[derive(Default)]
 pub(in crate::tasks::health) struct Templates(BTreeSet<Arc<Requirements>>);
 
 impl Templates {
-    /// Returns the pod. If another pod has equal requirements, the two pods share one copy of the requirements.
+    /// Returns the pod with shared requirements: pods with equal requirements share one stored copy.
     ///
     /// Also drops requirements that no pod uses any more.
     pub(in crate::tasks::health) fn share(&mut self, mut pod: UnreadyPod) -> UnreadyPod {

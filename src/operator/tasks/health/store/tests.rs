@@ -14,7 +14,7 @@ fn object<K: Kind>(value: Value) -> Event<Partial<K>> {
     Event::Apply(serde_json::from_value(value).unwrap())
 }
 
-/// Returns an empty store, as if the first lists of the required watches were complete and contained no objects.
+/// Returns an empty store whose required watches have completed their first list.
 fn listed() -> Store {
     let mut store = Store::default();
     add(&mut store.workloads);

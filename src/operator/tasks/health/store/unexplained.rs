@@ -81,7 +81,7 @@ impl Store {
         }
     }
 
-    /// Returns, for each workload or Job, the reason why Kubernetes can't create its pods.
+    /// Returns the workloads and Jobs whose pods Kubernetes can't create, each with the reason.
     pub(super) fn refused(&self) -> BTreeMap<OwnerRef<'_>, &str> {
         let deployments = self.workloads.iter().flat_map(WatchCache::entries);
         let deployments = deployments.filter_map(|(_, workload)| {
@@ -100,7 +100,8 @@ impl Store {
         deployments.chain(from_events).collect_map()
     }
 
-    /// Returns, for each volume claim (by namespace and name), the reason why its provisioner can't create the volume.
+    /// Returns the volume claims (by namespace and name) whose volume the provisioner can't create, each with the
+    /// reason.
     pub(super) fn provisioners(&self) -> BTreeMap<(&str, &str), &str> {
         let claims = self.event_checks.iter().filter(|(subject, _)| subject.kind == CLAIM);
         let messages = claims.filter_map(|(subject, check)| {
@@ -110,7 +111,8 @@ impl Store {
     }
 }
 
-/// Whether the workload needs more ready pods, but has none that is starting: Kubernetes seems unable to create them.
+/// Whether the workload needs more ready pods, although none of its pods is starting: Kubernetes seems unable to create
+/// its pods.
 fn lacks_pods(workload: &Workload, pods: &Pods<'_>) -> bool {
     let newest_is_seen = workload.observed_generation >= workload.generation;
     newest_is_seen && workload.ready < workload.desired && !pods.contains_key(&workload_owner(workload))

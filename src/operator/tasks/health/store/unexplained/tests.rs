@@ -16,7 +16,7 @@ fn owned(name: &str) -> Value {
     json!({"name": name, "namespace": "n", "annotations": {"meta.helm.sh/release-name": "nova"}, "labels": {"release_group": "nova"}})
 }
 
-/// Returns an empty store, as if the first lists of the watches were complete and contained no objects.
+/// Returns an empty store whose watches have completed their first list.
 fn listed() -> Store {
     let mut store = Store::default();
     add(&mut store.workloads);
