@@ -32,10 +32,10 @@
 //!   namespaces, CRDs of charts, node labels, Jobs to delete, helm runs, adoptions, evictions in rollouts, hosts to
 //!   delete from Nova and Neutron, and annotations to remove.
 //! * If `decide` needs more data, the plan requests the data, and the snapshot of a later pass contains them. A `Hold`
-//!   in the plan says why the pass ends early: before `apply`, because the snapshot lacks requested objects
-//!   (`Hold::Objects`) or responses (`Hold::Reads`); after `apply` and without `report`, because the rest of the decision
-//!   depends on the result of the actions (`Hold::Actions`, `Hold::Watch`), or because the operator still fetches charts
-//!   (`Hold::Charts`).
+//!   in the plan says why the pass ends early. It ends before `apply` if the snapshot lacks requested objects
+//!   (`Hold::Objects`) or responses (`Hold::Reads`). It ends after `apply`, without `report`, if the rest of the
+//!   decision depends on the result of the actions (`Hold::Actions`), if the actions change the finalizer, so that the
+//!   watch triggers the next pass (`Hold::Watch`), or if the operator still fetches charts (`Hold::Charts`).
 //! * `subscribe` passes the plan's requests to the watches and tasks, so that the next snapshot contains the requested
 //!   data. It passes the plan's maintenance settings to the controller of NodeMaintenance resources. It stores `kept`,
 //!   the part of the plan that the next decision needs, in memory.

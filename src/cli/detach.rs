@@ -48,7 +48,7 @@ impl Arguments {
         } else {
             let names = releases.iter().map(|(_, release)| release.as_str()).collect::<Vec<_>>().join(", ");
             output::line(format_args!(
-                "{names} of {name} will be unmanaged; set `managed: false` in the resource's file, too; `osdpl plan` shows when this is done"
+                "{names} of {name} will be unmanaged; `osdpl plan` shows when this is done; set `managed: false` in the resource's file, too"
             ));
         }
         Ok(ExitCode::SUCCESS)

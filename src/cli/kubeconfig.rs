@@ -77,7 +77,7 @@ pub(crate) fn files() -> (Vec<PathBuf>, &'static str) {
     (vec![home.join(".kube/config")], "KUBECONFIG is not set")
 }
 
-/// Resolves the relative paths in a kubeconfig against `folder`, which contains the kubeconfig file, like kubectl.
+/// Resolves the relative paths in a kubeconfig against `folder`, the folder of the kubeconfig file, as kubectl does.
 /// Leaves the command of a credential plugin unchanged if it has no slash: the system searches `PATH` for such a
 /// command.
 fn resolve_paths(kubeconfig: &mut Kubeconfig, folder: &Path) {

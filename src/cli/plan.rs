@@ -145,8 +145,8 @@ impl Arguments {
         }
     }
 
-    /// Returns the findings that the report contains. With `--output json`, these are all findings. With the text
-    /// format, the result is empty, because the command has already printed the findings.
+    /// Returns the findings that the report contains. With `--output json`, these are all findings. With
+    /// `--output table`, the result is empty, because the command has already printed the findings.
     fn json_findings(&self, findings: &[Finding], document: &Document) -> Vec<FindingOutput> {
         let printed = findings.iter().filter(|_| self.output == Format::Json);
         printed.map(|finding| FindingOutput::of(finding, Some(document))).collect()

@@ -214,7 +214,8 @@ impl Arguments {
     }
 }
 
-/// Returns the paths at which a layer sets secrets that users wrote, but not those of credentials that osdpl generates.
+/// Returns the paths at which a layer sets secrets that users wrote, without the paths of credentials that osdpl
+/// generates.
 fn user_secret_paths(layer: &Layer, secret: &[Path]) -> Vec<Path> {
     match layer.origin {
         Origin::Field(_) | Origin::Object(_) => secret_leaves(layer, secret),

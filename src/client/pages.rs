@@ -11,9 +11,11 @@ use serde::de::DeserializeOwned;
 /// etcd's limit for a request.
 const PAGE: u32 = 8;
 
-/// Lists the metadata of objects page by page, and returns what `keep` returns for each object; leaves out objects for
-/// which `keep` returns `None`. So memory never contains the metadata of more than one page. The metadata of all
-/// objects could be too much: a user can create many objects, each with 256 KiB of annotations.
+/// Lists the metadata of objects, and returns what `keep` returns for each object. Leaves out the objects for which
+/// `keep` returns `None`.
+///
+/// The function requests the objects page by page, so memory never contains the metadata of more than one page. The
+/// metadata of all objects could be too much: a user can create many objects, each with 256 KiB of annotations.
 ///
 /// # Errors
 /// Returns an error if a request to the API server fails.

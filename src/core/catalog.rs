@@ -227,8 +227,8 @@ pub struct Endpoint {
     pub path: String,
     /// The HTTP status codes with which a probe succeeds.
     pub accept: Vec<u16>,
-    /// Whether this is Keystone's own API. If so, a probe also checks that the response describes an API version. The
-    /// operator also requests a token as the administrator, because the response contains Keystone's service catalogue.
+    /// Whether this is Keystone's own API. If so, a probe also checks that the response describes version 3 of the API.
+    /// The operator also requests a token as the administrator: Keystone sends its service catalogue with the token.
     pub keystone: bool,
 }
 

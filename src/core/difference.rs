@@ -69,7 +69,7 @@ pub enum Effect {
 impl Effect {
     /// Whether the upgrade ends pods of the object. [`Self::RestartsPods`] ends them at once,
     /// [`Self::RestartsPodsOnDelete`] when someone deletes the pods, and [`Self::Recreated`] when someone deletes the
-    /// object.
+    /// object, if the object has pods.
     pub fn ends_pods(&self) -> bool {
         matches!(self, Self::RestartsPods | Self::RestartsPodsOnDelete | Self::Recreated { pods: true, .. })
     }

@@ -302,7 +302,7 @@ pub struct Workload {
     /// The node selector of a `DaemonSet`, such as `openvswitch=enabled`; empty if it has no node selector.
     pub node_selector: String,
     /// The number of nodes that have a pod of this `DaemonSet` but should not. This number includes `NotReady` nodes
-    /// that have a pod, because Kubernetes taints such nodes.
+    /// that have a pod, because Kubernetes taints `NotReady` nodes.
     pub misscheduled: i32,
     /// The size that the first template of volume claims requests, as written there: `10Gi`; `None` if the workload has
     /// no such template.

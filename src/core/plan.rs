@@ -103,8 +103,8 @@ impl Policy {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
     /// The decision about each release. The key is the release's name in the catalogue, or its name in helm if the
-    /// catalogue does not have the release. If another release already has the key of a release that is no longer
-    /// desired, the latter release has the key `namespace/name` instead.
+    /// catalogue does not have the release. If another release in the map already has this key, a release that is no
+    /// longer desired has the key `namespace/name`.
     pub decisions: BTreeMap<String, Decision>,
     /// The target hash, which identifies the desired inputs of all releases. An approval of this hash applies to every
     /// step until all releases have these inputs.
@@ -193,8 +193,7 @@ fn hash(desired: &Desired, observed: &Observed, catalog: &Catalog) -> String {
 /// Returns the releases that the next status of the OpenStackDeployment lists as releases of the cloud.
 ///
 /// The list contains the releases in the previous status, and the releases that osdpl adopts or starts helm for in this
-/// pass. It contains no other desired release, even if helm has a record of that release, because somebody else wrote
-/// that record.
+/// pass. It contains no other desired release: if helm has a record of such a release, somebody else wrote the record.
 ///
 /// An unmanaged release (`managed: false`) stays in the list until the release's records have lost osdpl's labels. All
 /// releases to remove stay in the list until the last of them is removed, so that the target hash stays the same.

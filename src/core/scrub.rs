@@ -119,8 +119,8 @@ impl Scrubber {
     /// Finds single lines of secrets, and returns their byte ranges in `text`. A log may contain a prefix before each
     /// line of a key, or only some lines of the key, so that a search for the whole key finds nothing.
     fn parts(&self, text: &str) -> impl Iterator<Item = (usize, usize)> {
-        // `forms` is sorted, with the longest text first. The search for a text that contains the line ends at the first
-        // text that is not longer. An equal text is no match, because then the line is a whole secret, not a part.
+        // `forms` begins with the longest text. So the search for a text that contains the line ends at the first text
+        // that is not longer than the line. An equal text is no match, because the line is then a whole secret.
         let is_known = move |line: &str| {
             self.forms.iter().take_while(|form| form.len() > line.len()).any(|form| form.contains(line))
         };

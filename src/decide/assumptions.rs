@@ -80,8 +80,8 @@ fn assume_images(desired: &mut Desired, observed: &Observed, recorded: &Recorded
     }
 }
 
-/// Adds images to the desired values `values`. `recorded` contains the values in the release's record. Adds each image
-/// in `recorded` for whose key `values` contains no image.
+/// Adds the images in `recorded`, the values in the release's record, to the desired values `values`. Skips each image
+/// whose key `values` already contains.
 ///
 /// If the spec uses a mirror, the operator reads the names of images from the chart, rewrites them to the mirror, and
 /// adds them to the values. `osdpl plan` may not have the chart, so it takes these images from the record.

@@ -205,7 +205,8 @@ impl Search<'_, '_> {
             Value::Generated => {
                 update.generated.insert(key.clone(), recipe.clone());
                 let problem = format!(
-                    "credential {service}.{key} does not exist yet; osdpl generates it when the cloud and the releases of {service} are no longer paused"
+                    "credential {service}.{key} does not exist yet; osdpl generates it when the cloud and at least one \
+                     release of {service} are no longer paused"
                 );
                 self.found.missing.insert(name.clone(), problem);
             }

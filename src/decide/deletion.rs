@@ -27,8 +27,8 @@ use osdpl_core::status::{self, Event};
 
 /// The rules by which osdpl deletes a cloud, from the spec and the annotations of the OpenStackDeployment.
 struct DeletionRules {
-    /// The policy for the uninstalls, which need no approval during a deletion. helm skips the hooks of the releases
-    /// that the annotation `osdpl.dev/skip-hooks` names.
+    /// The policy for the uninstalls. During a deletion, the uninstall of a release that the status names needs no
+    /// approval. helm skips the hooks of the releases that the annotation `osdpl.dev/skip-hooks` names.
     releases: Policy,
     /// Whether the releases stay and continue to run without osdpl (`Detach`).
     keeps_releases: bool,

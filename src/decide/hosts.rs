@@ -90,8 +90,8 @@ fn query(
 
 /// Plans a run of the `CronJob` that maps new hosts to a cell.
 ///
-/// The name of the Job contains a hash of the hosts and of the number of Jobs that osdpl has started for them. So a
-/// restarted operator finds the last Job by its name, and does not create it a second time.
+/// The name of the Job contains a hash of the hosts and of the number of Jobs that osdpl has started for them. A
+/// restarted operator counts again from one, so it finds the first Job by its name and does not create the Job again.
 fn map_hosts(
     draft: &mut Draft<'_>,
     hosting: Hosting<'_>,

@@ -82,7 +82,8 @@ pub struct Kept {
     pub(crate) lookups: BTreeMap<String, Lookup>,
     /// The new Nova hosts for which osdpl started a Job that maps them to a cell.
     ///
-    /// Kept so that osdpl does not start the same Job twice. After a restart, osdpl finds the Job by its name.
+    /// Kept so that osdpl can count the Jobs, and starts only a few for the same hosts. After a restart, osdpl counts
+    /// again from one, and finds the first Job by its name.
     pub mapping: Option<Mapping>,
     /// The status of the rollouts, as osdpl last wrote it.
     ///

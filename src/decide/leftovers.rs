@@ -21,8 +21,8 @@ use osdpl_values::CollectSorted;
 pub(crate) struct Leftovers {
     /// The releases of the cloud whose remaining objects osdpl deletes.
     pub(crate) releases: BTreeSet<ReleaseKey>,
-    /// The installed releases that osdpl does not manage, but that have the namespace and name of a release in the
-    /// catalogue.
+    /// The releases that osdpl does not manage, but that have the namespace and name that the cloud's spec gives a
+    /// release of the catalogue.
     pub(crate) foreign: BTreeSet<ReleaseKey>,
     /// The names of the credential Secrets that osdpl keeps: the Secret of a service stays if at least one release of
     /// the service is in `foreign`.

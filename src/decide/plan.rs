@@ -115,8 +115,8 @@ pub enum Hold {
     /// The rest of the decision depends on the result of the actions. The next pass follows at once and decides the
     /// rest.
     Actions,
-    /// The operator is fetching charts. The stored status stays until then, because a status that is computed without
-    /// these charts would contain less information.
+    /// The operator is fetching charts. It keeps the stored status until it has them, because a status that it computes
+    /// without these charts would contain less information.
     Charts,
     /// The actions add or remove the finalizer of the `OpenStackDeployment`. The watch of the `OpenStackDeployment`
     /// then triggers the next pass, if the resource still exists.

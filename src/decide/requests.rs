@@ -114,9 +114,8 @@ impl ChartRequest {
 /// The data that a plan needs in the next snapshot.
 #[derive(Clone, Debug, Default)]
 pub struct Requests {
-    /// The namespaces in which the cloud may have releases and objects. Only in these namespaces, the operator reads
-    /// osdpl's own objects and the content of release records. In other namespaces, it reads only the metadata of
-    /// records.
+    /// The namespaces in which the cloud may have releases and objects. The operator reads osdpl's own objects and the
+    /// content of release records only in these namespaces. In other namespaces, it reads only the metadata of records.
     pub namespaces: BTreeSet<String>,
     /// The objects that the spec names, and that the operator therefore watches.
     pub objects: BTreeSet<Reference>,

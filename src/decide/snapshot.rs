@@ -158,8 +158,8 @@ pub enum ChartState {
 }
 
 impl Charts {
-    /// Returns the operator's progress in fetching the requested chart of a release; `None` if no earlier plan
-    /// requested this chart.
+    /// Returns the operator's progress in fetching the requested chart of a release; `None` if the operator has not
+    /// begun to fetch this chart.
     pub(crate) fn state(&self, release: &str, request: &ChartRequest) -> Option<&ChartState> {
         let (before, state) = self.known.get(release)?;
         let ready = match state {

@@ -81,8 +81,9 @@ pub(crate) fn feature_secrets(
     selection.secrets.iter().map(read).collect_map()
 }
 
-/// Returns the facts that Jobs of releases have written into `ConfigMap`s, by release. The result lacks a release until
-/// its Job has created the `ConfigMap`.
+/// Returns the facts that Jobs of releases have written into `ConfigMap`s, by release.
+///
+/// A release has no facts until its Job has created the `ConfigMap`.
 pub(crate) fn written(
     objects: &Objects,
     catalog: &Catalog,

@@ -133,8 +133,9 @@ impl<'a> Input<'a> {
     }
 }
 
-/// If `problem` is about a credential that a Secret of the user contains, returns it with the field of the spec that
-/// refers to this Secret, because the user must correct this field or the Secret. Returns other problems unchanged.
+/// If `problem` is about a credential for which the spec names a Secret of the user, returns it with the field of the
+/// spec that names this Secret, because the user must correct this field or the Secret. Returns other problems
+/// unchanged.
 fn with_credential_field(spec: &OpenStackDeploymentSpec, problem: &Finding) -> Finding {
     let credential = problem.field().strip_prefix("credential ").and_then(|credential| credential.split_once('.'));
     let reference = credential.filter(|(service, name)| {

@@ -75,7 +75,10 @@ const RULES: &[(&str, &str)] = &[
     ("unknown-key", "Values use keys that exist in their chart."),
     ("values", "Values of different releases fit together, and numbers of pods are whole numbers."),
     ("cron", "Schedules are valid for Kubernetes CronJobs."),
-    ("release-move", "The OpenStack release of a deployed cloud does not change: osdpl can't upgrade it yet."),
+    (
+        "release-move",
+        "The OpenStack release of a deployed cloud does not change: osdpl does not support such a change yet.",
+    ),
     ("image-pinned", "No image is pinned when the OpenStack release changes."),
     ("certificate", "Certificates match their keys and hosts, are signed by a trusted CA, and have not expired."),
     ("connections", "The database accepts as many connections as all connection pools can open."),
@@ -85,5 +88,5 @@ const RULES: &[(&str, &str)] = &[
     ),
     ("controllers", "The cluster has a node for each replica of a server, such as a database server."),
     ("storage-class", "StorageClasses of volume claims exist and support the access modes of the claims."),
-    ("domain", "Users can resolve the cloud's names below `spec.publicDomain` in DNS."),
+    ("domain", "DNS, browsers and certificates accept host names below `spec.publicDomain`."),
 ];

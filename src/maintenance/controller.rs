@@ -333,9 +333,9 @@ impl MaintenanceController {
     /// Writes `message` to the status of a maintenance whose pass took too long or lacked a permission.
     ///
     /// The function also removes the observed generation from the status. Otherwise later passes could keep the
-    /// message: they skip a maintenance whose node is ready to drain, if the status has the current generation. Without
-    /// the observed generation, the next pass that can observe the cluster replaces the message, even after a restart
-    /// of the operator.
+    /// message: if the status has the current generation, they skip a maintenance whose node is ready to drain and is
+    /// not a compute node. Without the observed generation, the next pass that can observe the cluster replaces the
+    /// message, even after a restart of the operator.
     async fn report(&self, name: &str, message: String) {
         let write = async {
             let Some(current) = self.cluster.get_maintenance(name).await? else { return Ok(()) };

@@ -438,7 +438,7 @@ fn instance_of(holder: &str) -> &str {
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     /// Someone else has changed, created or deleted the Lease since this process last read or wrote it.
-    #[error("another process has changed the Lease in the meantime")]
+    #[error("the Lease has changed since this process read it")]
     Conflict,
     #[error("the Lease's namespace does not exist; create it, or set the operator's namespace with --namespace")]
     Missing,

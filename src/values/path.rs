@@ -18,7 +18,8 @@ pub enum PathError {
     EmptyKey(String),
     /// A quote is not closed, or a quote is inside of a key.
     #[error(
-        "{0:?} is not a valid path: a quote is not closed; put a whole key in quotes, as in labels.\"example.org/zone\""
+        "{0:?} is not a valid path: a quote is not closed; put the whole key in quotes, as in \
+         labels.\"example.org/zone\""
     )]
     UnclosedQuote(String),
 }

@@ -36,7 +36,8 @@ pub(crate) struct AdoptReport {
     /// `osdpl adopt` writes declares the Ceph cluster, and what the user must check.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ceph: Option<String>,
-    /// The names of the Secrets that osdpl writes together with the spec, which references them.
+    /// The names of the Secrets that the spec references. osdpl writes them to the file of `--out`, together with the
+    /// `OpenStackDeployment`.
     pub secrets: Vec<String>,
     /// Whether the user gave charts (`--charts`). Without `--charts`, the report assumes that the operator will use the
     /// charts in helm's records.

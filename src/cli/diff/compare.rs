@@ -133,15 +133,15 @@ impl Comparison<'_> {
                     "only helm's version or flags differ, or a part of the chart that this cloud does not use"
                         .to_owned()
                 }
-                status => format!("its newest revision is {status}, nothing else differs"),
+                status => format!("its newest revision is {status}; nothing else differs"),
             };
             diff.outcome = Outcome::Changed { chart: Some(change) };
         }
         Ok(Some(diff))
     }
 
-    /// Compares the chart and the values of the desired release with those in helm's record. Before the
-    /// comparison, merges the values of both sides into the recorded chart's defaults.
+    /// Compares the chart and the values of the desired release with those in helm's record. Before the comparison,
+    /// merges the values of both sides into the recorded chart's defaults.
     fn compare_values(&self, release: &DesiredRelease, source: &RevisionSource) -> ReleaseDiff {
         let compared = compare_release(release, source);
         let (before, after) = (&compared.before, &compared.after);

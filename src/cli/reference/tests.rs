@@ -30,7 +30,10 @@ fn describes_services() {
     assert!(after.ends_with("| `store/server` of store |"), "{page}");
     assert!(!page.contains("namespace"), "the page must not show unset fields:\n{page}");
     let store = reference().describe(Kind::Services, "store").unwrap().page;
-    assert!(store.contains("find it as Service store, port 3306 (sql)."), "{store}");
+    assert!(
+        store.contains("(`spec.services.store.external`). Pods then find it as Service store, port 3306 (sql)."),
+        "{store}"
+    );
 }
 
 #[test]

@@ -142,9 +142,9 @@ impl<'a> CloudInventory<'a> {
         }
         let installs: Vec<String> =
             desired.releases.keys().filter(|name| !self.known.releases.contains_key(*name)).cloned().collect();
-        // Some releases that running releases need do not run in this cluster. Their services may run in another
-        // cluster. Pause these releases in the spec, so that the operator does not install them before a person has
-        // checked where the services run.
+        // `installs` are releases that running releases need, but that do not run in this cluster. Their services may
+        // run in another cluster. So pause these releases in the spec: the operator then does not install them before a
+        // person has checked where the services run.
         for name in &installs {
             let service = desired.releases[name].service.clone();
             spec.services.entry(service).or_default().releases.entry(name.clone()).or_default().paused = true;

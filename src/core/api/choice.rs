@@ -13,7 +13,9 @@ pub enum Approval {
     /// Uninstalls, and changes that the spec did not request, wait until a person approves them with `osdpl approve`.
     #[default]
     Manual,
-    /// The operator applies changes at once, without approval, even if the spec did not request them.
+    /// The operator applies changes at once, even if the spec did not request them. Only the changes that endanger data
+    /// still wait for approval: an uninstall of a release that the status does not name, and the first upgrade that
+    /// changes an adopted release. Rollouts and the removal of node labels follow `spec.nodes.rollout.approval`.
     Automatic,
     /// Every install, upgrade and uninstall of a release waits until a person approves the target hash, even if the
     /// spec requested the change. Changes of node labels, external services and objects of Rook wait, too.

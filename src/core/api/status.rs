@@ -61,7 +61,7 @@ pub struct OpenStackDeploymentStatus {
     /// The helm releases that the operator installed or adopted, as `namespace/name`. The operator adds a release here
     /// before it first runs helm for the release. If a release is missing from this list, the operator uninstalls it
     /// only after a person's approval. If the status has no list, for example after a restore without the status, the
-    /// operator recognizes the releases by the labels of their records. The status of a new cloud has an empty list.
+    /// operator recognizes the releases by the labels of their records. So the status of a new cloud has an empty list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owned_releases: Option<Vec<String>>,
     /// The digest of the approved content of each ConfigMap in `spec.catalog`, by the ConfigMap's name. Changed content

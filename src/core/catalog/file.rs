@@ -307,8 +307,8 @@ pub struct Pin {
     /// The digest of the files in the chart's archive; `None` if the lock contains no digest yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
-    /// The URL of the chart's repository; `None` for the source of charts in the operator's own helm values (the key
-    /// `charts`).
+    /// The URL of the chart's repository; `None` for the default source of charts (`OSDPL_CHARTS` or `--charts`). The
+    /// operator's own chart sets the default source from its value `charts`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repository: Option<String>,
 }

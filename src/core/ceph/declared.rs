@@ -181,7 +181,7 @@ fn missing_users<'a>(ceph: &Ceph, releases: impl Iterator<Item = &'a str>) -> Ve
         .collect()
 }
 
-/// Returns the words in a Secret's data that are long enough to be a cephx key or a truncated cephx key.
+/// Returns the words in a Secret's data that are long enough to be a cephx key or a large part of one.
 ///
 /// The result contains no addresses, no fsid, and no names of pools and users. None of these is secret, so osdpl need
 /// not redact them.

@@ -56,8 +56,8 @@ pub enum ValueError {
     /// The value does not have the form that Mirantis' layout requires.
     #[error("the value is not of the form client.<user>;<key>;<pool>:<role>:<device class>;…; write all fields")]
     Fields,
-    /// The value has the form that Mirantis' layout requires, but one of its pools does not have three valid fields. The
-    /// number is the position of this pool among the pools in the value, counted from 1.
+    /// In Mirantis' layout, the description of a pool in the value does not consist of three valid fields. The number is
+    /// the position of this pool among the pools in the value, counted from 1.
     #[error("the pool at position {0} of the value is not of the form <pool>:<role>:<device class>; correct it")]
     PoolFields(usize),
     /// Two services have the same Ceph user, but the Secret contains different cephx keys for them.

@@ -41,8 +41,8 @@ struct EntryValues<'a> {
 /// Builds the layer with the values of `spec.nodes.overrides` for one release, and adds errors and warnings about the
 /// entries of `spec.nodes.overrides`.
 ///
-/// `below` returns the merged values of all layers below the new layer. Returns `None` if no entry sets values of the
-/// release.
+/// `below` returns the merged values of all layers below the new layer. The result is `None` if no valid entry sets
+/// values of the release.
 pub(super) fn layer(
     spec: &OpenStackDeploymentSpec,
     catalog: &Catalog,

@@ -234,8 +234,8 @@ fn is_filled_by_users(tree: &KeyTree, path: &[String]) -> bool {
 /// Whether a key is no typo although it resembles a known key.
 ///
 /// The key is no typo if a built-in file of the catalogue sets a key of this name: for example, `ml2_type_vlan` is no
-/// typo of the chart's `ml2_type_vxlan`. A key below `conf` or `endpoints` is no typo either if any chart has a key of
-/// this name, at any path.
+/// typo of the chart's `ml2_type_vxlan`. Below `conf` and `endpoints`, a key is also no typo if any chart has a key of
+/// this name at any path.
 fn is_a_name(typo: &Unknown<'_>, catalog: &Catalog) -> bool {
     let is_named = typo.keys.first().is_some_and(|first| ["conf", "endpoints"].contains(&first.as_str()));
     catalog.has_own_key(&typo.key) || is_named && catalog.keys().any(|tree| tree.has_key_anywhere(&typo.key))

@@ -13,8 +13,8 @@ use crate::scrub::Scrubber;
 /// The text that osdpl shows instead of a value of a Secret.
 const REDACTED: &str = "<redacted>";
 
-/// The keys at which a list item can contain its name. To compare two lists, osdpl compares each item with the item of
-/// the same name in the other list.
+/// The keys under which a list item can contain its name. To compare two lists, osdpl compares each item with the item
+/// of the same name in the other list.
 const NAMES: [&str; 1] = ["name"];
 
 /// The fields of a Secret whose values osdpl never shows.

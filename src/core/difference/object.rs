@@ -91,8 +91,8 @@ impl Object {
         } else if namespace.is_empty() {
             namespace.clone_from(&release.namespace);
         }
-        // helm creates an object whose manifest names no namespace in the release's namespace. Set this namespace in
-        // `metadata`, so that such an object equals one whose manifest names the namespace.
+        // If the manifest names no namespace for a namespaced object, helm creates the object in the release's
+        // namespace. Set this namespace in `metadata`, so that the object equals one whose manifest sets it.
         if let Some(metadata) = content.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.remove("namespace");
             if !namespace.is_empty() {

@@ -2,8 +2,8 @@
 //! osdpl's features add.
 //!
 //! osdpl does not report drift of any other kind of object, even if users add such objects with `extraObjects`. The
-//! list does not contain the kind `CustomResourceDefinition`: several releases can share a CRD, and helm does not
-//! delete CRDs.
+//! list does not contain the kind `CustomResourceDefinition`: several releases can share a CRD, and helm keeps a CRD
+//! when it uninstalls the CRD's release.
 //!
 //! The operator's ClusterRole must allow `get`, `list` and `watch` for each kind in the list; `tests/deploy/rules.rs`
 //! compares the ClusterRole with the list.

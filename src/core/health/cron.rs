@@ -12,7 +12,7 @@ use crate::api::{ComponentHealth, ComponentStatus};
 use crate::observed::{FinishedRun, ObservedCronJob, Run, RunState};
 use crate::release;
 
-/// The kind of the owner by which osdpl recognizes that a Job is a run of a `CronJob`.
+/// The kind `CronJob`. A Job is a run of a `CronJob` if an owner of the Job has this kind.
 pub const KIND: &str = "CronJob";
 
 /// The fields of a CronJob's `spec` that osdpl reads.

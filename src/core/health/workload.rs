@@ -124,7 +124,7 @@ pub fn observe(kind: WorkloadKind, metadata: &ObjectMeta, spec: &Spec, status: &
         outdated_pods: match kind {
             WorkloadKind::Deployment => (status.replicas - status.updated_replicas).max(0),
             // Only a Deployment can run outdated pods in addition to the desired number of new pods. For a StatefulSet
-            // or DaemonSet, the difference of `desired` and `updated` shows the outdated pods.
+            // or DaemonSet, the difference between `desired` and `updated` shows the outdated pods.
             WorkloadKind::StatefulSet | WorkloadKind::DaemonSet => 0,
         },
         was_available: kind == WorkloadKind::Deployment && rolled_out(status),

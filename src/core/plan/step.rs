@@ -164,7 +164,7 @@ pub enum Wait {
         /// The error of the last failed attempt.
         message: String,
     },
-    /// osdpl cannot start the operation: for example, the chart, an input or the spec is missing or invalid.
+    /// osdpl cannot start the operation: for example, the chart or an input is missing, or the spec is invalid.
     Blocked {
         /// The value of `reason` in the status conditions that report the problem, such as `Failed`.
         reason: String,

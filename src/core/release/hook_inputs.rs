@@ -9,7 +9,8 @@ use std::fmt;
 /// `Display` writes the value of [`HOOKS_LABEL`](super::HOOKS_LABEL), and [`HookInputs::parse`] reads it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HookInputs {
-    /// The digest of the chart and of the values that a hook may read; 16 hexadecimal digits.
+    /// The digest of the chart, the release's name, helm's flags, and the values that a hook may read; 16 hexadecimal
+    /// digits.
     pub digest: String,
     /// The number of the revision for which osdpl wrote the label.
     pub revision: u32,

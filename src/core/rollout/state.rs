@@ -105,8 +105,8 @@ pub(super) fn current_component(input: &Input<'_>, active: &[&Part<'_>]) -> Opti
     active.iter().find(is_busy).or_else(due).map(|part| part.name())
 }
 
-/// Returns the state of a component's rollout. The function checks the states in order, and returns the first one that
-/// applies.
+/// Returns the state of a component's rollout: the first state that applies, in the order of the checks in this
+/// function.
 ///
 /// `current` is the only component whose pods osdpl may evict now; `None` if osdpl may evict no pods.
 pub(super) fn evaluate(input: &Input<'_>, part: &Part<'_>, current: Option<&str>) -> State {

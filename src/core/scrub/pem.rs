@@ -2,9 +2,9 @@
 
 use super::{SHORTEST_LINE, end_of_break};
 
-/// The minimum length in bytes of a base64 word that counts as a part of a key, whatever the lines around it contain. A
-/// shorter word counts only if its line is directly before the key's last line, or before another line of the key.
-/// Programs write PEM in lines of 64 or more characters.
+/// The minimum length in bytes of a base64 word that counts as a part of a key even if other text is between the word
+/// and the key's last line. [`rest_of_key`] says when a shorter word counts. Programs write PEM in lines of 64 or more
+/// characters.
 const LONG: usize = 40;
 
 /// The names of the headers in an encrypted key. They precede the key's lines in base64.

@@ -200,8 +200,8 @@ fn reports_failures_but_not_requested_stops() {
     assert_eq!(event_reasons(&events), ["Failed", "ReleaseFailed"]);
     assert_eq!(events[0].failure(), Some("front"));
     observed.failures.values_mut().for_each(|failure| failure.is_reported = true);
-    // If the user requests a repair, the backoff ends earlier, and the message contains the new time. But it is still
-    // the same failure, so osdpl creates no second event.
+    // If the user requests a repair, the backoff ends earlier, and the message contains the new time. But the message
+    // still reports the same failure, so osdpl creates no second event.
     for until in [NOW, LATER] {
         assert_eq!(event_reasons(&reported_of(Some(&failed), &wait(until), &spec(), &observed, &[], NOW).1), [""; 0]);
     }

@@ -184,8 +184,8 @@ fn servers(
 
 /// Returns the number of nodes with a label; `None` if it is not known.
 ///
-/// If osdpl has read the nodes of the cluster, the function counts them. Otherwise it counts the names of nodes in
-/// `spec.nodes.roles`.
+/// If osdpl has read the nodes of the cluster, the function counts them. Otherwise it counts the nodes that
+/// `spec.nodes.roles` names for the roles with this label.
 fn nodes(cloud: &Cloud<'_>, (key, value): &(String, String)) -> Option<Nodes> {
     if let Some(counts) = &cloud.cluster_info().nodes {
         return Some(Nodes { count: counts.count(key, value)?, is_from_spec: false });

@@ -1,4 +1,5 @@
-//! Reports keys that a user sets (`values`) or removes (`unset`), but that the release's chart does not have.
+//! Reports keys that a user or an addition to the catalogue sets (`values`) or removes (`unset`), but that the chart of
+//! the release does not have.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +9,8 @@ use osdpl_core::desired::{self, is_reported_per_release, list_node_layers};
 use osdpl_core::finding::Finding;
 use osdpl_values::{Layer, Path};
 
-/// Returns a finding for each key that a user sets or removes, but that the release's chart does not have.
+/// Returns a finding for each key that a user or an addition to the catalogue sets or removes, but that the release's
+/// chart does not have.
 pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     let mut reported = BTreeSet::new();

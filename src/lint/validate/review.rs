@@ -22,8 +22,8 @@ pub struct ReviewInput<'a> {
     /// The objects that are applied together with the resource, such as Secrets and `ConfigMap`s that the resource
     /// references.
     pub manifests: &'a [Value],
-    /// The properties of the cluster that rules use, such as the address ranges of pods; empty for a validation without
-    /// a cluster.
+    /// The properties of the cluster that rules use, such as the address ranges of pods; empty if osdpl does not know
+    /// these properties.
     pub cluster_info: &'a ClusterInfo,
     /// The current time; without it, osdpl does not check the expiry of certificates.
     pub now: Option<Timestamp>,

@@ -40,8 +40,8 @@ type Actions = Vec<Vec<Token>>;
 
 #[derive(Default)]
 struct Chart {
-    /// The actions (`{{ … }}`) of each template file of the chart, but not of the library. helm renders each of these
-    /// files.
+    /// The actions (`{{ … }}`) of each template file of the chart and of its `values.yaml`, without the library and the
+    /// named templates. helm always renders these actions.
     files: Vec<Actions>,
     /// The actions of each named template (`define`), by its name. helm renders a named template only where another
     /// template includes it.

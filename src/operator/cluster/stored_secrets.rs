@@ -93,7 +93,7 @@ async fn own_texts(api: &Api<Secret>, mut page: ListParams, capacity: &mut usize
 }
 
 impl Reader {
-    /// Returns the passwords and keys in the Secrets that osdpl wrote or that the specs name. See the function
+    /// Returns the contents of the Secrets that osdpl wrote or that the specs name. See the function
     /// [`stored_secrets`] of this module.
     pub(crate) async fn stored_secrets(&self) -> Result<BTreeSet<String>, Error> {
         stored_secrets(&self.client, self.scope()).await

@@ -31,9 +31,10 @@ pub(super) struct Memory {
     /// The outcomes of ended helm processes whose records osdpl could not read. The next pass reads the records again.
     /// After a restart, the watch lists all records.
     pub(super) unread: Vec<Outcome>,
-    /// For each running helm process, the digest of the inputs that it installs. If the process fails, osdpl stores the
-    /// digest with the failure, even if the process has written no record. A restart loses nothing, because the helm
-    /// processes end with the operator.
+    /// For each running helm process, the digest of the inputs that it installs. Plans compare the digest with the
+    /// desired inputs, and osdpl stores it with a failure of the process. The release record can't replace this map,
+    /// because the process may not have written its record yet. A restart loses nothing, because the helm processes end
+    /// with the operator.
     pub(super) started: BTreeMap<ReleaseKey, String>,
     /// The releases that helm has uninstalled, but whose Jobs osdpl has not deleted yet. After a restart, the Jobs
     /// remain until the cloud is deleted.

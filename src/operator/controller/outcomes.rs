@@ -55,8 +55,8 @@ impl Context {
 /// Returns the newest revision and its status if helm has succeeded and the watch on records has already reported this
 /// revision as deployed.
 ///
-/// Otherwise returns `None`, and osdpl must read the newest record from the API server: helm has failed, the watch has
-/// not reported the new revision yet, or someone else has changed the release.
+/// Otherwise returns `None`, and osdpl must read the newest record from the API server: helm has failed or uninstalled
+/// the release, the watch has not reported the new revision yet, or someone else has changed the release.
 fn reported_record(outcome: &Outcome, observed: Option<&ObservedRelease>) -> Option<(i64, String)> {
     let is_deployed = |observed: &&ObservedRelease| {
         observed.status == Status::Deployed
@@ -120,7 +120,7 @@ impl Memory {
     }
 
     /// Describes an ended helm process as one that is still running, so that plans start nothing for the release until
-    /// the watch has reported the record that the process wrote.
+    /// the watch has reported the result of the process.
     fn running_helm(&self, outcome: &Outcome) -> RunningHelm {
         RunningHelm {
             verb: outcome.verb,

@@ -28,8 +28,8 @@ const WRITE_INTERVAL: Duration = Duration::from_secs(1);
 impl Context {
     /// Computes the resource's status from the plan and writes it. Records events about the changes of the status.
     ///
-    /// `helm_started` contains the releases for which this pass has started helm (`true`), or that wait because the
-    /// maximum number of helm processes is running (`false`).
+    /// `helm_started` contains the releases for which this pass has started helm (`true`), or that wait for helm
+    /// (`false`), usually because the maximum number of helm processes is running.
     ///
     /// In two cases, writes nothing and returns the time at which the next pass must run to write the status: only
     /// details of the status have changed and the last write is less than a second old, or someone has changed the
@@ -81,8 +81,8 @@ impl Context {
     }
 }
 
-/// Collects the data from which the status is computed. `releases` contains the step of each release, and tells for
-/// which releases this pass has started helm. `helm` is the version of helm.
+/// Collects the data from which the status is computed. `releases` contains the step of each release after this pass
+/// has started helm. `helm` is the version of helm.
 fn report_inputs<'a>(
     deployment: &'a OpenStackDeployment,
     plan: &'a Plan,

@@ -79,8 +79,8 @@ impl Context {
         }
     }
 
-    /// Forgets each secret that the facts have lacked for [`RETENTION`], but nothing while a workload could still print
-    /// old secrets.
+    /// Forgets each secret that the facts have lacked for [`RETENTION`]. Forgets nothing while a workload could still
+    /// print old secrets.
     pub(super) fn forget_secrets(&self, plan: &osdpl_decide::Plan, memory: &mut Memory) {
         if !plan.refused && is_settled(&plan.desired, &plan.observed, &plan.releases, &plan.rollouts) {
             memory.forget_secrets(now());

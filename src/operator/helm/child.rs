@@ -26,7 +26,8 @@ const STDERR_GRACE: Duration = Duration::from_secs(1);
 /// Why the operator stops a helm process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopReason {
-    /// A plan requested the stop, because the inputs of the release have changed or the release must be deleted.
+    /// A plan requested the stop, because the inputs of the release have changed, the release must be deleted, or an
+    /// uninstall must now skip the hooks.
     Requested,
     /// The process exceeded its deadline.
     Deadline,

@@ -84,9 +84,9 @@ impl Instance {
     /// Tells whether the operator process that made an attempt could still be running helm. `other` is the identity of
     /// that operator process, as [`Attempt::instance`] returns it.
     ///
-    /// Only a process that holds the Lease may call this function: then the helm processes of all earlier holders have
-    /// ended (see [`lease`](crate::lease)). But `other` may be an operator that uses another Lease. So the function
-    /// searches this machine for helm processes of `other`.
+    /// The result is reliable only while this process holds the Lease: then the helm processes of all earlier holders
+    /// have ended (see [`lease`](crate::lease)). But `other` may be an operator that uses another Lease. So the
+    /// function searches this machine for helm processes of `other`.
     pub fn liveness(&self, other: &str) -> Liveness {
         if other == self.0 {
             Liveness::Us

@@ -140,7 +140,10 @@ pub(super) fn describe_error(error: &Error) -> String {
         Error::Api(_) => api_message(error),
         // Leave out serde's message: it may quote the object, which may be a Secret.
         Error::SerdeError(error) => {
-            format!("osdpl cannot parse an object from the API server: column {} of its JSON is wrong", error.column())
+            format!(
+                "osdpl cannot parse the response of the API server: the problem is at column {} of the JSON",
+                error.column()
+            )
         }
         other => {
             let mut cause: &dyn std::error::Error = other;

@@ -81,7 +81,7 @@ impl ReleaseReport {
         format!("adopting it would change {parts}{overrides}{unrendered}")
     }
 
-    /// Returns one line for each value and each object that the adoption would change.
+    /// Returns one line for each value and each object that an upgrade after the adoption would change.
     pub(crate) fn details(&self) -> Vec<String> {
         if self.owner.is_some() {
             return Vec::new();

@@ -11,7 +11,7 @@ use osdpl_values::expr::Expression;
 /// The path of the file that this module reads.
 const FILE: &str = "values/couplings.yaml";
 
-/// A setting that several charts have at different paths. Its value must be equal in all these charts.
+/// A setting that several charts have, possibly at different paths. Its value must be equal in all these charts.
 #[derive(Debug)]
 pub struct EqualSetting {
     /// The name of the setting in messages, such as `the Keystone region`.

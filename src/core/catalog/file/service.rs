@@ -189,8 +189,8 @@ pub struct Endpoint {
     /// The HTTP status codes with which a probe succeeds. OpenStack APIs return 300 if they list several versions.
     #[serde(default = "default_accept")]
     pub accept: Vec<u16>,
-    /// Whether this is Keystone's own API. If so, a probe also checks that the response describes an API version. The
-    /// operator also requests a token as the administrator, because the response contains Keystone's service catalogue.
+    /// Whether this is Keystone's own API. If so, a probe also checks that the response describes version 3 of the API.
+    /// The operator also requests a token as the administrator: Keystone sends its service catalogue with the token.
     #[serde(default)]
     pub keystone: bool,
 }
@@ -281,7 +281,7 @@ pub struct Credential {
     #[serde(default)]
     pub description: String,
     /// What a person must do to replace the credential, in addition to writing the new credential to the Secret; or the
-    /// reason why the credential must never change. Empty if the person has nothing else to do.
+    /// reason why the credential must never change. Empty if the next upgrade does everything else.
     #[serde(default)]
     pub rotation: String,
     /// Whether the user must provide the credential if its service runs outside of the cluster.

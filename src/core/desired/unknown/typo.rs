@@ -2,8 +2,9 @@
 //!
 //! In a map where users choose the keys, osdpl reports a key only if it is most likely a misspelling of a known key.
 
-/// The minimum length, in characters, of a name that osdpl considers a typo. Shorter names that differ in one letter,
-/// such as `ovs` and `ovn`, are usually different names.
+/// osdpl considers a name a typo of a known name only if the longer of the two has at least this number of characters.
+/// If one letter is wrong, the names must be longer than this number. Shorter names that differ in one letter, such as
+/// `ovs` and `ovn`, are usually different names.
 const LETTERS: usize = 4;
 
 /// Returns the known name that the user most likely meant by `written`; `None` if `written` is no typo of a known name.

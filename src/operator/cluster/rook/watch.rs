@@ -123,7 +123,7 @@ impl ObjectWatches {
         watch.as_ref().map(RookWatch::objects).unwrap_or_default()
     }
 
-    /// Returns whether an object of Rook that osdpl created has changed since the last call of this function.
+    /// Returns whether an object of Rook that osdpl created could have changed since the last call of this function.
     ///
     /// At the first call after the start of the watches, and without watches, the result is `true`.
     pub(crate) fn take_rook_changed(&self) -> bool {

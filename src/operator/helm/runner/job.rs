@@ -15,7 +15,7 @@ use osdpl_core::scrub::Scrubber;
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The maximum number of concurrent helm processes. The number can be high, because helm mostly waits for hooks.
-    /// But a process takes up to 120 MB of memory while it renders a chart.
+    /// But a process takes up to 150 MB of memory while it renders a chart.
     pub slots: usize,
     /// The number of processors. A plan lets at most this number of helm processes render charts at the same time,
     /// because more of them would finish no earlier.
