@@ -15,7 +15,7 @@ MDBOOK_VERSION := 0.5.4
 TEST_THREADS ?= $(shell echo $$(( 2 * $$(nproc) )))
 
 .PHONY: help build dist check test test-charts test-upgrade faults sweep soak fuzz lint demo demo-env demo-down real real-env real-down bench bench-scale \
-	bench-plan golden docs image-root
+	bench-plan golden options docs image-root
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -127,6 +127,10 @@ soak: dist
 ## make golden      update the golden files of presets, OpenStack releases and samples; review: git diff tests/golden
 golden:
 	INSTA_UPDATE=always $(CARGO) test --workspace --test golden
+
+## make options     update the options of OpenStack's services in values/options; CONSTRAINTS=DIR for upper constraints
+options:
+	CONSTRAINTS="$(CONSTRAINTS)" tests/options/generate
 
 ## make docs        build the documentation site in target/site: guide, runbook, decisions, reference; check its links
 docs:
