@@ -74,6 +74,8 @@
 //! * A service, preset, feature or OpenStack release: YAML in `values/` and `presets/`; no Rust. CONTRIBUTING lists the
 //!   files. If a service's chart grants rights that the operator does not have, the operator needs these rights, too:
 //!   add a file in `deploy/osdpl/rbac/`.
+//! * What osdpl knows about the options of services, such as `conf.nova.DEFAULT.debug`: `make options` generates
+//!   `values/options`, the check is in `osdpl-lint`, module `overrides::options`.
 //! * A field of the spec: `src/core/api/spec.rs`, its limits in `src/core/api/rules.rs`, then `sh crds/generate`. What
 //!   the field allows or forbids in a pass belongs in `Policy` (`osdpl_decide`, `resource.rs`).
 //! * A check of user input: search the code for the field first, because a check may exist already. Then add the check

@@ -29,6 +29,8 @@ mod features;
 mod ha;
 #[path = "catalogue/keys.rs"]
 mod keys;
+#[path = "catalogue/options.rs"]
+mod options;
 #[path = "catalogue/own_keys.rs"]
 mod own_keys;
 #[path = "catalogue/rotation.rs"]

@@ -1,7 +1,9 @@
-//! `osdpl explain`: explains which layers set a value of a release, and what the chart's default is.
+//! `osdpl explain`: explains which layers set a value of a release, and what the chart's default is. If the value is an
+//! option of a service, such as `conf.nova.DEFAULT.debug`, it also explains the option.
 
 mod explanation;
 mod locations;
+mod service_option;
 mod text;
 
 use std::path::PathBuf;

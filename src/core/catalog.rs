@@ -14,6 +14,7 @@ mod fragment;
 mod keys;
 mod load;
 mod named;
+mod options;
 pub mod schema;
 mod secrets;
 mod text;
@@ -35,6 +36,7 @@ pub use file::{CertificateKeys, CredentialKind, Form, Group, Hosts, Level, Role,
 pub use fragment::{Body, Fragment, ReleaseIndex, ValuesForEvery};
 pub use keys::{ANY_KEY, KeyTree, KeyType, Keys, READ_MARKER, TEXT_PREFIX, entry_name, entry_shape, is_short};
 pub use named::{ConfigMapData, NamedAdditions};
+pub use options::{Absence, OptionFile, OptionFiles, OptionType, Options, ServiceOption};
 pub(crate) use secrets::MARK as SECRET_MARK;
 pub use secrets::SecretField;
 pub use text::{Files, LazyTree, Text};
@@ -85,6 +87,8 @@ pub struct Catalog {
     /// The chart lock (`values/lock.yaml`): the pinned version of each chart, by the chart's name.
     pub lock: BTreeMap<String, file::Pin>,
     release_index: Arc<ReleaseIndex>,
+    /// The options that services read from their configuration files (`values/options/`).
+    pub options: OptionFiles,
     /// Maps each component to the names of the service and the release whose chart creates the component's workload.
     providers: BTreeMap<Component, (String, String)>,
     /// The changes that osdpl does not report as drift: all changes by some field managers, and all changes of some

@@ -17,3 +17,4 @@ pub mod rule;
 pub mod validate;
 
 pub use evaluate::{Evaluation, Input};
+pub use overrides::{OptionProblem, find_option_problems};

@@ -6,9 +6,11 @@
 
 mod couplings;
 mod layer;
+mod options;
 mod types;
 mod warnings;
 
+pub use options::{OptionProblem, find_option_problems};
 pub(crate) use types::TYPE_CHANGED;
 
 use osdpl_core::desired::{OVERRIDES, list_node_layers};
@@ -20,7 +22,7 @@ use warnings::Warnings;
 
 /// The kinds of warnings, each with the rule that an override must follow. An override that breaks the rule causes a
 /// warning of this kind.
-pub(crate) const KINDS: [(&str, &str); 8] = [
+pub(crate) const KINDS: [(&str, &str); 11] = [
     ("no-effect", "An override changes the value that the chart or a lower layer sets."),
     ("preset-repeated", "An override does not repeat a value that a preset of the spec sets."),
     ("list-replaced", "A list repeats the entries of the list that it replaces, because helm does not merge lists."),
@@ -29,6 +31,9 @@ pub(crate) const KINDS: [(&str, &str); 8] = [
     ("null-nothing", "A null or `unset` removes a key that the chart or a lower layer has."),
     ("contradiction", "A value that must be the same in several charts is the same in all of them."),
     ("hidden-key", "An override that replaces a map is also a map, because another value would hide the map's keys."),
+    (options::UNKNOWN_OPTION, "The service has the option in the OpenStack release of the cloud."),
+    (options::OPTION_VALUE, "The service can read the value of an option."),
+    (options::DEPRECATED_OPTION, "The service does not deprecate the option."),
 ];
 
 /// Returns all warnings about the overrides of a cloud.
@@ -41,6 +46,7 @@ pub(crate) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
     for (name, layers) in cloud.layers.iter().chain(cloud.partial).filter(|(_, layers)| has_checked_layer(layers)) {
         let release = layer::Release { name, layers, chart_keys: cloud.chart_keys(name), cloud };
         layer::check(&release, &mut warnings);
+        options::check(cloud, name, layers, &mut warnings);
     }
     for (name, layers) in cloud.layers {
         check_node_overrides(cloud, name, layers, &mut warnings);
@@ -70,6 +76,7 @@ fn check_node_overrides(cloud: &Cloud<'_>, name: &str, layers: &[Layer], warning
         layer::check_node_layer(&release, &entries, warnings);
         layers.pop();
     }
+    options::check_node_layers(cloud, name, &entries, warnings);
 }
 
 #[cfg(test)]

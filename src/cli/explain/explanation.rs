@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::Cloud;
 use super::locations::{LocationFinder, ValueLocation};
+use super::service_option::{OptionExplanation, explain_option};
 use crate::parent_effect::{ParentEffect, parent_effect};
 use osdpl_core::api::NodeOverride;
 use osdpl_core::catalog::{Catalog, KeyTree, SecretField, credentials_in};
@@ -49,6 +50,9 @@ pub(crate) struct Explanation {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<OnNodes>,
     pub chart: Chart,
+    /// What osdpl knows about the value as an option of a service; absent if the value is no option.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub option: Option<OptionExplanation>,
 }
 
 /// The value that one entry of `spec.nodes.overrides` sets.
@@ -134,6 +138,7 @@ impl Query<'_> {
             value,
             layers: values.collect::<anyhow::Result<_>>()?,
             nodes: self.on_nodes(release)?,
+            option: self.option(release),
             chart: self.chart(release),
         })
     }
@@ -204,6 +209,11 @@ impl Query<'_> {
         };
         let used = self.cloud.selection.secrets.iter().filter(is_used);
         used.map(|field| format!("Secret {}, key {}, referenced by {}", field.name, field.key, field.field)).collect()
+    }
+
+    fn option(&self, release: &str) -> Option<OptionExplanation> {
+        let (_, entry) = self.catalog.release(release)?;
+        explain_option(self.catalog, &entry.chart, self.path, &self.cloud.spec.openstack_release)
     }
 
     fn chart(&self, release: &str) -> Chart {

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use super::explanation::{Chart, Explanation, LayerValue, OnNodes};
+use super::service_option::OptionExplanation;
 use crate::parent_effect::ParentEffect;
 use osdpl_values::yaml;
 
@@ -14,7 +15,7 @@ pub(crate) fn format(explanations: &[Explanation]) -> String {
 }
 
 fn explain_one(explanation: &Explanation) -> String {
-    let Explanation { release, path, value, above, layers, nodes, chart } = explanation;
+    let Explanation { release, path, value, above, layers, nodes, chart, option } = explanation;
     let unset = if nodes.is_empty() { " is set by no layer" } else { " is set only for some nodes" };
     let state = match (value, above) {
         (Some(value), _) => equals(value),
@@ -45,6 +46,11 @@ fn explain_one(explanation: &Explanation) -> String {
         let _ = writeln!(text, "  on nodes {nodes}{}, from {}", describe_value(layer), layer.location);
     }
     let _ = writeln!(text, "  {:<8} {}", "chart", default(chart));
+    let lines = option.iter().flat_map(OptionExplanation::lines);
+    for (index, line) in lines.enumerate() {
+        let (word, indent) = if index == 0 { ("option", "") } else { ("", "  ") };
+        let _ = writeln!(text, "  {word:<8} {indent}{line}");
+    }
     text
 }
 

@@ -4,7 +4,7 @@
 //! `spec.catalog` names the `ConfigMap`s. Each key of a `ConfigMap` stands for one file. The key is the file's path in
 //! the catalogue, but without `values/`, and with a dot for each slash, because keys can't contain slashes. Examples of
 //! keys are `services.skyline.yaml`, `presets.edge.yaml`, `features.colour.yaml`, `openstack.2026.2.yaml`,
-//! `shared.topic.yaml`, `keys.chart.yaml` and `lock.yaml`.
+//! `shared.topic.yaml`, `keys.chart.yaml`, `options.chart.path.yaml` and `lock.yaml`.
 //!
 //! osdpl rejects an addition that has an error, and every addition that depends on a rejected addition. It loads all
 //! other additions.
@@ -18,13 +18,14 @@ use osdpl_values::{CollectSorted, canonical, sha256, yaml};
 
 /// The prefixes of an addition's keys, each with the folder of the catalogue that the prefix stands for. For example,
 /// the key `services.skyline.yaml` stands for the file `values/services/skyline.yaml`.
-const FOLDERS: [(&str, &str); 6] = [
+const FOLDERS: [(&str, &str); 7] = [
     ("services.", "values/services/"),
     ("presets.", "presets/"),
     ("features.", "values/features/"),
     ("openstack.", "values/openstack/"),
     ("shared.", "values/shared/"),
     ("keys.", "values/keys/"),
+    ("options.", "values/options/"),
 ];
 
 /// The path of the chart lock, the file with the pinned version of each chart. An addition can add entries to the lock,
@@ -156,7 +157,7 @@ fn read(base: &Files, addition: &Addition, before: &[AddedFile]) -> Result<Vec<A
         let Some(path) = path(key) else {
             errors.push(format!(
                 "key {key:?} is not a catalogue file; write services.NAME.yaml, presets.NAME.yaml, features.NAME.yaml, openstack.RELEASE.yaml, \
-                 shared.TOPIC.yaml, keys.CHART.yaml or lock.yaml"
+                 shared.TOPIC.yaml, keys.CHART.yaml, options.CHART.PATH.yaml or lock.yaml"
             ));
             continue;
         };

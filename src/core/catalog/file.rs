@@ -13,6 +13,7 @@
 //! | `values/couplings.yaml` | [`super::EqualSetting`] |
 //! | `values/rules.yaml` | [`super::Rule`] |
 //! | `values/keys/<chart>.json` | [`super::KeyTree`] |
+//! | `values/options/<chart>.<path>.json` | [`super::Options`] |
 //! | `presets/<preset>.yaml` | [`Preset`] |
 //!
 //! Conditions (`when`) and expressions in values (`${…}`) are CEL. Both can read the variables `spec`, `features`,

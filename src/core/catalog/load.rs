@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use super::fragment::{ReleaseIndex, ValuesForEvery, parse_paths};
 use super::{
     Body, Catalog, Certificates, Check, Component, Error, Errors, Feature, Files, Fragment, Keys, LazyTree,
-    OpenStackRelease, Preset, Text, check, checks, file, find,
+    OpenStackRelease, OptionFiles, Preset, Text, check, checks, file, find,
 };
 use crate::drift::ToleratedChanges;
 use osdpl_values::expr::{Expression, Template};
@@ -54,6 +54,7 @@ struct Loader<'a> {
 impl Loader<'_> {
     fn load(&mut self) -> Catalog {
         let keys = self.keys();
+        let options = self.options();
         let services = self.folder("values/services/", Self::service);
         self.release_index = Arc::new(ReleaseIndex::new(&services, keys));
         let providers = find::providers(&services);
@@ -85,6 +86,7 @@ impl Loader<'_> {
             shared,
             lock,
             release_index: Arc::clone(&self.release_index),
+            options,
             providers,
             tolerated,
             unread_by_hooks,
@@ -103,6 +105,15 @@ impl Loader<'_> {
             self.errors.extend(added.err().map(Error::from));
         }
         keys
+    }
+
+    fn options(&mut self) -> OptionFiles {
+        let mut options = OptionFiles::default();
+        for (name, path) in self.names("values/options/", &[".json", ".yaml"]) {
+            let added = options.add(&name, &path, &self.files[&path]);
+            self.errors.extend(added.err().into_iter().flatten());
+        }
+        options
     }
 
     /// Returns the files directly in `folder` whose names end with one of `endings`: for each file, the name without

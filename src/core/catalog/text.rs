@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io::Read as _;
 use std::ops::Deref;
+use std::path::Path;
 use std::sync::OnceLock;
 
 use flate2::read::DeflateDecoder;
@@ -51,9 +52,12 @@ impl Text {
             Self::BuiltIn { deflated, deflated_json } => {
                 serde_json::from_str(&inflate(deflated_json.unwrap_or(deflated))).ok()
             }
+            Self::UserProvided(text) if Path::new(path).extension().is_some_and(|extension| extension == "json") => {
+                serde_json::from_str(text).ok()
+            }
             Self::UserProvided(_) => None,
         };
-        // If the JSON does not match `T`, parse the YAML instead, to get an error with the line.
+        // If the JSON does not match `T`, parse the file as YAML instead, to get an error with the line.
         compiled.map_or_else(|| yaml::parse::<LocatedNode>(path, &self.as_written())?.deserialize(path), Ok)
     }
 }

@@ -1,6 +1,7 @@
 mod added;
 mod common;
 mod nodes;
+mod options;
 
 use serde_json::{Value, json};
 

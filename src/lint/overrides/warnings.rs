@@ -5,6 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::options::OPTION_VALUE;
+use super::types::TYPE_CHANGED;
 use crate::cloud::Location;
 use osdpl_core::finding::Finding;
 
@@ -55,7 +57,11 @@ impl Warnings {
     /// Leaves out a warning that a value has no effect, if the value has an effect in at least one release.
     pub fn findings(self) -> Vec<Finding> {
         let mut found = Vec::new();
-        for (location, Entry { releases, by_kind }) in self.0 {
+        for (location, Entry { releases, mut by_kind }) in self.0 {
+            // A warning about the type already says which value the option takes.
+            if by_kind.contains_key(TYPE_CHANGED) || by_kind.contains_key("hidden-key") {
+                by_kind.remove(OPTION_VALUE);
+            }
             for (kind, (message, affected)) in by_kind {
                 let has_effect = affected.len() < releases.len();
                 if has_effect && WITHOUT_EFFECT.contains(&kind) {

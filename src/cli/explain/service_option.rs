@@ -1,0 +1,148 @@
+//! Explains an option of a service, such as `conf.nova.DEFAULT.debug`, with the files in `values/options/`.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::{Number, Value};
+
+use osdpl_core::catalog::{Absence, Catalog, OptionFile, OptionType, Options, ServiceOption};
+use osdpl_values::{CollectSorted, Path};
+
+/// What osdpl knows about an option of a service.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct OptionExplanation {
+    /// The section of the configuration file that contains the option.
+    pub section: String,
+    /// The name of the option.
+    pub name: String,
+    /// The type of the option's value; absent if no OpenStack release has the option, or for an old name.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub option_type: Option<&'static str>,
+    /// The value that the service uses without this option; absent if osdpl does not know it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min: Option<Number>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max: Option<Number>,
+    /// The only allowed values; empty if other values are allowed, too.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub choices: Vec<Value>,
+    /// What the option does; empty if osdpl does not know it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub help: String,
+    /// The state of the option in each OpenStack release, such as `exists` or `removed`.
+    pub releases: BTreeMap<String, String>,
+}
+
+/// Explains the option at a path in the values of a chart.
+///
+/// Returns `None` if the path does not lead to an option, or if osdpl does not know the options of its section. The
+/// details are those in the OpenStack release of the cloud if this release has the option.
+pub(crate) fn explain_option(
+    catalog: &Catalog,
+    chart: &str,
+    path: &Path,
+    openstack_release: &str,
+) -> Option<OptionExplanation> {
+    let leads_to_option = |file: &&OptionFile| file.path().covers(path);
+    let file = catalog.options.of_chart(chart).find(leads_to_option)?;
+    let [section, name] = &path.keys()[file.path().keys().len()..] else { return None };
+    let options = file.read()?;
+    let releases = || options.versions.keys().map(String::as_str);
+    let newest = releases().next_back().unwrap_or_default();
+    if options.absence(section, name, newest) == Absence::Open {
+        return None;
+    }
+    let mut shown = [openstack_release].into_iter().chain(releases().rev());
+    let none = ServiceOption::default();
+    let option = shown.find_map(|release| options.find(section, name, release)).unwrap_or(&none);
+    Some(OptionExplanation {
+        section: section.clone(),
+        name: name.clone(),
+        option_type: option.option_type.map(OptionType::name),
+        default: option.default.clone(),
+        min: option.min.clone(),
+        max: option.max.clone(),
+        choices: option.choices.clone(),
+        help: option.help.clone(),
+        releases: releases().map(|release| (release.to_owned(), state(&options, section, name, release))).collect_map(),
+    })
+}
+
+/// Describes the state of an option in one OpenStack release.
+fn state(options: &Options, section: &str, name: &str, openstack_release: &str) -> String {
+    let Some(option) = options.find(section, name, openstack_release) else {
+        return match options.absence(section, name, openstack_release) {
+            Absence::Removed { .. } => "removed",
+            Absence::Later(_) => "does not exist yet",
+            Absence::Open => "not known",
+            Absence::Unknown | Absence::UnknownSection => "does not exist, so the service ignores it",
+        }
+        .to_owned();
+    };
+    if let Some((section, name)) = option.new_name() {
+        return format!("old name, use [{section}] {name}");
+    }
+    let why = option.why.strip_suffix('.').filter(|why| !why.ends_with('.')).unwrap_or(&option.why);
+    match (option.is_deprecated_in(openstack_release), why) {
+        (false, _) => "exists".to_owned(),
+        (true, "") => "deprecated".to_owned(),
+        (true, why) => format!("deprecated ({why})"),
+    }
+}
+
+impl OptionExplanation {
+    /// Returns the lines of the explanation as text.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let Self { section, name, option_type, default, min, max, choices, help, releases } = self;
+        let list = |choices: &[Value]| choices.iter().map(text).collect::<Vec<_>>().join(", ");
+        let details = [
+            option_type.map(str::to_owned),
+            default.as_ref().map(|default| format!("default {default}")),
+            min.as_ref().map(|min| format!("at least {min}")),
+            max.as_ref().map(|max| format!("at most {max}")),
+            (!choices.is_empty()).then(|| format!("one of {}", list(choices))),
+        ];
+        let details: Vec<String> = details.into_iter().flatten().collect();
+        let details = if details.is_empty() { String::new() } else { format!(": {}", details.join(", ")) };
+        let states: Vec<String> = releases.iter().map(|(release, state)| format!("{release}: {state}")).collect();
+        let mut lines = vec![format!("[{section}] {name}{details}")];
+        lines.extend((!help.is_empty()).then(|| help.clone()));
+        lines.push(states.join("; "));
+        lines
+    }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(path: &str) -> Option<String> {
+        let catalog = Catalog::load(&osdpl_core::files::built_in()).unwrap();
+        explain_option(&catalog, "nova", &Path::parse(path).unwrap(), "2026.1").map(|option| option.lines().join("\n"))
+    }
+
+    #[test]
+    fn shows_type_help_and_releases() {
+        assert_eq!(
+            lines("conf.nova.DEFAULT.debug").unwrap(),
+            "[DEFAULT] debug: boolean, default false\n\
+             If set to true, the logging level will be set to DEBUG instead of the default INFO level.\n\
+             2025.1: exists; 2025.2: exists; 2026.1: exists"
+        );
+        let removed = lines("conf.nova.wsgi.keep_alive").unwrap();
+        assert!(removed.starts_with("[wsgi] keep_alive: boolean, default true\n"), "{removed}");
+        assert!(removed.ends_with("2025.1: exists; 2025.2: removed; 2026.1: removed"), "{removed}");
+        let renamed = lines("conf.nova.DEFAULT.dhcp_domain").unwrap();
+        assert!(renamed.contains("2025.1: old name, use [api] dhcp_domain; 2025.2: removed"), "{renamed}");
+        let unknown = lines("conf.nova.DEFAULT.debugging").unwrap();
+        assert!(unknown.ends_with("2026.1: does not exist, so the service ignores it"), "{unknown}");
+        assert!(lines("conf.nova.DEFAULT").is_none() && lines("conf.policy.a.b").is_none());
+    }
+}

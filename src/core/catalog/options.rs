@@ -1,0 +1,231 @@
+//! The options of services: which options a service reads from a configuration file that a chart writes, such as
+//! `nova.conf`.
+//!
+//! A chart copies a part of its values, such as `conf.nova`, into the configuration file. The service ignores options
+//! that it does not know, so neither helm nor the service reports a misspelled option. osdpl finds such options with
+//! the files in `values/options/`.
+//!
+//! All files together describe thousands of options, and a cloud sets few of them. So osdpl decodes a file only to
+//! check values that a user sets below the file's path, and keeps only the compressed text in memory.
+
+mod option;
+mod problems;
+
+pub use option::{OptionType, ServiceOption};
+
+use std::collections::BTreeMap;
+
+use regex::RegexBuilder;
+use serde::Deserialize;
+
+use super::{Error, Text};
+use option::Variants;
+use osdpl_values::Path;
+
+/// The maximum size of a compiled regular expression, in bytes.
+const MAX_PATTERN_SIZE: usize = 64 << 10;
+
+/// The files in `values/options/`: one file for each configuration file of a service.
+#[derive(Debug, Default)]
+pub struct OptionFiles(Vec<OptionFile>);
+
+/// A file in `values/options/`.
+///
+/// The file's name consists of the chart and the path, such as `nova.conf.nova.json`. So osdpl finds the file for a
+/// value without decoding all files.
+#[derive(Debug)]
+pub struct OptionFile {
+    /// The path of the file in the catalogue.
+    file: String,
+    /// The name of the chart whose values contain the options.
+    chart: String,
+    /// The path in the chart's values below which each key is a section of the configuration file.
+    path: Path,
+    text: Text,
+}
+
+impl OptionFiles {
+    /// Returns the files that describe options in the values of a chart.
+    pub fn of_chart<'a>(&'a self, chart: &'a str) -> impl Iterator<Item = &'a OptionFile> {
+        self.0.iter().filter(move |file| file.chart == chart)
+    }
+
+    /// Returns all files.
+    pub fn all(&self) -> impl Iterator<Item = &OptionFile> {
+        self.0.iter()
+    }
+
+    /// Adds the file at `path`, whose name without the ending is `name`.
+    ///
+    /// # Errors
+    /// Returns the errors in the file's name and, if a user provided the text, all errors in the text. osdpl's own
+    /// tests check the built-in texts.
+    pub(super) fn add(&mut self, name: &str, path: &str, text: &Text) -> Result<(), Vec<Error>> {
+        let parsed = name.split_once('.').and_then(|(chart, below)| Some((chart, Path::parse(below).ok()?)));
+        let Some((chart, below)) = parsed else {
+            let problem = "the name is not CHART.PATH.json, such as nova.conf.nova.json; rename the file".to_owned();
+            return Err(vec![Error::Other { file: path.to_owned(), problem }]);
+        };
+        let added = OptionFile { file: path.to_owned(), chart: chart.to_owned(), path: below, text: text.clone() };
+        if matches!(text, Text::UserProvided(_)) {
+            let errors = added.check();
+            if !errors.is_empty() {
+                return Err(errors);
+            }
+        }
+        self.0.push(added);
+        Ok(())
+    }
+}
+
+impl OptionFile {
+    /// Returns the path of the file in the catalogue, such as `values/options/nova.conf.nova.json`.
+    pub fn file(&self) -> &str {
+        &self.file
+    }
+
+    /// Returns the name of the chart whose values contain the options.
+    pub fn chart(&self) -> &str {
+        &self.chart
+    }
+
+    /// Returns the path in the chart's values below which each key is a section of the configuration file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Decodes the file. The caller drops the result after use, because it takes much memory.
+    ///
+    /// Returns `None` if the file can't be decoded. This never happens, because tests decode every built-in file, and
+    /// the loader decodes every file of a user.
+    pub fn read(&self) -> Option<Options> {
+        self.text.read(&self.file).ok()
+    }
+
+    /// Returns all errors in the content of the file.
+    pub fn check(&self) -> Vec<Error> {
+        let options: Options = match self.text.read(&self.file) {
+            Ok(options) => options,
+            Err(error) => return vec![error.into()],
+        };
+        let problems = problems::find_problems(&options, &self.chart, &self.path).into_iter();
+        problems.map(|problem| Error::Other { file: self.file.clone(), problem }).collect()
+    }
+}
+
+/// The content of a file in `values/options/`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Options {
+    /// The name of the chart.
+    release: String,
+    /// The path in the chart's values, as text.
+    path: String,
+    /// The OpenStack releases that the file describes, each with the version of the service's Python package.
+    pub versions: BTreeMap<String, String>,
+    /// Regular expressions for the names of sections in which any option is allowed, because drivers or users define
+    /// the options.
+    #[serde(default)]
+    open: Vec<String>,
+    /// Sections that have the options of another section: maps a regular expression for the sections' names to the
+    /// name of the other section. A section can match several expressions.
+    #[serde(default)]
+    like: BTreeMap<String, String>,
+    /// The known options, by section and name.
+    sections: BTreeMap<String, BTreeMap<String, Variants>>,
+}
+
+/// Why a section does not have an option in an OpenStack release.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Absence<'a> {
+    /// The option exists only in earlier OpenStack releases.
+    Removed {
+        /// The first release without the option.
+        release: &'a str,
+        /// The section and the name of the option that replaces it; `None` if no option does.
+        new_name: Option<(&'a str, &'a str)>,
+    },
+    /// The option exists only in later OpenStack releases. The text is the first release with the option.
+    Later(&'a str),
+    /// The file does not know the option, but the section may have options that the file does not know.
+    Open,
+    /// No release has the option.
+    Unknown,
+    /// No release has the section.
+    UnknownSection,
+}
+
+impl Options {
+    /// Whether the file describes an OpenStack release. If not, osdpl knows nothing about the options in this release.
+    pub fn describes(&self, openstack_release: &str) -> bool {
+        self.versions.contains_key(openstack_release)
+    }
+
+    /// Returns an option as it is in an OpenStack release; `None` if the release does not have the option.
+    pub fn find(&self, section: &str, option: &str, openstack_release: &str) -> Option<&ServiceOption> {
+        self.variants(section, option)?.of(openstack_release)
+    }
+
+    /// Returns why [`Options::find`] does not find an option.
+    pub fn absence(&self, section: &str, option: &str, openstack_release: &str) -> Absence<'_> {
+        if let Some(variants) = self.variants(section, option) {
+            let has = |release: &&String| variants.of(release).is_some();
+            let releases = || self.versions.keys();
+            if let Some(later) = releases().find(|release| release.as_str() > openstack_release && has(release)) {
+                return Absence::Later(later);
+            }
+            let Some(last) = releases().rfind(has) else { return Absence::Unknown };
+            let new_name = variants.of(last).and_then(ServiceOption::new_name);
+            let gone = releases().find(|release| *release > last);
+            return gone.map_or(Absence::Unknown, |release| Absence::Removed { release, new_name });
+        }
+        if self.open.iter().any(|pattern| matches(pattern, section)) {
+            Absence::Open
+        } else if self.sections_named(section).is_empty() {
+            Absence::UnknownSection
+        } else {
+            Absence::Unknown
+        }
+    }
+
+    /// Returns the names of the options that a section has in an OpenStack release.
+    pub fn names<'a>(&'a self, section: &str, openstack_release: &'a str) -> impl Iterator<Item = &'a str> {
+        let options = self.sections_named(section).into_iter().flatten();
+        options.filter(|(_, variants)| variants.of(openstack_release).is_some()).map(|(name, _)| name.as_str())
+    }
+
+    /// Returns the names of the sections.
+    pub fn sections(&self) -> impl Iterator<Item = &str> {
+        self.sections.keys().map(String::as_str)
+    }
+
+    fn variants(&self, section: &str, option: &str) -> Option<&Variants> {
+        self.sections_named(section).into_iter().find_map(|options| options.get(option))
+    }
+
+    /// Returns the options of a section: those of the section with this name or, if there is none, those of all
+    /// sections that it is like.
+    ///
+    /// Like oslo.config, the method ignores the case of letters in a section's name, except in `DEFAULT`.
+    fn sections_named(&self, name: &str) -> Vec<&BTreeMap<String, Variants>> {
+        let is_same = |other: &&String| name != "DEFAULT" && *other != "DEFAULT" && other.eq_ignore_ascii_case(name);
+        let known = self.sections.get(name).or_else(|| self.sections.get(self.sections.keys().find(is_same)?));
+        if let Some(known) = known {
+            return vec![known];
+        }
+        let like = self.like.iter().filter(|(pattern, _)| matches(pattern, name));
+        like.filter_map(|(_, section)| self.sections.get(section)).collect()
+    }
+}
+
+/// Whether a regular expression matches a whole name. An invalid expression matches nothing.
+fn matches(pattern: &str, name: &str) -> bool {
+    compile(pattern).is_ok_and(|regex| regex.is_match(name))
+}
+
+fn compile(pattern: &str) -> Result<regex::Regex, regex::Error> {
+    RegexBuilder::new(&format!("^(?:{pattern})$")).size_limit(MAX_PATTERN_SIZE).build()
+}
+
+#[cfg(test)]
+mod tests;
