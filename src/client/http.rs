@@ -220,12 +220,12 @@ mod tests {
             let permit = Permit::new(move || is_permitted);
             Http::new(HttpConfig { address: None, timeout: Duration::from_secs(10), ca: Vec::new(), permit })
         };
-        // Returns the first line that the fake server receives on one connection, or only the start of this line if the
-        // client closes the connection before the line ends.
+        // Returns what the fake server receives on one connection until the end of the first line, or until the client
+        // closes the connection. Then the server closes the connection, so the client need not wait for a response.
         let receive = async || {
             let (mut connection, _) = server.accept().await.unwrap();
             let mut received = Vec::new();
-            while received.last() != Some(&b'\n') && connection.read_buf(&mut received).await.unwrap() > 0 {}
+            while !received.contains(&b'\n') && connection.read_buf(&mut received).await.unwrap() > 0 {}
             String::from_utf8(received).unwrap()
         };
         for method in [Method::GET, Method::POST, Method::PUT, Method::DELETE] {
