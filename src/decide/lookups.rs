@@ -87,8 +87,9 @@ mod tests {
         Timestamp::UNIX_EPOCH.checked_add(SignedDuration::from_secs(seconds)).unwrap()
     }
 
-    /// Returns what osdpl reports after each lookup of a host: `+` for a success, and `-` for a failure. `lookups`
-    /// contains the results of the lookups in the same format, with one lookup every 15 s.
+    /// Returns what osdpl reports after each lookup of a host: `-` for a warning, and `+` for no warning. `lookups`
+    /// contains one character for each lookup, every 15 s: `-` if the lookup fails, and `+` if it succeeds. The report
+    /// changes only after failures or successes that last.
     fn reports(lookups: &str) -> String {
         let mut before = None;
         let one = |(index, lookup): (usize, char)| {

@@ -21,7 +21,8 @@ use osdpl_lint::rule;
 /// The reason for the removal of labels from a node.
 const REMOVAL_REASON: &str = "the spec no longer assigns the roles of these labels to the node";
 
-/// The role labels that osdpl will remove from nodes, and the nodes whose labels it removes in this pass.
+/// The role labels that nodes lose, because the spec no longer assigns the roles to them. osdpl removes the labels in
+/// batches: in this pass, only from the nodes in `batch`.
 #[derive(Default)]
 pub(crate) struct LabelRemovals {
     /// The label changes of each node that loses labels, by the name of the node.

@@ -186,7 +186,8 @@ impl<'a> Script<'a> {
     pub(crate) fn text(&self) -> String {
         let Cloud { namespace, name, helm, cluster, .. } = self.cloud;
         let (major, resource) = (helm.major, comment(&format!("{namespace}/{name}")));
-        let mut text = format!("{BEGIN}{resource}: the commands of osdpl for helm {major}, in dependency order.\n");
+        let mut text =
+            format!("{BEGIN}{resource}: the commands that osdpl runs, for helm {major}, in dependency order.\n");
         text.push_str("# Install all releases: ./install.sh. Install some: ./install.sh keystone glance. If the operator runs, pause these releases first (`paused: true`).\n");
         text.push_str("# The commands set no labels of osdpl, because these labels mark revisions of the operator. helm does not wait for pods:\n");
         text.push_str("# before you install the releases of one depth (a section below), check that the releases on which they depend are available.\n");

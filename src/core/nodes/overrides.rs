@@ -22,8 +22,8 @@ struct Entry<'a> {
     nodes: BTreeSet<&'a str>,
 }
 
-/// Warns about each entry that selects no node or names a node that does not exist, and about nodes that do not get the
-/// values of all entries that select them.
+/// Warns about each entry that selects no node or names a node that does not exist, and about nodes that get the
+/// values of only some of the entries that select them.
 pub(super) fn check_overrides(spec: &Nodes, catalog: &Catalog, nodes: &Inventory, findings: &mut Vec<Finding>) {
     let entries = spec.overrides.iter().enumerate().filter_map(|(index, entry)| {
         let target = parse_target(entry).ok()?;

@@ -49,8 +49,8 @@ impl Context<'_> {
         let is_chart_of_catalog = release.version_source == VersionSource::Catalog;
         let is_catalog_change =
             record.catalog.as_deref() != Some(release.catalog.as_str()) || (is_chart_of_catalog && !is_same_chart);
-        // If the record has the digest `NO_INSTANCES`, the newest revision has no settings on which running instances
-        // depend. So new settings cannot break these instances.
+        // If the record has the digest `NO_INSTANCES`, running instances depend on no setting of the newest revision. So
+        // a change of its settings cannot break them.
         let affects_instances = record.instances.as_deref().is_some_and(|digest| digest != NO_INSTANCES)
             && record.instances != release.instances;
         let restarts = self.restarts(release, record);

@@ -81,7 +81,7 @@ pub enum Error {
     FolderUnreadable {
         /// The path of the folder.
         folder: String,
-        /// The system's error message.
+        /// The error message of the operating system.
         why: String,
     },
     /// helm cannot connect to the repository, or the server's response is not that of a chart repository.
@@ -125,7 +125,7 @@ pub enum Error {
     CacheUnwritable {
         /// The path of the file or folder that the store cannot write or read.
         path: String,
-        /// The system's error message.
+        /// The error message of the operating system.
         why: String,
     },
     /// The record of the chart's first pull is damaged. The store needs the digest in this record to notice when the
