@@ -12,7 +12,7 @@ MDBOOK := $(or $(wildcard target/tools/bin/mdbook),mdbook)
 MDBOOK_VERSION := 0.5.4
 
 # There are more threads than processors, because integration tests mostly wait for their control planes.
-TEST_THREADS ?= $(shell echo $$(( 2 * $$(nproc) )))
+TEST_THREADS ?= $(shell echo $$(( 3 * $$(nproc) )))
 
 .PHONY: help build dist check test test-charts test-upgrade faults sweep soak fuzz lint demo demo-env demo-down real real-env real-down bench bench-scale \
 	bench-plan golden options docs image-root

@@ -1,10 +1,14 @@
 //! Searches texts for secrets in every encoding in which a program could print them. This module shares no code with
 //! osdpl's scrubber, so that the search also finds secrets that the scrubber overlooks.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
 
+use aho_corasick::AhoCorasick;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use regex::bytes::Regex;
 
 /// The minimum length of a secret. The search ignores shorter secrets, because ordinary words can contain them.
 const SHORTEST: usize = 6;
@@ -13,24 +17,17 @@ const SHORTEST: usize = 6;
 /// lines, because they may be ordinary words.
 const SHORTEST_LINE: usize = 24;
 
-/// The minimum length of a line of base64 that continues in the next line. `openssl` breaks base64 into lines of 64
-/// characters, and `base64` into lines of 76 characters.
-const SHORTEST_BASE64_LINE: usize = 64;
-
-/// The line breaks, as they are in plain text and in JSON strings.
-const BREAKS: [&[u8]; 4] = [b"\n", b"\r\n", b"\\n", b"\\r\\n"];
-
-/// The number of bytes at the beginning of an encoded secret that serve as its key in the index of [`Search`].
-const PREFIX: usize = 3;
+/// A line break within base64, with the indentation after it. The line break is in plain text or in a JSON string.
+/// `openssl` breaks base64 into lines of 64 characters, and `base64` into lines of 76 characters.
+static BASE64_BREAK: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"(?-u)([A-Za-z0-9+/_-]{64})(?:\r\n|\n|\\r\\n|\\n)[ \t\r\n\x0C]*").unwrap());
 
 /// A set of secrets to search for.
 pub struct Search {
-    /// The encoded secrets, each with the name of its encoding. The key is the [`number`] of their first [`PREFIX`]
-    /// bytes.
-    forms: BTreeMap<usize, Vec<(Vec<u8>, &'static str)>>,
-    /// For each number, whether it is a key of `forms`. The search looks here first, because this lookup is fast, and
-    /// most parts of a text are not the beginning of an encoded secret.
-    begins: Vec<bool>,
+    /// Finds the encoded secrets.
+    automaton: AhoCorasick,
+    /// The name of the encoding of each pattern of `automaton`.
+    encodings: Vec<&'static str>,
 }
 
 /// A secret that a text contains.
@@ -54,13 +51,9 @@ impl Search {
             let lines = secret.lines().map(str::trim).filter(|line| line.len() >= SHORTEST_LINE && *line != secret);
             all.extend(lines.filter(|line| !line.starts_with("-----")).flat_map(forms));
         }
-        let mut search = Self { forms: BTreeMap::new(), begins: vec![false; 1 << (8 * PREFIX)] };
-        for (form, encoding) in all.into_iter().filter(|(form, _)| form.len() >= SHORTEST) {
-            let begin = number(form.as_bytes());
-            search.begins[begin] = true;
-            search.forms.entry(begin).or_default().push((form.into_bytes(), encoding));
-        }
-        search
+        all.retain(|(form, _)| form.len() >= SHORTEST);
+        let automaton = AhoCorasick::new(all.iter().map(|(form, _)| form)).unwrap();
+        Self { automaton, encodings: all.into_iter().map(|(_, encoding)| encoding).collect() }
     }
 
     /// Returns the first secret in a text. Also finds secrets in base64 that a program has broken into lines.
@@ -69,41 +62,20 @@ impl Search {
     }
 
     fn find_in(&self, text: &[u8]) -> Option<Found> {
-        for (at, window) in text.windows(PREFIX).enumerate() {
-            let begin = number(window);
-            if !self.begins[begin] {
-                continue;
-            }
-            if let Some((form, encoding)) = self.forms[&begin].iter().find(|(form, _)| text[at..].starts_with(form)) {
-                let (from, to) = (at.saturating_sub(80), (at + form.len() + 40).min(text.len()));
-                let around = String::from_utf8_lossy(&text[from..to]).into_owned();
-                return Some(Found { encoding, around });
-            }
-        }
-        None
+        let found = self.automaton.find(text)?;
+        let (from, to) = (found.start().saturating_sub(80), (found.end() + 40).min(text.len()));
+        let around = String::from_utf8_lossy(&text[from..to]).into_owned();
+        Some(Found { encoding: self.encodings[found.pattern()], around })
     }
 }
 
 /// Returns the text without the line breaks in base64, and without the indentation after them; `None` if the text has
 /// no such line break.
 fn join_base64(text: &[u8]) -> Option<Vec<u8>> {
-    let is_base64 = |byte: u8| byte.is_ascii_alphanumeric() || b"+/-_".contains(&byte);
-    let (mut joined, mut rest, mut line) = (Vec::new(), text, 0);
-    while let Some((first, others)) = rest.split_first() {
-        let after = BREAKS.iter().find_map(|end| rest.strip_prefix(*end)).filter(|_| line >= SHORTEST_BASE64_LINE);
-        if let Some(after) = after {
-            (rest, line) = (after.trim_ascii_start(), 0);
-        } else {
-            joined.push(*first);
-            (rest, line) = (others, if is_base64(*first) { line + 1 } else { 0 });
-        }
+    match BASE64_BREAK.replace_all(text, b"$1") {
+        Cow::Borrowed(_) => None,
+        Cow::Owned(joined) => Some(joined),
     }
-    (joined.len() < text.len()).then_some(joined)
-}
-
-/// Returns the first [`PREFIX`] bytes of a text as a number.
-fn number(text: &[u8]) -> usize {
-    text[..PREFIX].iter().fold(0, |number, byte| number << 8 | usize::from(*byte))
 }
 
 /// Returns the secret in each encoding, with the name of the encoding.
