@@ -46,7 +46,9 @@ pub(crate) fn explain_option(
     path: &Path,
     openstack_release: &str,
 ) -> Option<OptionExplanation> {
-    let leads_to_option = |file: &&OptionFile| file.path().covers(path);
+    // A file of an addition may describe a shorter path, such as `conf`, which also covers the options of other files.
+    let leads_to_option =
+        |file: &&OptionFile| file.path().covers(path) && path.keys().len() == file.path().keys().len() + 2;
     let file = catalog.options.of_chart(chart).find(leads_to_option)?;
     let [section, name] = &path.keys()[file.path().keys().len()..] else { return None };
     let options = file.read()?;

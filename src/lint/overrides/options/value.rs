@@ -50,7 +50,7 @@ pub(super) fn find_problem(option: &ServiceOption, value: &Value) -> Option<Stri
         Written::Lines(lines) => lines,
         Written::Line(line) => vec![line],
     };
-    lines.iter().find_map(|line| check_line(option, option_type, line.trim()))
+    lines.iter().find_map(|line| check_line(option, option_type, unquoted(line.trim()).trim()))
 }
 
 /// Returns what helm-toolkit's `to_oslo_conf` writes for a value.
@@ -58,6 +58,8 @@ fn write(value: &Value) -> Written {
     match value {
         Value::Object(map) => match (map.get("type").and_then(Value::as_str), map.get("values")) {
             (Some("multistring"), Some(Value::Array(values))) => Written::Lines(values.iter().map(text).collect()),
+            // The template ranges over `values`, so a map works, too.
+            (Some("multistring"), Some(Value::Object(values))) => Written::Lines(values.values().map(text).collect()),
             (Some("csv"), Some(Value::Array(values))) => Written::Line(join(values)),
             _ => Written::Nothing,
         },
@@ -72,6 +74,12 @@ fn join(list: &[Value]) -> String {
 
 fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// Removes the quotes around a value, as oslo.config's parser does.
+fn unquoted(line: &str) -> &str {
+    let inner = |quote: char| line.strip_prefix(quote)?.strip_suffix(quote);
+    inner('"').or_else(|| inner('\'')).unwrap_or(line)
 }
 
 /// Checks one line of the configuration file.

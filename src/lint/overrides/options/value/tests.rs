@@ -11,7 +11,7 @@ fn problem(option: Value, value: Value) -> Option<String> {
 fn accepts_what_oslo_config_accepts() {
     let choices = json!({"type": "string", "choices": ["a", "b", null]});
     for (option, values) in [
-        (json!({"type": "boolean"}), json!([true, "True", "yes", 1, "0", "OFF", [true], "{{ .Values.x }}", "$debug"])),
+        (json!({"type": "boolean"}), json!([true, "True", 1, "0", "OFF", "'on'", [true], "{{ .Values.x }}", "$debug"])),
         (json!({"type": "integer", "min": 1, "max": 9}), json!([1, "9", " 5 ", "+3", "", [4], "$workers"])),
         (json!({"type": "integer"}), json!(["1_000", -1])),
         (json!({"type": "float"}), json!([1, 1.5, "1e5", "2"])),
@@ -20,6 +20,7 @@ fn accepts_what_oslo_config_accepts() {
         (json!({"type": "list"}), json!(["a,b", ["a", "b"], {"type": "csv", "values": ["a"]}, 5])),
         (json!({"type": "dict"}), json!(["a:1,b:2", ["a:1"]])),
         (json!({"type": "multi"}), json!(["a", ["a"], {"type": "multistring", "values": ["a", "b"]}])),
+        (json!({"type": "multi"}), json!([{"type": "multistring", "values": {"one": "a", "two": "b"}}])),
         (json!({"type": "string"}), json!([true, 5, "x", ["a", "b"]])),
         (choices, json!(["a", ""])),
         (json!({"type": "integer", "choices": [0, 1]}), json!([0, "1"])),
