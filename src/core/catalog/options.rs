@@ -22,6 +22,9 @@ use super::{Error, Text};
 use option::Variants;
 use osdpl_values::Path;
 
+/// The maximum number of regular expressions in a file, because each lookup of an unknown option tries all of them.
+const MAX_PATTERNS: usize = 100;
+
 /// The maximum size of a compiled regular expression, in bytes.
 const MAX_PATTERN_SIZE: usize = 64 << 10;
 
@@ -147,7 +150,8 @@ pub enum Absence<'a> {
     },
     /// The option exists only in later OpenStack releases. The text is the first release with the option.
     Later(&'a str),
-    /// The file does not know the option, but the section may have options that the file does not know.
+    /// The file does not know the option, but the section may have options that the file does not know, because drivers
+    /// or users define them. A section that only is like another one is such a section.
     Open,
     /// No release has the option.
     Unknown,
@@ -179,12 +183,15 @@ impl Options {
             let gone = releases().find(|release| *release > last);
             return gone.map_or(Absence::Unknown, |release| Absence::Removed { release, new_name });
         }
+        let is_like_others = || self.like.keys().any(|pattern| matches(pattern, section));
         if self.open.iter().any(|pattern| matches(pattern, section)) {
             Absence::Open
-        } else if self.sections_named(section).is_empty() {
-            Absence::UnknownSection
-        } else {
+        } else if self.own_section(section).is_some() {
             Absence::Unknown
+        } else if is_like_others() {
+            Absence::Open
+        } else {
+            Absence::UnknownSection
         }
     }
 
@@ -208,13 +215,16 @@ impl Options {
     ///
     /// Like oslo.config, the method ignores the case of letters in a section's name, except in `DEFAULT`.
     fn sections_named(&self, name: &str) -> Vec<&BTreeMap<String, Variants>> {
-        let is_same = |other: &&String| name != "DEFAULT" && *other != "DEFAULT" && other.eq_ignore_ascii_case(name);
-        let known = self.sections.get(name).or_else(|| self.sections.get(self.sections.keys().find(is_same)?));
-        if let Some(known) = known {
-            return vec![known];
+        if let Some(own) = self.own_section(name) {
+            return vec![own];
         }
         let like = self.like.iter().filter(|(pattern, _)| matches(pattern, name));
         like.filter_map(|(_, section)| self.sections.get(section)).collect()
+    }
+
+    fn own_section(&self, name: &str) -> Option<&BTreeMap<String, Variants>> {
+        let is_same = |other: &&String| name != "DEFAULT" && *other != "DEFAULT" && other.eq_ignore_ascii_case(name);
+        self.sections.get(name).or_else(|| self.sections.get(self.sections.keys().find(is_same)?))
     }
 }
 

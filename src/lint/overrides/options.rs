@@ -190,7 +190,15 @@ impl FileCheck<'_> {
     fn absent(&self, set: &SetOption<'_>) -> Option<String> {
         let SetOption { section, name, .. } = *set;
         Some(match self.options.absence(section, name, self.openstack) {
-            Absence::Open => return None,
+            // Only a name that resembles a known option is likely a mistake: drivers from elsewhere have other options.
+            Absence::Open => {
+                let near = nearest_name(name, self.options.names(section, self.openstack))?;
+                format!(
+                    "OpenStack {} has no option {name:?} in [{section}] of {} (did you mean {near:?}?): the service ignores it, \
+                     unless a driver from elsewhere reads it; correct or remove it",
+                    self.openstack, self.path
+                )
+            }
             Absence::Removed { release, new_name } => {
                 let remedy = new_name.map_or("remove it".to_owned(), |(section, name)| {
                     format!("use {} instead", self.path.child(section).child(name))
@@ -223,7 +231,7 @@ impl FileCheck<'_> {
 
     fn renamed(&self, section: &str, name: &str) -> String {
         let path = self.path.child(section).child(name);
-        format!("is an old name, which a later OpenStack release will not know; use {path} instead")
+        format!("is an old name, which a later OpenStack release may not know; use {path} instead")
     }
 
     /// Returns the message about a deprecated option; `None` if the option is not deprecated.
@@ -235,7 +243,7 @@ impl FileCheck<'_> {
         let is_first = self.options.versions.keys().next() == Some(since);
         let since = if is_first { format!("{since} or earlier") } else { since.clone() };
         Some(format!(
-            "is deprecated since OpenStack {since}{why}: a later release will ignore it; find a replacement, or remove it"
+            "is deprecated since OpenStack {since}{why}: a later release may ignore it; find a replacement, or remove it"
         ))
     }
 }

@@ -50,6 +50,7 @@ fn says_why_an_option_is_absent() {
         ("DEFAULT", "new", "2025.1", Absence::Later("2026.1")),
         ("DEFAULT", "debg", "2026.1", Absence::Unknown),
         ("vendor_x", "anything", "2026.1", Absence::Open),
+        ("backend_2", "anything", "2026.1", Absence::Open),
         ("vendors", "anything", "2026.1", Absence::UnknownSection),
         ("my_vendor_x", "anything", "2026.1", Absence::UnknownSection),
         ("default", "debug", "2026.1", Absence::UnknownSection),

@@ -6,6 +6,7 @@ const OPTIONS: &str = r#"release: front
 path: conf.front
 versions: {"2025.1": 1.0.0, "2026.1": 2.0.0, "2026.2": 3.0.0}
 open: ["vendor_.*"]
+like: {"backend_.*": DEFAULT}
 sections:
   DEFAULT:
     debug: {type: boolean, default: false}
@@ -39,6 +40,7 @@ fn reports_options_that_the_service_does_not_have() {
     let ignored = "the service ignores it";
     for (conf, expected) in [
         (json!({"DEFAULT": {"colur": "red"}}), format!("DEFAULT.colur: OpenStack 2026.1 has no option \"colur\" in [DEFAULT] of conf.front (did you mean \"colour\"?): {ignored}; correct or remove it")),
+        (json!({"backend_1": {"colur": "red", "from_elsewhere": 1}}), format!("backend_1.colur: OpenStack 2026.1 has no option \"colur\" in [backend_1] of conf.front (did you mean \"colour\"?): {ignored}, unless a driver from elsewhere reads it; correct or remove it")),
         (json!({"DEFAULT": {"workers": 2}}), format!("DEFAULT.workers: OpenStack 2026.1 has no option \"workers\" in [DEFAULT] of conf.front (did you mean \"conf.front.api.workers\"?): {ignored}; correct or remove it")),
         (json!({"DEFAULT": {"gone": "x"}}), format!("DEFAULT.gone: was removed in OpenStack 2026.1: {ignored}; remove it")),
         (json!({"DEFAULT": {"older_workers": 2}}), format!("DEFAULT.older_workers: was removed in OpenStack 2026.1: {ignored}; use conf.front.api.workers instead")),
@@ -66,15 +68,15 @@ fn reports_values_and_deprecated_options() {
         ),
         (
             json!({"DEFAULT": {"old_workers": 2}}),
-            "deprecated-option OWN.DEFAULT.old_workers: is an old name, which a later OpenStack release will not know; use conf.front.api.workers instead",
+            "deprecated-option OWN.DEFAULT.old_workers: is an old name, which a later OpenStack release may not know; use conf.front.api.workers instead",
         ),
         (
             json!({"DEFAULT": {"bad_idea": "x"}}),
-            "deprecated-option OWN.DEFAULT.bad_idea: is deprecated since OpenStack 2026.1 (It confuses people): a later release will ignore it; find a replacement, or remove it",
+            "deprecated-option OWN.DEFAULT.bad_idea: is deprecated since OpenStack 2026.1 (It confuses people): a later release may ignore it; find a replacement, or remove it",
         ),
         (
             json!({"DEFAULT": {"ancient": "x"}}),
-            "deprecated-option OWN.DEFAULT.ancient: is deprecated since OpenStack 2025.1 or earlier: a later release will ignore it; find a replacement, or remove it",
+            "deprecated-option OWN.DEFAULT.ancient: is deprecated since OpenStack 2025.1 or earlier: a later release may ignore it; find a replacement, or remove it",
         ),
         (
             json!({"DEFAULT": {"hosts": {"a": 1}}}),
