@@ -87,8 +87,7 @@ fn state(options: &Options, section: &str, name: &str, openstack_release: &str) 
     if let Some((section, name)) = option.new_name() {
         return format!("old name, use [{section}] {name}");
     }
-    let why = option.why.strip_suffix('.').filter(|why| !why.ends_with('.')).unwrap_or(&option.why);
-    match (option.is_deprecated_in(openstack_release), why) {
+    match (option.is_deprecated_in(openstack_release), option.why()) {
         (false, _) => "exists".to_owned(),
         (true, "") => "deprecated".to_owned(),
         (true, why) => format!("deprecated ({why})"),

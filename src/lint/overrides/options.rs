@@ -237,8 +237,7 @@ impl FileCheck<'_> {
     /// Returns the message about a deprecated option; `None` if the option is not deprecated.
     fn deprecated(&self, option: &ServiceOption) -> Option<String> {
         let since = option.deprecated.as_ref().filter(|_| option.is_deprecated_in(self.openstack))?;
-        let why = option.why.strip_suffix('.').filter(|why| !why.ends_with('.')).unwrap_or(&option.why);
-        let why = if why.is_empty() { String::new() } else { format!(" ({why})") };
+        let why = if option.why().is_empty() { String::new() } else { format!(" ({})", option.why()) };
         // The first release of the file may have inherited the deprecation from an earlier release.
         let is_first = self.options.versions.keys().next() == Some(since);
         let since = if is_first { format!("{since} or earlier") } else { since.clone() };

@@ -41,8 +41,7 @@ struct Built {
     catalog: Arc<Catalog>,
     /// The additions that osdpl built the catalogue from.
     additions: Vec<Addition>,
-    /// The additions that osdpl left out because of errors. `Err` contains the error because of which osdpl left out
-    /// all additions.
+    /// The additions that osdpl left out, with their errors. `Err` means that osdpl left out all additions, and says why.
     rejected: Result<Vec<RejectedAddition>, String>,
 }
 

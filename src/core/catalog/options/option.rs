@@ -28,8 +28,8 @@ pub struct ServiceOption {
     /// The first OpenStack release of the file in which the option is deprecated; `None` if the option is not
     /// deprecated.
     pub deprecated: Option<String>,
-    /// Why the service deprecates the option; empty if unknown.
-    pub why: String,
+    /// Why the service deprecates the option, as a sentence; empty if unknown.
+    why: String,
     /// What the option does; empty if unknown.
     pub help: String,
     /// The OpenStack releases that have this option; empty if all releases of the file have it.
@@ -41,6 +41,12 @@ impl ServiceOption {
     /// Returns the section and the name of the option of which this is an old name; `None` if this is no old name.
     pub fn new_name(&self) -> Option<(&str, &str)> {
         self.renamed.as_deref()?.rsplit_once('.')
+    }
+
+    /// Returns why the service deprecates the option, without the period at the end; empty if unknown. Keeps the dots of
+    /// a text that was shortened.
+    pub fn why(&self) -> &str {
+        self.why.strip_suffix('.').filter(|why| !why.ends_with('.')).unwrap_or(&self.why)
     }
 
     /// Whether the service deprecates the option in an OpenStack release.
