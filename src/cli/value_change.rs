@@ -9,7 +9,7 @@ use osdpl_core::desired::DesiredRelease;
 use osdpl_core::observed::ComparisonResult;
 use osdpl_core::scrub::{Scrubber, find_secret_paths, is_secret_value};
 use osdpl_operator::controller::Preview;
-use osdpl_values::{Path, Values, changed_paths, get};
+use osdpl_values::{Path, Values, changed_paths, get, plain_text};
 
 /// What a command prints about changed values.
 #[derive(Clone, Copy)]
@@ -114,7 +114,7 @@ impl<'a> Redactor<'a> {
         // Below the chart's key `images`, a value is the name of an image and not secret, even if its key is named like
         // a secret.
         let is_image = path.keys().first().is_some_and(|top| top == "images");
-        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let text = plain_text(value);
         let mut marked = marks.iter().chain(&self.paths_in_secrets);
         marked.any(|secret| secret.covers(path) || path.covers(secret))
             || !is_image && is_secret_value(path, value)

@@ -14,6 +14,7 @@ pub mod expr;
 mod layer;
 mod nesting;
 mod path;
+mod text;
 pub mod yaml;
 
 pub use canonical::{Digest, canonical, canonical_map, digest, sha256};
@@ -24,6 +25,7 @@ pub use layer::{
 };
 pub use nesting::json_too_deep;
 pub use path::{Path, PathError};
+pub use text::{plain_text, print_large_number};
 
 use serde_json::{Map, Value};
 

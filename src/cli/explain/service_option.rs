@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::{Number, Value};
 
 use osdpl_core::catalog::{Absence, Catalog, OptionFile, OptionType, Options, ServiceOption};
-use osdpl_values::{CollectSorted, Path};
+use osdpl_values::{CollectSorted, Path, plain_text};
 
 /// What osdpl knows about an option of a service.
 #[derive(Serialize)]
@@ -98,7 +98,7 @@ impl OptionExplanation {
     /// Returns the lines of the explanation as text.
     pub(crate) fn lines(&self) -> Vec<String> {
         let Self { section, name, option_type, default, min, max, choices, help, releases } = self;
-        let list = |choices: &[Value]| choices.iter().map(text).collect::<Vec<_>>().join(", ");
+        let list = |choices: &[Value]| choices.iter().map(plain_text).collect::<Vec<_>>().join(", ");
         let details = [
             option_type.map(str::to_owned),
             default.as_ref().map(|default| format!("default {default}")),
@@ -114,10 +114,6 @@ impl OptionExplanation {
         lines.push(states.join("; "));
         lines
     }
-}
-
-fn text(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Converts the JSON schema of a feature to a list of the feature's fields, and the list to a Markdown table.
 
+use osdpl_values::plain_text;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -59,8 +60,7 @@ fn collect_children(schema: &Value, path: &str, found: &mut Vec<Field>) {
 
 fn kind(schema: &Value) -> String {
     if let Some(values) = schema["enum"].as_array() {
-        let values: Vec<String> =
-            values.iter().map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned)).collect();
+        let values: Vec<String> = values.iter().map(plain_text).collect();
         return values.join(" \u{b7} ");
     }
     let own = schema["type"].as_str().unwrap_or("any");

@@ -7,6 +7,7 @@
 
 use std::fmt;
 
+use osdpl_values::plain_text;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 
 /// The maximum number of paths that osdpl keeps as text for one writer. A writer may own a hundred fields of a
@@ -140,6 +141,5 @@ fn item(key: &str) -> String {
     let Ok(parts) = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(key) else {
         return "…".into();
     };
-    let text = |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    parts.iter().map(|(name, value)| format!("{name}={}", text(value))).collect::<Vec<_>>().join(",")
+    parts.iter().map(|(name, value)| format!("{name}={}", plain_text(value))).collect::<Vec<_>>().join(",")
 }

@@ -3,10 +3,10 @@
 
 use std::borrow::Cow;
 
-use serde_json::{Map, Number, Value};
+use serde_json::{Map, Value};
 
 use super::assigned::find_assigned_secrets;
-use osdpl_values::Path;
+use osdpl_values::{Path, print_large_number};
 
 /// Words that mark a secret. A string is probably secret if a key on its path contains one of these words. A number is
 /// probably secret if its own key ends with one of these words.
@@ -144,27 +144,12 @@ pub fn collect_secret_scalars(value: &Value) -> Vec<Cow<'_, str>> {
         Value::String(text) => [text.as_str()].into_iter().chain(find_assigned_secrets(text)).map(Cow::from).collect(),
         Value::Number(number) => {
             let text = Some(number.to_string()).filter(|text| text.len() > LONGEST_PORT);
-            text.into_iter().chain(printed(number)).map(Cow::from).collect()
+            text.into_iter().chain(print_large_number(number)).map(Cow::from).collect()
         }
         Value::Array(items) => items.iter().flat_map(collect_secret_scalars).collect(),
         Value::Object(map) => map.values().flat_map(collect_secret_scalars).collect(),
         Value::Null | Value::Bool(_) => Vec::new(),
     }
-}
-
-/// The smallest exponent for which Go's `%v` prints a float with an exponent, such as `1e+06` (`strconv`, format `g`,
-/// shortest representation).
-const GO_EXPONENT: i32 = 6;
-
-/// Returns the text that a chart's template prints for a long number; `None` if the template prints the number as the
-/// values contain it.
-///
-/// helm reads numbers as floats, so a template prints `12345678` as `1.2345678e+07`.
-fn printed(number: &Number) -> Option<String> {
-    let text = format!("{:e}", number.as_f64()?);
-    let (mantissa, exponent) = text.split_once('e')?;
-    let exponent: i32 = exponent.parse().ok()?;
-    (exponent >= GO_EXPONENT).then(|| format!("{mantissa}e+{exponent:02}"))
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! A key tree is a file in `values/keys/`. It contains the keys that a chart's `values.yaml` sets or the chart's
 //! templates read.
 
+use osdpl_values::plain_text;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -49,7 +50,7 @@ pub fn is_short(text: &str) -> bool {
 /// The name of a short entry is the entry itself, as JSON if it is not a string. The name of a long entry describes the
 /// entry's keys or length.
 pub fn entry_name(entry: &Value) -> String {
-    let text = entry.as_str().map_or_else(|| entry.to_string(), str::to_owned);
+    let text = plain_text(entry);
     if is_short(&text) { text } else { entry_shape(entry) }
 }
 

@@ -8,6 +8,7 @@ use std::net::IpAddr;
 use serde_json::Value;
 
 use osdpl_core::catalog::{OptionType, ServiceOption};
+use osdpl_values::{plain_text, print_large_number};
 
 /// The words that oslo.config reads as a boolean.
 const BOOLEANS: [&str; 8] = ["true", "1", "on", "yes", "false", "0", "off", "no"];
@@ -35,6 +36,13 @@ pub(super) fn find_problem(option: &ServiceOption, value: &Value) -> Option<Stri
                 .to_owned(),
         );
     }
+    if let (OptionType::Integer | OptionType::Port, Value::Number(number)) = (option_type, value)
+        && let Some(printed) = print_large_number(number)
+    {
+        return Some(format!(
+            "is a large number, which the chart writes as {printed}, so the service fails to read it; write it in quotes: \"{number}\""
+        ));
+    }
     let lines = match write(value) {
         Written::Nothing => {
             let forms = "a text, or {type: multistring, values: [...]} or {type: csv, values: [...]}";
@@ -57,23 +65,23 @@ pub(super) fn find_problem(option: &ServiceOption, value: &Value) -> Option<Stri
 fn write(value: &Value) -> Written {
     match value {
         Value::Object(map) => match (map.get("type").and_then(Value::as_str), map.get("values")) {
-            (Some("multistring"), Some(Value::Array(values))) => Written::Lines(values.iter().map(text).collect()),
+            (Some("multistring"), Some(Value::Array(values))) => {
+                Written::Lines(values.iter().map(plain_text).collect())
+            }
             // The template ranges over `values`, so a map works, too.
-            (Some("multistring"), Some(Value::Object(values))) => Written::Lines(values.values().map(text).collect()),
+            (Some("multistring"), Some(Value::Object(values))) => {
+                Written::Lines(values.values().map(plain_text).collect())
+            }
             (Some("csv"), Some(Value::Array(values))) => Written::Line(join(values)),
             _ => Written::Nothing,
         },
         Value::Array(list) => Written::Line(join(list)),
-        scalar => Written::Line(text(scalar)),
+        scalar => Written::Line(plain_text(scalar)),
     }
 }
 
 fn join(list: &[Value]) -> String {
-    list.iter().map(text).collect::<Vec<_>>().join(",")
-}
-
-fn text(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+    list.iter().map(plain_text).collect::<Vec<_>>().join(",")
 }
 
 /// Removes the quotes around a value, as oslo.config's parser does.
@@ -146,11 +154,11 @@ fn check_choice(option: &ServiceOption, option_type: OptionType, line: &str) -> 
         option_type,
         OptionType::String | OptionType::Integer | OptionType::Float | OptionType::Port | OptionType::Multi
     );
-    let is_listed = |choice: &Value| text(choice) == line || choice.is_null() && line.is_empty();
+    let is_listed = |choice: &Value| plain_text(choice) == line || choice.is_null() && line.is_empty();
     if !is_single || option.choices.is_empty() || option.choices.iter().any(is_listed) {
         return None;
     }
-    let mut names: Vec<String> = option.choices.iter().filter(|choice| !choice.is_null()).map(text).collect();
+    let mut names: Vec<String> = option.choices.iter().filter(|choice| !choice.is_null()).map(plain_text).collect();
     let more = names.len().saturating_sub(LISTED);
     names.truncate(LISTED);
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };

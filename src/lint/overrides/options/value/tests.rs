@@ -13,8 +13,8 @@ fn accepts_what_oslo_config_accepts() {
     for (option, values) in [
         (json!({"type": "boolean"}), json!([true, "True", 1, "0", "OFF", "'on'", [true], "{{ .Values.x }}", "$debug"])),
         (json!({"type": "integer", "min": 1, "max": 9}), json!([1, "9", " 5 ", "+3", "", [4], "$workers"])),
-        (json!({"type": "integer"}), json!(["1_000", -1])),
-        (json!({"type": "float"}), json!([1, 1.5, "1e5", "2"])),
+        (json!({"type": "integer"}), json!(["1_000", -1, 999_999, "5242880"])),
+        (json!({"type": "float"}), json!([1, 1.5, "1e5", "2", 5_242_880])),
         (json!({"type": "port"}), json!([0, "65535"])),
         (json!({"type": "ip"}), json!(["10.0.0.1", "::1", "fe80::1%eth0", "$my_ip", ""])),
         (json!({"type": "list"}), json!(["a,b", ["a", "b"], {"type": "csv", "values": ["a"]}, 5])),
@@ -52,6 +52,11 @@ fn reports_values_that_the_service_cannot_read() {
             "is too large, so the service fails to read it; write a number of at most 0.5",
         ),
         (json!({"type": "port"}), json!(70000), "is too large"),
+        (
+            json!({"type": "integer"}),
+            json!(5_242_880),
+            "is a large number, which the chart writes as 5.24288e+06, so the service fails to read it; write it in quotes: \"5242880\"",
+        ),
         (json!({"type": "ip"}), json!("node1"), "is not an IP address"),
         (
             json!({"type": "string", "choices": ["qcow2", "raw"]}),
