@@ -9,24 +9,19 @@
 //! check values that a user sets below the file's path, and keeps only the compressed text in memory.
 
 mod option;
+mod patterns;
 mod problems;
 
 pub use option::{OptionType, ServiceOption};
 
 use std::collections::BTreeMap;
 
-use regex::RegexBuilder;
 use serde::Deserialize;
 
 use super::{Error, Text};
 use option::Variants;
 use osdpl_values::Path;
-
-/// The maximum number of regular expressions in a file, because each lookup of an unknown option tries all of them.
-const MAX_PATTERNS: usize = 100;
-
-/// The maximum size of a compiled regular expression, in bytes.
-const MAX_PATTERN_SIZE: usize = 64 << 10;
+use patterns::Patterns;
 
 /// The files in `values/options/`: one file for each configuration file of a service.
 #[derive(Debug, Default)]
@@ -129,11 +124,11 @@ pub struct Options {
     /// Regular expressions for the names of sections in which any option is allowed, because drivers or users define
     /// the options.
     #[serde(default)]
-    open: Vec<String>,
+    open: Patterns<()>,
     /// Sections that have the options of another section: maps a regular expression for the sections' names to the
     /// name of the other section. A section can match several expressions.
     #[serde(default)]
-    like: BTreeMap<String, String>,
+    like: Patterns<String>,
     /// The known options, by section and name.
     sections: BTreeMap<String, BTreeMap<String, Variants>>,
 }
@@ -170,6 +165,15 @@ impl Options {
         self.variants(section, option)?.of(openstack_release)
     }
 
+    /// Whether the file knows the options of a section only from the sections that it is like.
+    pub fn is_only_like_others(&self, section: &str) -> bool {
+        self.own_section(section).is_none() && !self.is_open(section) && self.like.matching(section).next().is_some()
+    }
+
+    fn is_open(&self, section: &str) -> bool {
+        self.open.matching(section).next().is_some()
+    }
+
     /// Returns why [`Options::find`] does not find an option.
     pub fn absence(&self, section: &str, option: &str, openstack_release: &str) -> Absence<'_> {
         if let Some(variants) = self.variants(section, option) {
@@ -183,13 +187,10 @@ impl Options {
             let gone = releases().find(|release| *release > last);
             return gone.map_or(Absence::Unknown, |release| Absence::Removed { release, new_name });
         }
-        let is_like_others = || self.like.keys().any(|pattern| matches(pattern, section));
-        if self.open.iter().any(|pattern| matches(pattern, section)) {
+        if self.is_open(section) || self.is_only_like_others(section) {
             Absence::Open
         } else if self.own_section(section).is_some() {
             Absence::Unknown
-        } else if is_like_others() {
-            Absence::Open
         } else {
             Absence::UnknownSection
         }
@@ -218,23 +219,13 @@ impl Options {
         if let Some(own) = self.own_section(name) {
             return vec![own];
         }
-        let like = self.like.iter().filter(|(pattern, _)| matches(pattern, name));
-        like.filter_map(|(_, section)| self.sections.get(section)).collect()
+        self.like.matching(name).filter_map(|section| self.sections.get(section)).collect()
     }
 
     fn own_section(&self, name: &str) -> Option<&BTreeMap<String, Variants>> {
         let is_same = |other: &&String| name != "DEFAULT" && *other != "DEFAULT" && other.eq_ignore_ascii_case(name);
         self.sections.get(name).or_else(|| self.sections.get(self.sections.keys().find(is_same)?))
     }
-}
-
-/// Whether a regular expression matches a whole name. An invalid expression matches nothing.
-fn matches(pattern: &str, name: &str) -> bool {
-    compile(pattern).is_ok_and(|regex| regex.is_match(name))
-}
-
-fn compile(pattern: &str) -> Result<regex::Regex, regex::Error> {
-    RegexBuilder::new(&format!("^(?:{pattern})$")).size_limit(MAX_PATTERN_SIZE).build()
 }
 
 #[cfg(test)]

@@ -150,10 +150,19 @@ impl FileCheck<'_> {
         keys.is_some_and(|keys| matches!(classify_key_in(keys, self.catalog, path), KeyState::Has(_) | KeyState::Read))
     }
 
+    /// Whether the service does not know a section. A section that is like others, such as the section of a backend, can
+    /// have any name. Such a section is unknown if its name resembles that of another section, and it has no known
+    /// option.
     fn is_unknown_section(&self, section: &str, options: &Values) -> bool {
+        let is_known = |name: &String| self.options.find(section, name, self.openstack).is_some();
+        if options.keys().any(is_known) {
+            return false;
+        }
+        if self.options.is_only_like_others(section) {
+            return nearest_name(section, self.options.sections()).is_some();
+        }
         let first = options.keys().next().map_or("", String::as_str);
-        self.options.find(section, first, self.openstack).is_none()
-            && self.options.absence(section, first, self.openstack) == Absence::UnknownSection
+        self.options.absence(section, first, self.openstack) == Absence::UnknownSection
     }
 
     fn unknown_section(&self, section: &str) -> OptionProblem {

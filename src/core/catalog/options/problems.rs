@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::option::Variants;
-use super::{MAX_PATTERNS, Options, ServiceOption, compile};
+use super::{Options, ServiceOption};
 use crate::catalog::did_you_mean;
 use osdpl_values::{CollectSorted, Path};
 
@@ -21,16 +21,6 @@ pub(super) fn find_problems(options: &Options, chart: &str, path: &Path) -> Vec<
     }
     if options.versions.is_empty() {
         problems.push("versions: is empty; name an OpenStack release".to_owned());
-    }
-    if options.open.len() + options.like.len() > MAX_PATTERNS {
-        problems.push(format!("open, like: have more than {MAX_PATTERNS} regular expressions; combine some of them"));
-        return problems;
-    }
-    let patterns = options.open.iter().map(|pattern| ("open", pattern));
-    for (field, pattern) in patterns.chain(options.like.keys().map(|pattern| ("like", pattern))) {
-        if compile(pattern).is_err() {
-            problems.push(format!("{field}: {pattern:?} is no valid regular expression, or too large; correct it"));
-        }
     }
     for section in options.like.values().filter(|section| !options.sections.contains_key(*section)) {
         let hint = did_you_mean(section, options.sections());

@@ -79,7 +79,7 @@ fn reports_errors_with_file_and_field() {
         ("min: 1", "mni: 1", format!("{file}:15:")),
         ("release: nova", "release: neutron", format!("{file}: release: is \"neutron\"")),
         ("path: conf.nova", "path: conf.nva", format!("{file}: path: is \"conf.nva\"")),
-        ("vendor_.*", "vendor_[", format!("{file}: open: \"vendor_[\" is no valid regular expression")),
+        ("vendor_.*", "vendor_[", format!("{file}:4:8: \"vendor_[\" is no valid regular expression")),
         (": api,", ": apii,", format!("{file}: like: there is no section \"apii\" (did you mean \"api\"?)")),
         ("renamed: api.workers}", "renamed: api.x}", format!("{file}: sections.DEFAULT.workers: renamed: there is no")),
         ("renamed: api.workers}", "help: x}", format!("{file}: sections.DEFAULT.workers: has both or none of `type`")),

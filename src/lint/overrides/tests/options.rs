@@ -6,7 +6,7 @@ const OPTIONS: &str = r#"release: front
 path: conf.front
 versions: {"2025.1": 1.0.0, "2026.1": 2.0.0, "2026.2": 3.0.0}
 open: ["vendor_.*"]
-like: {"backend_.*": DEFAULT}
+like: {"backend_.*|ap.*": DEFAULT}
 sections:
   DEFAULT:
     debug: {type: boolean, default: false}
