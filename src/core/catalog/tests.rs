@@ -13,103 +13,123 @@ fn loads_and_filters_keys_by_chart() {
     assert_eq!(catalog.provider(&Component::parse("front/api").unwrap()), Some(("front", "front")));
 }
 
+/// Files with one mistake each: the path, a text in the file of the fixture, the text that replaces it, and the beginning
+/// of the expected error. If the first text is empty, the second one is the whole file.
+const MISTAKES: [(&str, &str, &str, &str); 18] = [
+    (
+        "presets/small.yaml",
+        "",
+        "preset: small\ndescription: x\nservcies: []\n",
+        "presets/small.yaml:3:1: unknown field `servcies`",
+    ),
+    (
+        "presets/small.yaml",
+        "",
+        "preset: smal\ndescription: x\n",
+        "presets/small.yaml: the file is named \"small\" but declares \"smal\"; use the same name for both",
+    ),
+    (
+        "presets/small.yaml",
+        "",
+        "preset: small\ndescription: x\nservices: [stor]\n",
+        "presets/small.yaml: services: there is no service \"stor\" (did you mean \"store\"?); correct the name, or add a file that declares it",
+    ),
+    (
+        "presets/small.yaml",
+        "",
+        "preset: small\ndescription: x\nfeatures: {color: {}}\n",
+        "presets/small.yaml: features: there is no feature \"color\" (did you mean \"colour\"?)",
+    ),
+    (
+        "presets/small.yaml",
+        "",
+        "preset: small\ndescription: x\nexcludes: {smal: x}\n",
+        "presets/small.yaml: excludes: there is no preset \"smal\" (did you mean \"small\"?)",
+    ),
+    (
+        "presets/small.yaml",
+        "",
+        "preset: small\ndescription: x\nfragments:\n- when: feature.x\n",
+        "presets/small.yaml:4: fragments[0].when: `feature.x` uses `feature`, which does not exist; choose from spec, features",
+    ),
+    (
+        "presets/small.yaml",
+        "",
+        "preset: small\ndescription: x\nfragments:\n- releases: {font: {values: {}}}\n",
+        "presets/small.yaml: fragments[0].releases: there is no release \"font\" (did you mean \"front\"?)",
+    ),
+    (
+        "values/services/front.yaml",
+        "store/server",
+        "store/servre",
+        "values/services/front.yaml: releases.front.needs: there is no component \"store/servre\" (did you mean \"store/server\"?)",
+    ),
+    (
+        "values/rules.yaml",
+        "",
+        "rules: [{releases: [], when: 'true', level: error, path: conf.region, message: x}]\n",
+        "values/rules.yaml: rules[0].releases is empty; name the releases",
+    ),
+    (
+        "values/services/front.yaml",
+        "store/server",
+        "store",
+        "values/services/front.yaml: releases.front.needs[0]: \"store\" is not a component; write application/component, such as keystone/api",
+    ),
+    (
+        "values/services/front.yaml",
+        "    needs: [{component: store/server}]",
+        "    awaits: [{component: store/servre}]",
+        "values/services/front.yaml: releases.front.awaits: there is no component \"store/servre\" (did you mean \"store/server\"?)",
+    ),
+    (
+        "values/services/front.yaml",
+        "    needs: [{component: store/server}]",
+        "    awaits: [{component: front/api}]",
+        "releases need each other in a cycle: front → front; remove one",
+    ),
+    (
+        "values/services/front.yaml",
+        "store/server",
+        "front/api",
+        "releases need each other in a cycle: front → front; remove one",
+    ),
+    (
+        "values/services/front.yaml",
+        "front.user",
+        "front.usr",
+        "values/services/front.yaml: releases.front.values: there is no credential \"front.usr\" (did you mean \"front.user\"?)",
+    ),
+    (
+        "values/services/front.yaml",
+        "${spec.region}",
+        "${spec.region",
+        "values/services/front.yaml:11: releases.front.values.conf.region: \"${spec.region\" has a `${` without its `}`",
+    ),
+    (
+        "values/services/front.yaml",
+        "    plainJobs",
+        "    unset: ['a..b']\n    plainJobs",
+        "values/services/front.yaml: releases.front.unset: \"a..b\" is not a valid path: a key is empty",
+    ),
+    (
+        "values/services/front.yaml",
+        "    plainJobs",
+        "    namespace: Front\n    plainJobs",
+        "values/services/front.yaml: releases.front.namespace: \"Front\" is not a valid namespace name; write lower-case letters",
+    ),
+    (
+        "values/services/front.yaml",
+        "store/server}",
+        "store/server, when: \"secret({'name': 'a', 'key': 'b'}) == 'x'\"}",
+        "values/services/front.yaml: the condition `secret({'name': 'a', 'key': 'b'}) == 'x'` reads a secret",
+    ),
+];
+
 #[test]
 fn reports_every_error_with_its_location() {
-    let front = files(&[])["values/services/front.yaml"].as_written().into_owned();
-    let with = |from: &str, to: &str| front.replace(from, to);
-    let cases: [(&str, String, &str); 18] = [
-        (
-            "presets/small.yaml",
-            "preset: small\ndescription: x\nservcies: []\n".into(),
-            "presets/small.yaml:3:1: unknown field `servcies`",
-        ),
-        (
-            "presets/small.yaml",
-            "preset: smal\ndescription: x\n".into(),
-            "presets/small.yaml: the file is named \"small\" but declares \"smal\"; use the same name for both",
-        ),
-        (
-            "presets/small.yaml",
-            "preset: small\ndescription: x\nservices: [stor]\n".into(),
-            "presets/small.yaml: services: there is no service \"stor\" (did you mean \"store\"?); correct the name, or add a file that declares it",
-        ),
-        (
-            "presets/small.yaml",
-            "preset: small\ndescription: x\nfeatures: {color: {}}\n".into(),
-            "presets/small.yaml: features: there is no feature \"color\" (did you mean \"colour\"?)",
-        ),
-        (
-            "presets/small.yaml",
-            "preset: small\ndescription: x\nexcludes: {smal: x}\n".into(),
-            "presets/small.yaml: excludes: there is no preset \"smal\" (did you mean \"small\"?)",
-        ),
-        (
-            "presets/small.yaml",
-            "preset: small\ndescription: x\nfragments:\n- when: feature.x\n".into(),
-            "presets/small.yaml:4: fragments[0].when: `feature.x` uses `feature`, which does not exist; choose from spec, features",
-        ),
-        (
-            "presets/small.yaml",
-            "preset: small\ndescription: x\nfragments:\n- releases: {font: {values: {}}}\n".into(),
-            "presets/small.yaml: fragments[0].releases: there is no release \"font\" (did you mean \"front\"?)",
-        ),
-        (
-            "values/services/front.yaml",
-            with("store/server", "store/servre"),
-            "values/services/front.yaml: releases.front.needs: there is no component \"store/servre\" (did you mean \"store/server\"?)",
-        ),
-        (
-            "values/rules.yaml",
-            "rules: [{releases: [], when: 'true', level: error, path: conf.region, message: x}]\n".to_owned(),
-            "values/rules.yaml: rules[0].releases is empty; name the releases",
-        ),
-        (
-            "values/services/front.yaml",
-            with("store/server", "store"),
-            "values/services/front.yaml: releases.front.needs[0]: \"store\" is not a component; write application/component, such as keystone/api",
-        ),
-        (
-            "values/services/front.yaml",
-            with("    needs: [{component: store/server}]", "    awaits: [{component: store/servre}]"),
-            "values/services/front.yaml: releases.front.awaits: there is no component \"store/servre\" (did you mean \"store/server\"?)",
-        ),
-        (
-            "values/services/front.yaml",
-            with("    needs: [{component: store/server}]", "    awaits: [{component: front/api}]"),
-            "releases need each other in a cycle: front → front; remove one",
-        ),
-        (
-            "values/services/front.yaml",
-            with("store/server", "front/api"),
-            "releases need each other in a cycle: front → front; remove one",
-        ),
-        (
-            "values/services/front.yaml",
-            with("front.user", "front.usr"),
-            "values/services/front.yaml: releases.front.values: there is no credential \"front.usr\" (did you mean \"front.user\"?)",
-        ),
-        (
-            "values/services/front.yaml",
-            with("${spec.region}", "${spec.region"),
-            "values/services/front.yaml:11: releases.front.values.conf.region: \"${spec.region\" has a `${` without its `}`",
-        ),
-        (
-            "values/services/front.yaml",
-            with("    plainJobs", "    unset: ['a..b']\n    plainJobs"),
-            "values/services/front.yaml: releases.front.unset: \"a..b\" is not a valid path: a key is empty",
-        ),
-        (
-            "values/services/front.yaml",
-            with("    plainJobs", "    namespace: Front\n    plainJobs"),
-            "values/services/front.yaml: releases.front.namespace: \"Front\" is not a valid namespace name; write lower-case letters",
-        ),
-        (
-            "values/services/front.yaml",
-            with("store/server}", "store/server, when: \"secret({'name': 'a', 'key': 'b'}) == 'x'\"}"),
-            "values/services/front.yaml: the condition `secret({'name': 'a', 'key': 'b'}) == 'x'` reads a secret",
-        ),
-    ];
-    for (path, text, expected) in cases {
+    for (path, from, to, expected) in MISTAKES {
+        let text = if from.is_empty() { to.to_owned() } else { files(&[])[path].as_written().replace(from, to) };
         let errors = Catalog::load(&files(&[(path, &text)])).unwrap_err().to_string();
         assert!(errors.starts_with(expected), "{expected}\n{errors}");
     }
