@@ -100,11 +100,19 @@ pub fn nearest_name<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str
     nearest_of(name, &mut candidates.into_iter())
 }
 
+/// The maximum length of names that [`nearest_name`] compares, in bytes. The time for a comparison grows with the product
+/// of the lengths, and users provide the names.
+const MAX_NAME: usize = 250;
+
 /// Does the work of [`nearest_name`], but is not generic, so that the program contains the code only once.
 fn nearest_of<'a>(name: &str, candidates: &mut dyn Iterator<Item = &'a str>) -> Option<&'a str> {
     #[cfg(debug_assertions)]
     SEARCHES.set(SEARCHES.get() + 1);
+    if name.len() > MAX_NAME {
+        return None;
+    }
     let lower = name.to_lowercase();
+    let candidates = candidates.filter(|candidate| candidate.len() <= MAX_NAME);
     let mut all: Vec<(usize, &str)> =
         candidates.map(|candidate| (osa_distance(&lower, &candidate.to_lowercase()), candidate)).collect();
     all.sort_unstable();
@@ -192,5 +200,12 @@ mod tests {
             let expected = if expected.is_empty() { String::new() } else { format!(" (did you mean {expected:?}?)") };
             assert_eq!(suggestion, expected, "{name}");
         }
+    }
+
+    #[test]
+    fn ignores_long_names() {
+        let long = "n".repeat(MAX_NAME + 1);
+        assert_eq!(nearest_name(&long, [long.as_str()]), None);
+        assert_eq!(nearest_name(&long[1..], [&long, &long[2..]]), Some(&long[2..]));
     }
 }

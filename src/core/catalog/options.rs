@@ -21,7 +21,7 @@ use serde::Deserialize;
 use super::{Error, Text};
 use option::Variants;
 use osdpl_values::Path;
-use patterns::Patterns;
+use patterns::matches;
 
 /// The files in `values/options/`: one file for each configuration file of a service.
 #[derive(Debug, Default)]
@@ -121,14 +121,14 @@ pub struct Options {
     path: String,
     /// The OpenStack releases that the file describes, each with the version of the service's Python package.
     pub versions: BTreeMap<String, String>,
-    /// Regular expressions for the names of sections in which any option is allowed, because drivers or users define
-    /// the options.
+    /// Patterns for the names of sections in which any option is allowed, because drivers or users define the options.
+    /// In a pattern, `*` stands for any text.
     #[serde(default)]
-    open: Patterns<()>,
-    /// Sections that have the options of another section: maps a regular expression for the sections' names to the
-    /// name of the other section. A section can match several expressions.
+    open: Vec<String>,
+    /// Sections that have the options of another section: maps a pattern for the sections' names to the name of the
+    /// other section. A section can match several patterns.
     #[serde(default)]
-    like: Patterns<String>,
+    like: BTreeMap<String, String>,
     /// The known options, by section and name.
     sections: BTreeMap<String, BTreeMap<String, Variants>>,
 }
@@ -167,11 +167,16 @@ impl Options {
 
     /// Whether the file knows the options of a section only from the sections that it is like.
     pub fn is_only_like_others(&self, section: &str) -> bool {
-        self.own_section(section).is_none() && !self.is_open(section) && self.like.matching(section).next().is_some()
+        self.own_section(section).is_none() && !self.is_open(section) && self.similar_sections(section).next().is_some()
     }
 
     fn is_open(&self, section: &str) -> bool {
-        self.open.matching(section).next().is_some()
+        self.open.iter().any(|pattern| matches(pattern, section))
+    }
+
+    /// Returns the sections that a section is like.
+    fn similar_sections(&self, section: &str) -> impl Iterator<Item = &String> {
+        self.like.iter().filter(move |(pattern, _)| matches(pattern, section)).map(|(_, other)| other)
     }
 
     /// Returns why [`Options::find`] does not find an option.
@@ -219,7 +224,7 @@ impl Options {
         if let Some(own) = self.own_section(name) {
             return vec![own];
         }
-        self.like.matching(name).filter_map(|section| self.sections.get(section)).collect()
+        self.similar_sections(name).filter_map(|section| self.sections.get(section)).collect()
     }
 
     fn own_section(&self, name: &str) -> Option<&BTreeMap<String, Variants>> {

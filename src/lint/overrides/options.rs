@@ -5,6 +5,8 @@
 
 mod value;
 
+use std::cell::Cell;
+
 use serde_json::Value;
 
 use super::warnings::{Warning, Warnings};
@@ -12,6 +14,10 @@ use crate::cloud::{Cloud, Location};
 use osdpl_core::catalog::{Absence, Catalog, Options, ServiceOption, nearest_name};
 use osdpl_core::desired::{KeyState, classify_key_in, is_unknown_key_in};
 use osdpl_values::{Layer, Path, Values, get};
+
+/// How many pairs of letters the check of a configuration file compares to find similar names. One unknown option of
+/// nova needs about 150,000. Without a limit, a user with thousands of wrong options could block other clouds.
+const MAX_COMPARISONS: usize = 50_000_000;
 
 /// The kind of warning about an option that the service does not know.
 pub(super) const UNKNOWN_OPTION: &str = "unknown-option";
@@ -59,6 +65,7 @@ fn check_layers(cloud: &Cloud<'_>, name: &str, layers: &[(Location, &Layer)], wa
             options: &options,
             path: file.path(),
             openstack: &cloud.spec.openstack_release,
+            comparisons: Cell::new(0),
         };
         for (location, layer) in setting {
             for OptionProblem { path, kind, message } in release.check_layer(layer) {
@@ -84,7 +91,8 @@ pub fn find_option_problems(
     let files = catalog.options.of_chart(chart).filter(|file| get(&layer.values, file.path()).is_some());
     let found = files.filter_map(|file| {
         let options = file.read()?;
-        let check = FileCheck { catalog, chart, options: &options, path: file.path(), openstack: openstack_release };
+        let (path, comparisons) = (file.path(), Cell::new(0));
+        let check = FileCheck { catalog, chart, options: &options, path, openstack: openstack_release, comparisons };
         Some(check.check_layer(layer))
     });
     found.flatten().collect()
@@ -101,6 +109,8 @@ struct FileCheck<'a> {
     path: &'a Path,
     /// The OpenStack release of the cloud.
     openstack: &'a str,
+    /// How many pairs of letters the check has compared to find similar names.
+    comparisons: Cell<usize>,
 }
 
 /// An option that a layer sets.
@@ -159,14 +169,14 @@ impl FileCheck<'_> {
             return false;
         }
         if self.options.is_only_like_others(section) {
-            return nearest_name(section, self.options.sections()).is_some();
+            return self.nearest(section, self.options.sections()).is_some();
         }
         let first = options.keys().next().map_or("", String::as_str);
         self.options.absence(section, first, self.openstack) == Absence::UnknownSection
     }
 
     fn unknown_section(&self, section: &str) -> OptionProblem {
-        let near = nearest_name(section, self.options.sections());
+        let near = self.nearest(section, self.options.sections());
         let hint = near.map(|near| format!(" (did you mean {near:?}?)")).unwrap_or_default();
         let message = format!(
             "OpenStack {} has no section [{section}] in {}{hint}: the service ignores all options in it; correct the name, \
@@ -201,7 +211,7 @@ impl FileCheck<'_> {
         Some(match self.options.absence(section, name, self.openstack) {
             // Only a name that resembles a known option is likely a mistake: drivers from elsewhere have other options.
             Absence::Open => {
-                let near = nearest_name(name, self.options.names(section, self.openstack))?;
+                let near = self.nearest(name, self.options.names(section, self.openstack))?;
                 format!(
                     "OpenStack {} has no option {name:?} in [{section}] of {} (did you mean {near:?}?): the service ignores it, \
                      unless a driver from elsewhere reads it; correct or remove it",
@@ -230,12 +240,26 @@ impl FileCheck<'_> {
     /// Returns ` (did you mean …?)` with the option that the user most likely meant: the option of this name in another
     /// section, or the option of this section with the most similar name; empty if there is none.
     fn suggestion(&self, section: &str, name: &str) -> String {
+        if self.comparisons.get() > MAX_COMPARISONS {
+            return String::new();
+        }
         let has = |other: &&str| self.options.find(other, name, self.openstack).is_some();
         let mut elsewhere = self.options.sections().filter(has);
         let only = elsewhere.next().filter(|_| elsewhere.next().is_none());
         let elsewhere = only.map(|other| self.path.child(other).child(name).to_string());
-        let near = || nearest_name(name, self.options.names(section, self.openstack)).map(str::to_owned);
+        let near = || self.nearest(name, self.options.names(section, self.openstack)).map(str::to_owned);
         elsewhere.or_else(near).map(|name| format!(" (did you mean {name:?}?)")).unwrap_or_default()
+    }
+
+    /// Returns the candidate with the most similar name; `None` if there is none, or after [`MAX_COMPARISONS`].
+    fn nearest<'b>(&self, name: &str, candidates: impl Iterator<Item = &'b str>) -> Option<&'b str> {
+        if self.comparisons.get() > MAX_COMPARISONS {
+            return None;
+        }
+        let candidates: Vec<&str> = candidates.collect();
+        let letters: usize = candidates.iter().map(|candidate| candidate.len()).sum();
+        self.comparisons.set(self.comparisons.get().saturating_add(name.len().saturating_mul(letters)));
+        nearest_name(name, candidates)
     }
 
     fn renamed(&self, section: &str, name: &str) -> String {

@@ -1,64 +1,49 @@
-//! The regular expressions for the names of sections.
+//! The patterns for the names of sections.
 
-use std::collections::BTreeMap;
+/// The maximum number of patterns in one field, because a user can provide the file.
+pub(super) const MAX_PATTERNS: usize = 50;
 
-use regex::{Regex, RegexBuilder};
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer};
+/// The maximum length of a name that can match a pattern, in bytes. Services have no sections with longer names.
+const MAX_NAME: usize = 100;
 
-/// The maximum number of regular expressions in one field, because a user can provide the file.
-const MAX_PATTERNS: usize = 50;
-
-/// The maximum size of a compiled regular expression, in bytes.
-const MAX_PATTERN_SIZE: usize = 64 << 10;
-
-/// Regular expressions, each with a value. An expression must match a whole name. A file contains a list of expressions
-/// or, if they have values, a map from expressions to values.
-#[derive(Debug)]
-pub(super) struct Patterns<T>(Vec<(Regex, T)>);
-
-impl<T> Patterns<T> {
-    /// Returns the values of the expressions that match a name.
-    pub fn matching(&self, name: &str) -> impl Iterator<Item = &T> {
-        self.0.iter().filter(move |(pattern, _)| pattern.is_match(name)).map(|(_, value)| value)
+/// Whether a pattern matches a whole name. A `*` in the pattern stands for any text, also for none.
+///
+/// The time for a call grows only linearly with the lengths, because users provide both.
+pub(super) fn matches(pattern: &str, name: &str) -> bool {
+    if name.len() > MAX_NAME {
+        return false;
     }
-
-    /// Returns the values of all expressions.
-    pub fn values(&self) -> impl Iterator<Item = &T> {
-        self.0.iter().map(|(_, value)| value)
+    let Some((prefix, rest)) = pattern.split_once('*') else { return pattern == name };
+    let (middle, suffix) = rest.rsplit_once('*').unwrap_or(("", rest));
+    let Some(mut open) = name.strip_prefix(prefix).and_then(|name| name.strip_suffix(suffix)) else { return false };
+    for part in middle.split('*') {
+        let Some((_, after)) = open.split_once(part) else { return false };
+        open = after;
     }
+    true
+}
 
-    fn compile(patterns: impl ExactSizeIterator<Item = (String, T)>) -> Result<Self, String> {
-        if patterns.len() > MAX_PATTERNS {
-            return Err(format!("these are more than {MAX_PATTERNS} regular expressions; combine some of them"));
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_stands_for_any_text() {
+        for (pattern, name, expected) in [
+            ("auth", "auth", true),
+            ("auth", "auth2", false),
+            ("*", "", true),
+            ("*", "any", true),
+            ("vif_plug_*_privileged", "vif_plug_ovs_privileged", true),
+            ("vif_plug_*_privileged", "vif_plug_privileged", false),
+            ("*fabric*", "cisco_fabric_1", true),
+            ("*fabric*", "fabrc", false),
+            ("a*b*c*d", "axcxbxcxd", true),
+            ("a*b*c*d", "axcxbxd", false),
+            ("aa*aa", "aaa", false),
+        ] {
+            assert_eq!(matches(pattern, name), expected, "{pattern} {name}");
         }
-        let compiled = patterns.map(|(pattern, value)| {
-            let regex = RegexBuilder::new(&format!("^(?:{pattern})$")).size_limit(MAX_PATTERN_SIZE).build();
-            match regex {
-                Ok(regex) => Ok((regex, value)),
-                Err(_) => Err(format!("{pattern:?} is no valid regular expression, or is too large")),
-            }
-        });
-        compiled.collect::<Result<_, _>>().map(Self)
-    }
-}
-
-impl<T> Default for Patterns<T> {
-    fn default() -> Self {
-        Self(Vec::new())
-    }
-}
-
-impl<'de> Deserialize<'de> for Patterns<()> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let patterns = Vec::<String>::deserialize(deserializer)?;
-        Self::compile(patterns.into_iter().map(|pattern| (pattern, ()))).map_err(D::Error::custom)
-    }
-}
-
-impl<'de> Deserialize<'de> for Patterns<String> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let patterns = BTreeMap::deserialize(deserializer)?;
-        Self::compile(patterns.into_iter()).map_err(D::Error::custom)
+        assert!(!matches("*", &"x".repeat(MAX_NAME + 1)));
     }
 }

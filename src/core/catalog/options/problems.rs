@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::option::Variants;
+use super::patterns::MAX_PATTERNS;
 use super::{Options, ServiceOption};
 use crate::catalog::did_you_mean;
 use osdpl_values::{CollectSorted, Path};
@@ -21,6 +22,12 @@ pub(super) fn find_problems(options: &Options, chart: &str, path: &Path) -> Vec<
     }
     if options.versions.is_empty() {
         problems.push("versions: is empty; name an OpenStack release".to_owned());
+    }
+    for (field, number) in [("open", options.open.len()), ("like", options.like.len())] {
+        if number > MAX_PATTERNS {
+            problems
+                .push(format!("{field}: has {number} patterns, more than {MAX_PATTERNS}; combine some of them with *"));
+        }
     }
     for section in options.like.values().filter(|section| !options.sections.contains_key(*section)) {
         let hint = did_you_mean(section, options.sections());

@@ -5,8 +5,8 @@ use super::*;
 const OPTIONS: &str = r#"release: front
 path: conf.front
 versions: {"2025.1": 1.0.0, "2026.1": 2.0.0, "2026.2": 3.0.0}
-open: ["vendor_.*"]
-like: {"backend_.*|ap.*": DEFAULT}
+open: ["vendor_*"]
+like: {"backend_*": DEFAULT, "ap*": DEFAULT}
 sections:
   DEFAULT:
     debug: {type: boolean, default: false}
@@ -49,6 +49,24 @@ fn reports_options_that_the_service_does_not_have() {
     ] {
         assert_eq!(of_conf(conf), [format!("unknown-option {OWN}.conf.front.{expected}")]);
     }
+}
+
+#[test]
+fn suggests_names_only_for_the_first_hundreds_of_options() {
+    let (mut file, mut options) = (OPTIONS.to_owned(), serde_json::Map::new());
+    for number in 0..1000 {
+        file += &format!("    some_long_option_{number:03}: {{type: string}}\n");
+    }
+    for number in 0..200 {
+        options.insert(format!("some_log_option_{number:03}"), json!("x"));
+    }
+    let values = json!({"conf": {"front": {"api": options}}});
+    let spec = json!({"services": {"front": {"releases": {"front": {"values": values}}}}});
+    let found =
+        warnings_with(spec, &[("values/options/front.conf.front.yaml", &file), ("values/keys/front.yaml", KEYS)]);
+    assert_eq!(found.len(), 200);
+    let suggestions = found.iter().take_while(|warning| warning.contains("did you mean")).count();
+    assert!((100..150).contains(&suggestions), "{suggestions}");
 }
 
 #[test]
