@@ -177,7 +177,7 @@ pub fn main() -> ExitCode {
         // Box the future to keep the program small: the compiler copies the code of an unboxed future into `block_on`
         // once for each kind of runtime.
         let command: LocalBoxFuture<'_, anyhow::Result<ExitCode>> = Box::pin(run(arguments.command));
-        runtime().map_err(anyhow::Error::from).and_then(|runtime| {
+        osdpl_client::runtime().map_err(anyhow::Error::from).and_then(|runtime| {
             let result = runtime.block_on(command);
             // Do not wait for blocking work, such as DNS: an operator that has lost its Lease must end at once.
             runtime.shutdown_background();
@@ -229,13 +229,6 @@ fn with_suggestion(mut error: clap::Error) -> clap::Error {
         }
     }
     error
-}
-
-/// Builds a runtime with one thread for tasks and one thread for blocking work: reading charts and release records.
-/// More threads would only take memory, because each has its own malloc arena, and the operator mostly waits. Host
-/// names are resolved on other threads (`osdpl_client::resolve`), because lookups hang during a DNS outage.
-fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).enable_all().build()
 }
 
 /// Prints the error of a command to standard error, and returns the exit code.

@@ -1,7 +1,7 @@
 //! Contains what all controllers share: a function that runs a controller, time limits and retries for requests to the
 //! API server, the errors of these requests, the namespaces in which the operator has rights, a wrapper for resources
-//! that osdpl may be unable to parse, a function that lists metadata page by page, an HTTP client, and a resolver of
-//! host names.
+//! that osdpl may be unable to parse, a function that lists metadata page by page, an HTTP client, a resolver of host
+//! names, and a function that builds the runtimes of threads.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests look at the clock"))]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
@@ -12,6 +12,7 @@ mod http;
 mod pages;
 mod requests;
 mod resolve;
+mod runtime;
 mod scope;
 mod stored;
 
@@ -21,5 +22,6 @@ pub use http::{Http, HttpConfig, Permit};
 pub use pages::list_metadata;
 pub use requests::{Bounds, Check, REQUEST_TIMEOUT, bounded, connect};
 pub use resolve::resolve;
+pub use runtime::runtime;
 pub use scope::Scope;
 pub use stored::Stored;

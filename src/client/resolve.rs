@@ -50,8 +50,7 @@ mod tests {
     #[test]
     fn silent_dns_server_does_not_stop_other_work() {
         // Use a runtime like the operator's, which has only one thread for blocking work.
-        let runtime = tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).enable_all().build();
-        let runtime = runtime.unwrap();
+        let runtime = crate::runtime().unwrap();
         runtime.block_on(async {
             let mut servers = Vec::new();
             let mut lookups = Vec::new();

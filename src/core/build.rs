@@ -2,8 +2,9 @@
 //! into the program.
 //!
 //! Each row of the table has a file's path, its text, and its content converted from YAML to JSON. Text and JSON are
-//! compressed. All rows together take 3.2 MB. At runtime, osdpl loads the catalogue from the JSON, because it parses
-//! JSON several times as fast as YAML.
+//! compressed. At runtime, osdpl loads the catalogue from the JSON, because it parses JSON several times as fast as
+//! YAML. The texts that the operator rarely reads are stored separately, so that they do not share blocks of memory with
+//! the others, and are not resident.
 
 #[path = "../values/yaml/read.rs"]
 mod read;
@@ -23,8 +24,7 @@ const FOLDERS: [&str; 2] = ["values", "presets"];
 fn main() -> Result<(), Box<dyn Error>> {
     let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?).join("../..");
     let output = PathBuf::from(env::var("OUT_DIR")?);
-    let mut list = String::from("&[\n");
-    let mut number = 0;
+    let (mut list, mut often, mut rarely) = (String::from("&[\n"), Vec::new(), Vec::new());
     for folder in FOLDERS {
         println!("cargo::rerun-if-changed={}", root.join(folder).display());
         for name in files(&root, folder)? {
@@ -36,22 +36,26 @@ fn main() -> Result<(), Box<dyn Error>> {
                     continue;
                 }
             };
-            let mut compressed = |text: &str| -> std::io::Result<String> {
-                number += 1;
-                let file = format!("/{number}.deflate");
-                fs::write(output.join(&file[1..]), deflate(text)?)?;
-                Ok(format!("include_bytes!(concat!(env!(\"OUT_DIR\"), {file:?}))"))
-            };
-            let text = compressed(&text)?;
+            let is_rare = json.is_some() || name.starts_with("values/options/");
+            let text = if is_rare { add("RARELY", &mut rarely, &text)? } else { add("OFTEN", &mut often, &text)? };
             let json = match json {
-                Some(json) => format!("Some({})", compressed(&json)?),
+                Some(json) => format!("Some({})", add("OFTEN", &mut often, &json)?),
                 None => "None".to_owned(),
             };
             let _ = writeln!(list, "    ({name:?}, {text}, {json}),");
         }
     }
     list += "]\n";
+    fs::write(output.join("often.deflate"), often)?;
+    fs::write(output.join("rarely.deflate"), rarely)?;
     Ok(fs::write(output.join("catalogue.rs"), list)?)
+}
+
+/// Compresses a text, adds it to the bytes of the constant `name`, and returns the expression for this part of them.
+fn add(name: &str, bytes: &mut Vec<u8>, text: &str) -> std::io::Result<String> {
+    let (start, text) = (bytes.len(), deflate(text)?);
+    bytes.extend(&text);
+    Ok(format!("part({name}, {start}, {})", text.len()))
 }
 
 /// Returns the paths of all files below a folder, sorted and relative to `root`, the root of the repository.

@@ -17,6 +17,16 @@ type BuiltIn = (&'static str, &'static [u8], Option<&'static [u8]>);
 /// The build script `src/core/build.rs` generates this table from the folders `values/` and `presets/`.
 static BUILT_IN: &[BuiltIn] = include!(concat!(env!("OUT_DIR"), "/catalogue.rs"));
 
+/// The compressed texts that the operator reads when it loads the catalogue, or when it installs releases.
+static OFTEN: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/often.deflate"));
+
+/// The other compressed texts: the YAML as written, and the options of services.
+static RARELY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/rarely.deflate"));
+
+const fn part(bytes: &'static [u8], start: usize, length: usize) -> &'static [u8] {
+    bytes.split_at(start).1.split_at(length).0
+}
+
 /// The reason why osdpl can't load a catalogue.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {

@@ -134,9 +134,25 @@ impl<'a> Cloud<'a> {
     /// The catalogue contains the key tree of only one version of each chart. So osdpl does not know the keys if the
     /// spec sets another version of the chart.
     pub fn chart_keys(&self, release: &str) -> Option<&KeyTree> {
+        self.catalog.keys().get(self.known_chart(release)?)
+    }
+
+    /// Whether osdpl knows the keys of a release's chart. Does not load them.
+    pub fn knows_chart_keys(&self, release: &str) -> bool {
+        self.known_chart(release).is_some_and(|chart| self.catalog.keys().contains(chart))
+    }
+
+    /// Calls `read` with the key tree of a release's chart, which does not remain in memory ([`Keys::read`]); `None` if
+    /// osdpl does not know the keys.
+    ///
+    /// [`Keys::read`]: osdpl_core::catalog::Keys::read
+    pub fn read_chart_keys<T>(&self, release: &str, read: impl FnOnce(&KeyTree) -> T) -> Option<T> {
+        self.catalog.keys().read(self.known_chart(release)?, read)
+    }
+
+    fn known_chart(&self, release: &str) -> Option<&str> {
         let (_, entry) = self.catalog.release(release)?;
-        let has_other_version = overridden_chart_version(self.spec, self.catalog, release).is_some();
-        if has_other_version { None } else { self.catalog.keys().get(&entry.chart) }
+        overridden_chart_version(self.spec, self.catalog, release).is_none().then_some(&*entry.chart)
     }
 }
 

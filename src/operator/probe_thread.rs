@@ -5,7 +5,7 @@
 //! answer from `/livez`, and the time that a pass takes must not count as response time of an OpenStack API.
 
 use anyhow::Context as _;
-use tokio::runtime::{Builder, Handle};
+use tokio::runtime::Handle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// A handle to the thread for probes and metrics, which has its own tokio runtime. Dropping this value stops the thread
@@ -22,8 +22,7 @@ impl ProbeThread {
     /// Returns an error if the operating system refuses to start the thread or to create the file descriptors of its
     /// runtime.
     pub fn start() -> anyhow::Result<Self> {
-        let runtime = Builder::new_current_thread().max_blocking_threads(1).enable_all().build();
-        let runtime = runtime.context("creating the runtime for probes")?;
+        let runtime = osdpl_client::runtime().context("creating the runtime for probes")?;
         let (handle, stop) = (runtime.handle().clone(), CancellationToken::new());
         let stopped = stop.clone();
         let run = move || runtime.block_on(stopped.cancelled());

@@ -434,7 +434,7 @@ mod tests {
     /// This test uses the same kind of runtime as the operator: one thread for tasks, and one thread for blocking work.
     #[test]
     fn serves_limited_requests_over_tls_and_validates_on_its_own_thread() {
-        let runtime = tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).enable_all().build();
+        let runtime = osdpl_client::runtime();
         runtime.unwrap().block_on(async {
             let folder = tempfile::tempdir().unwrap();
             let [certificate, key] = ["tls.crt", "tls.key"].map(|name| folder.path().join(name));

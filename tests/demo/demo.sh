@@ -154,7 +154,7 @@ operator() {
     kubeconfig=$(cluster token "$state/cluster" "$system/osdpl")
     port=$(free_port)
     # Use the same settings of the memory allocator as the chart's Deployment.
-    MALLOC_ARENA_MAX=2 MALLOC_TRIM_THRESHOLD_=65536 GLIBC_TUNABLES=glibc.malloc.tcache_count=0 OSDPL_NAMESPACES=openstack KUBECONFIG=$kubeconfig setsid "$state/bin/osdpl" operator --namespace "$system" --charts "$charts" --cache "$state/cache" \
+    MALLOC_ARENA_MAX=1 MALLOC_TRIM_THRESHOLD_=65536 GLIBC_TUNABLES=glibc.malloc.tcache_count=0 OSDPL_NAMESPACES=openstack KUBECONFIG=$kubeconfig setsid "$state/bin/osdpl" operator --namespace "$system" --charts "$charts" --cache "$state/cache" \
         --helm "$(readlink -f "$(command -v helm)")" --listen "127.0.0.1:$port" --plain-logs >>"$state/operator.log" 2>&1 </dev/null 9>&- &
     pid=$!
     echo "$pid $(birth "$pid")" >"$state/operator.pid"

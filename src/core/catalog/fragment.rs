@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::Service;
 use super::file::{self, Group};
-use super::keys::Keys;
+use super::keys::{KeyTree, Keys};
 use osdpl_values::expr::{self, Expression, Scope, Template};
 use osdpl_values::{Digest, Layer, Origin, Path, PathError, Values, canonical};
 
@@ -134,8 +134,8 @@ impl ValuesForEvery {
             return None;
         }
         let filtered = || {
-            let tree = self.release_index.keys.get(chart)?;
-            let known = tree.filter_known(&self.unfiltered.values());
+            let filter = |tree: &KeyTree| tree.filter_known(&self.unfiltered.values());
+            let known = self.release_index.keys.read(chart, filter)?;
             (!known.is_empty()).then(|| Box::new(Body::new(&known.into(), Vec::new())))
         };
         self.bodies.get(*position)?.get_or_init(filtered).as_deref()

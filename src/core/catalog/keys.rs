@@ -1,7 +1,7 @@
 //! The known keys of charts: for each chart, a tree of the keys that its `values.yaml` contains or its templates read.
 //!
-//! The operator keeps the trees of all charts that it uses in memory. OpenStack-Helm's charts have thirty thousand keys
-//! in thousands of small maps. To save memory, a tree stores each map as a sorted slice instead of a `BTreeMap`, which
+//! The operator keeps the trees of charts for which a user sets values in memory. OpenStack-Helm's charts have thirty
+//! thousand keys in thousands of small maps. To save memory, a tree stores each map as a sorted slice instead of a `BTreeMap`, which
 //! allocates space for eleven entries at once. If a default is long, a tree stores only the default's type.
 
 mod entry;
@@ -10,7 +10,7 @@ mod read;
 pub use entry::{ANY_KEY, KeyType, READ_MARKER, TEXT_PREFIX, entry_name, entry_shape, is_short};
 
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use serde_json::{Number, Value};
 
@@ -20,7 +20,11 @@ use osdpl_values::{Path, Values};
 
 /// The key trees of all charts, by the chart's name. osdpl parses a tree on first use.
 #[derive(Debug, Default)]
-pub struct Keys(BTreeMap<String, Chart>);
+pub struct Keys {
+    charts: BTreeMap<String, Chart>,
+    /// The last tree that [`Keys::read`] parsed, with the name of its chart.
+    last_read: Mutex<Option<(String, Arc<KeyTree>)>>,
+}
 
 /// The key tree of one chart: the text of the tree's file and, after the first use, the parsed tree.
 #[derive(Debug)]
@@ -32,24 +36,44 @@ struct Chart {
 impl Keys {
     /// Returns the key tree of a chart; `None` if the catalogue has none for this chart.
     pub fn get(&self, chart: &str) -> Option<&KeyTree> {
-        self.0.get(chart)?.tree()
+        self.charts.get(chart)?.tree()
+    }
+
+    /// Calls `read` with the key tree of a chart, and keeps only the last parsed tree in memory; `None` if the catalogue
+    /// has no tree for this chart.
+    ///
+    /// The operator reads the trees of all its charts once, and later needs only the trees of charts for which a user
+    /// sets values. A tree takes about 60 KB.
+    pub fn read<T>(&self, chart: &str, read: impl FnOnce(&KeyTree) -> T) -> Option<T> {
+        let entry = self.charts.get(chart)?;
+        if let Some(tree) = entry.tree.get() {
+            return tree.as_ref().map(read);
+        }
+        let mut last = self.last_read.lock().unwrap_or_else(PoisonError::into_inner);
+        let tree = match &*last {
+            Some((name, tree)) if name == chart => Arc::clone(tree),
+            _ => Arc::new(entry.parse()?),
+        };
+        *last = Some((chart.to_owned(), Arc::clone(&tree)));
+        drop(last);
+        Some(read(&tree))
     }
 
     /// Whether the catalogue has a key tree for a chart.
     pub fn contains(&self, chart: &str) -> bool {
-        self.0.contains_key(chart)
+        self.charts.contains_key(chart)
     }
 
     /// Returns the names of the charts that have a key tree.
     pub fn charts(&self) -> impl Iterator<Item = &str> {
-        self.0.keys().map(String::as_str)
+        self.charts.keys().map(String::as_str)
     }
 
     /// Whether `holds` returns true for the key tree of at least one chart. To avoid parsing, the method first tries
     /// the trees that are already parsed.
     pub fn any(&self, holds: impl Fn(&KeyTree) -> bool) -> bool {
-        let read = self.0.values().filter_map(|chart| chart.tree.get()?.as_ref());
-        let others = self.0.values().filter(|chart| chart.tree.get().is_none()).filter_map(Chart::tree);
+        let read = self.charts.values().filter_map(|chart| chart.tree.get()?.as_ref());
+        let others = self.charts.values().filter(|chart| chart.tree.get().is_none()).filter_map(Chart::tree);
         read.chain(others).any(holds)
     }
 
@@ -63,7 +87,7 @@ impl Keys {
             Text::BuiltIn { .. } => Chart { text: text.clone(), tree: OnceLock::new() },
             Text::UserProvided(_) => Chart { text: "".into(), tree: OnceLock::from(Some(text.read(path)?)) },
         };
-        self.0.insert(chart, entry);
+        self.charts.insert(chart, entry);
         Ok(())
     }
 }
@@ -74,7 +98,11 @@ impl Chart {
     /// Returns `None` if the text can't be parsed. This never happens, because tests parse every built-in tree and
     /// [`Keys::add`] parses every tree of a user.
     fn tree(&self) -> Option<&KeyTree> {
-        self.tree.get_or_init(|| self.text.read("").ok()).as_ref()
+        self.tree.get_or_init(|| self.parse()).as_ref()
+    }
+
+    fn parse(&self) -> Option<KeyTree> {
+        self.text.read("").ok()
     }
 }
 

@@ -44,9 +44,10 @@ pub fn warn_unknown_keys(spec: &OpenStackDeploymentSpec, catalog: &Catalog, laye
 }
 
 fn check_layers(layers: &[Layer], chart: &str, catalog: &Catalog, findings: &mut Vec<Finding>) {
-    let Some(tree) = catalog.keys().get(chart) else { return };
     for layer in layers {
+        // Load the chart's keys only for layers of users.
         let Some(location) = location(layer, catalog) else { continue };
+        let Some(tree) = catalog.keys().get(chart) else { return };
         if !is_reported_per_release(layer) && findings.iter().any(|known| known.location.field == location) {
             continue;
         }
@@ -78,7 +79,9 @@ pub fn find_unknown_keys(
     catalog: &Catalog,
     is_reported: impl Fn(&Path) -> bool,
 ) -> Vec<(Path, Finding)> {
-    let Some((location, tree)) = location(layer, catalog).zip(catalog.keys().get(chart)) else { return Vec::new() };
+    // Load the chart's keys only for layers of users.
+    let Some(location) = location(layer, catalog) else { return Vec::new() };
+    let Some(tree) = catalog.keys().get(chart) else { return Vec::new() };
     let own = |key: Unknown<'_>| (key.path(), finding(location.clone(), chart, &[key]));
     unknown(layer, tree, catalog, |key| is_reported(&key.path())).into_iter().map(own).collect()
 }

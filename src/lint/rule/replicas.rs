@@ -36,14 +36,12 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Count> {
 
 fn invalid_counts(cloud: &Cloud<'_>, release: &str, values: &Values) -> Vec<Count> {
     let counts_path: Path = ["pod", "replicas"].into_iter().collect();
-    let Some((keys, counts)) = cloud.chart_keys(release).zip(get(values, &counts_path).and_then(Value::as_object))
-    else {
-        return Vec::new();
-    };
+    let counts = get(values, &counts_path).and_then(Value::as_object);
+    let others = counts.into_iter().flat_map(leaves).filter(|(_, value)| !is_count(value));
     let invalid_count = |(path, value): (Path, &Value)| {
         let path: Path = counts_path.keys().iter().chain(path.keys()).cloned().collect();
-        let is_number = keys.find(path.keys()).and_then(KeyTree::key_type) == Some(KeyType::Number);
-        if !is_number || is_count(value) {
+        let key_type = cloud.read_chart_keys(release, |keys| keys.find(path.keys()).and_then(KeyTree::key_type))?;
+        if key_type != Some(KeyType::Number) {
             return None;
         }
         let shown = if cloud.is_secret(release, &path) { "this".to_owned() } else { value.to_string() };
@@ -53,7 +51,7 @@ fn invalid_counts(cloud: &Cloud<'_>, release: &str, values: &Values) -> Vec<Coun
         );
         Some(Count { prefix, finding: Finding::error("values", cloud.field(release, &path), message) })
     };
-    leaves(counts).into_iter().filter_map(invalid_count).collect()
+    others.filter_map(invalid_count).collect()
 }
 
 /// Whether a value is a valid number of pods.

@@ -14,8 +14,7 @@ use osdpl_values::{Layer, Path};
 pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     let mut reported = BTreeSet::new();
-    for (name, layers) in cloud.layers.iter().chain(cloud.partial).filter(|(name, _)| cloud.chart_keys(name).is_some())
-    {
+    for (name, layers) in cloud.layers.iter().chain(cloud.partial).filter(|(name, _)| cloud.knows_chart_keys(name)) {
         let chart = cloud.catalog.release(name).map_or("", |(_, release)| release.chart.as_str());
         let of_nodes = list_node_layers(cloud.spec, name);
         let of_nodes = of_nodes.iter().map(|(_, layer)| (Location::of_field(layer.origin.to_string()), layer));

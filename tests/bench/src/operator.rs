@@ -42,7 +42,7 @@ impl Operator {
         }
         // Set the same variables as the Deployment of the operator's chart, because they affect how much memory the
         // operator uses.
-        command.env("MALLOC_ARENA_MAX", "2").env("MALLOC_TRIM_THRESHOLD_", "65536");
+        command.env("MALLOC_ARENA_MAX", "1").env("MALLOC_TRIM_THRESHOLD_", "65536");
         command.env("GLIBC_TUNABLES", "glibc.malloc.tcache_count=0");
         command.env("KUBECONFIG", &world.operator_kubeconfig).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         let mut child = command.kill_on_drop(true).spawn()?;
