@@ -178,11 +178,7 @@ pub(crate) fn readable(error: kube::Error) -> anyhow::Error {
         kube::Error::Api(status) => anyhow!("{}", refusal(&status)),
         error @ (kube::Error::Service(_) | kube::Error::HyperError(_)) => {
             let Some((server, options)) = SERVER.get() else { return error.into() };
-            let why = match root(&error) {
-                _ if is_timeout(&error) => "it did not respond in time".to_owned(),
-                Some(root) => root.to_string(),
-                None => error.to_string(),
-            };
+            let why = root(&error).map_or_else(|| error.to_string(), ToString::to_string);
             anyhow!(
                 "the API server at {server} does not answer: {why}; check that it runs, and that it is the right one ({options})"
             )

@@ -14,6 +14,10 @@ use crate::resource;
 /// A response: the status code and the body.
 type Answer = (u16, String);
 
+/// The cause that a command reports when its own time limit (`--request-timeout 1`) ends a request. If only the timeout
+/// of the connection, 75 s, ended the request, the command would report `timed out`.
+const TIMED_OUT: &str = "no response within 1 s";
+
 /// Runs a command of osdpl against the server at this address. osdpl waits at most one second for a response.
 fn run(address: SocketAddr, arguments: &[&str]) -> Output {
     let folder = tempfile::tempdir().unwrap();
@@ -132,8 +136,9 @@ fn lists_own_secrets(target: &str) -> bool {
 
 #[test]
 fn commands_end_if_the_server_fails_while_they_read() {
-    let commands: &[&[&str]] = &[&["plan"], &["why"], &["diff"], &["explain", "keystone", "pod.replicas.api"]];
-    for arguments in commands {
+    let folder = tempfile::tempdir().unwrap();
+    let render = ["render", "--credentials", "--out", folder.path().to_str().unwrap()];
+    for arguments in [&["plan"][..], &["why"], &["diff"], &["explain", "keystone", "pod.replicas.api"], &render] {
         let address = serve_until(lists_own_secrets, Outage::Silent);
         check_failure(address, arguments, "the cluster could not be read within 1 s: the API server did not send all");
     }
@@ -160,7 +165,7 @@ fn watching_commands_end_if_the_server_stops_responding() {
     for command in [&["status", "--watch"][..], &["wait"]] {
         for starts_outage in starts {
             let address = serve_until(starts_outage, Outage::Silent);
-            let expected = format!("the API server at http://{address} does not answer: it did not respond in time");
+            let expected = format!("the API server at http://{address} does not answer: {TIMED_OUT}");
             check_failure(address, command, &format!("watching OpenStackDeployment site/cloud: {expected}"));
         }
     }
@@ -171,8 +176,8 @@ fn commands_end_if_the_server_never_responds() {
     // This server never responds: the kernel accepts connections, but no program reads the requests.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = silent.local_addr().unwrap();
-    let expected =
-        format!("the API server at http://{address} does not answer: it did not respond in time; check that");
+    let expected = format!("the API server at http://{address} does not answer: {TIMED_OUT}; check that");
+    let folder = tempfile::tempdir().unwrap();
     for arguments in [
         &["status"][..],
         &["plan"],
@@ -185,10 +190,12 @@ fn commands_end_if_the_server_never_responds() {
         &["openrc"],
         &["adopt", "keystone"],
         &["explain", "keystone", "pod.replicas.api"],
+        &["catalog", "--namespace", "site"],
+        &["render", "--credentials", "--out", folder.path().to_str().unwrap()],
     ] {
         check_failure(address, arguments, &expected);
     }
-    check_failure(address, &["adopt"], "the API server does not answer");
+    check_failure(address, &["adopt"], &format!("the API server does not answer: ServiceError: {TIMED_OUT}"));
 }
 
 #[test]
