@@ -1,5 +1,7 @@
 //! Two operators share a Lease: one is active, the other is a standby and takes over.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use cluster::AuditEntry;
@@ -10,11 +12,13 @@ use kube::api::{Patch, PatchParams};
 use kube::runtime::wait::await_condition;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
+use tokio::sync::Notify;
 
 use crate::cloud::{StatusAccess, services};
 use crate::interrupted::{hang_job, record_status, until_hook};
 use crate::operator::Operator;
 use crate::pool::SYSTEM;
+use crate::proxy::{Answer, Proxy};
 use crate::sweep::kill::children;
 use crate::world::{World, now, run_test, with_timeout};
 
@@ -188,6 +192,41 @@ fn standby_writes_nothing_until_the_active_operator_stops() {
         assert_eq!(standby.metric("osdpl_leader", ""), 1);
         assert_eq!(standby.readiness(), "ok: leader\n");
         finish(world).await;
+    });
+}
+
+/// An operator that can't list all objects could run no pass, so it must leave the Lease to other operators.
+#[test]
+fn operator_does_not_take_the_lease_before_it_has_listed_all_objects() {
+    run_test("unsynced", async |world| {
+        let proxy = Proxy::start(world).await;
+        let (refused, lease_writes) = (Arc::<Notify>::default(), Arc::<AtomicUsize>::default());
+        let (refusing, counter) = (Arc::clone(&refused), Arc::clone(&lease_writes));
+        proxy.set_rule(move |request| {
+            let path = request.uri.path();
+            if request.is_write() && path.contains("/leases") {
+                counter.fetch_add(1, Ordering::Relaxed);
+            }
+            if !path.ends_with("/pods") {
+                return Answer::Forward;
+            }
+            refusing.notify_one();
+            Answer::Refuse(503)
+        });
+        let unsynced = world.operator().pod("unsynced").through(&proxy).spawn();
+        with_timeout("the operator lists pods", refused.notified()).await;
+        // Nobody holds the Lease yet. If this operator took part in the election, it would take the Lease before
+        // another operator can start.
+        let active = world.operator().pod("active").start().await;
+        let readiness = unsynced.answer("/readyz");
+        assert!(readiness.starts_with("HTTP/1.1 503") && readiness.contains("\r\n\r\nsyncing: "), "{readiness}");
+        assert_eq!(lease_writes.load(Ordering::Relaxed), 0, "the operator must not write the Lease");
+        world.until_holder("active").await;
+
+        // As soon as the operator can list the pods, it takes part in the election.
+        proxy.set_rule(|_| Answer::Forward);
+        assert!(active.stop().await.success());
+        world.until_holder("unsynced").await;
     });
 }
 
