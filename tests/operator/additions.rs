@@ -53,9 +53,10 @@ fn state(world: &World) -> (Option<Value>, usize) {
 #[test]
 fn config_maps_that_the_resource_does_not_name_have_no_effect() {
     run_test("unnamed-addition", async |world| {
-        let job = format!("intruder-of-{}", world.namespace);
+        let other = format!("{}-other", world.namespace);
+        world.permit(&other).await;
         let fragment = json!({"releases": {"memcached": {"values": {"extraObjects": {"intruder": {
-            "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": job, "namespace": "kube-system"},
+            "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "intruder", "namespace": other},
             "spec": {"template": {"spec": {
                 "restartPolicy": "Never", "containers": [{"name": "make", "image": "example.org/make:1"}],
             }}},
@@ -63,12 +64,25 @@ fn config_maps_that_the_resource_does_not_name_have_no_effect() {
         let shared = json!({"shared": "intruder", "description": "Not named.", "fragments": [fragment]}).to_string();
         write(world, &json!({"shared.intruder.yaml": shared})).await;
         let _operator = world.operator().start().await;
-        world.apply(&services(&["memcached"])).await;
+        let mut spec = services(&["memcached"]);
+        world.apply(&spec).await;
         let cloud = world.until_ready().await;
         assert_eq!(world.helm_values("memcached").pointer("/extraObjects/intruder"), None);
-        let jobs: Api<Job> = Api::namespaced(world.client.clone(), "kube-system");
-        assert!(jobs.get_opt(&job).await.unwrap().is_none(), "a ConfigMap that the spec does not name must add no Job");
+        let jobs: Api<Job> = Api::namespaced(world.client.clone(), &other);
+        let has_job = async || jobs.get_opt("intruder").await.unwrap().is_some();
+        assert!(!has_job().await, "a ConfigMap that the spec does not name must add no Job");
         assert!(cloud.status().catalog.is_empty());
+
+        // The same ConfigMap adds the Job if the spec names it. So the addition is valid, and the operator may create
+        // the Job.
+        (spec["approval"], spec["catalog"]) = (json!("Automatic"), json!([{"name": "lantern"}]));
+        world.apply(&spec).await;
+        let is_upgraded = |cloud: &OpenStackDeployment| {
+            let child = cloud.child("memcached");
+            (child.revision == Some(2) && child.status == "deployed").then_some(())
+        };
+        world.until("memcached is upgraded", is_upgraded).await;
+        assert!(has_job().await, "a ConfigMap that the spec names must add its Job");
     });
 }
 
