@@ -244,51 +244,43 @@ fn crds_of_clouds_can_not_be_deleted() {
     assert!(!allowed(&granted, &permission("", "namespaces")));
 }
 
-/// The cluster-scoped resources for which the operator has rights by default, each with its API group.
-const CLUSTER_SCOPED: [&str; 11] = [
-    "clusterissuers (cert-manager.io)",
-    "clusterrolebindings (rbac.authorization.k8s.io)",
-    "clusterroles (rbac.authorization.k8s.io)",
-    "customresourcedefinitions (apiextensions.k8s.io)",
-    "namespaces (core)",
-    "nodemaintenances (osdpl.dev)",
-    "nodemaintenances/finalizers (osdpl.dev)",
-    "nodemaintenances/status (osdpl.dev)",
-    "nodes (core)",
-    "servicecidrs (networking.k8s.io)",
-    "storageclasses (storage.k8s.io)",
+/// The operator's rights for cluster-scoped objects by default: each resource with its API group, and the verbs.
+const CLUSTER_SCOPED: [(&str, &str); 11] = [
+    ("clusterissuers (cert-manager.io)", "create delete get list patch update watch"),
+    ("clusterrolebindings (rbac.authorization.k8s.io)", "create delete get list patch update watch"),
+    ("clusterroles (rbac.authorization.k8s.io)", "create delete get list patch update watch"),
+    ("customresourcedefinitions (apiextensions.k8s.io)", "create get list patch update watch"),
+    ("namespaces (core)", "get list watch"),
+    ("nodemaintenances (osdpl.dev)", "get list patch update watch"),
+    ("nodemaintenances/finalizers (osdpl.dev)", "patch update"),
+    ("nodemaintenances/status (osdpl.dev)", "patch update"),
+    ("nodes (core)", "get list patch watch"),
+    ("servicecidrs (networking.k8s.io)", "list"),
+    ("storageclasses (storage.k8s.io)", "get list watch"),
 ];
 
-/// The rights for namespaced objects that the operator has in every namespace by default.
-const IN_EVERY_NAMESPACE: [&str; 15] = [
-    "create events (core)",
-    "create events (events.k8s.io)",
-    "get openstackdeployments (osdpl.dev)",
-    "get services (core) kubernetes",
-    "list leases (coordination.k8s.io) osdpl",
-    "list openstackdeployments (osdpl.dev)",
-    "patch events (core)",
-    "patch events (events.k8s.io)",
-    "patch openstackdeployments (osdpl.dev)",
-    "patch openstackdeployments/finalizers (osdpl.dev)",
-    "patch openstackdeployments/status (osdpl.dev)",
-    "update openstackdeployments (osdpl.dev)",
-    "update openstackdeployments/finalizers (osdpl.dev)",
-    "update openstackdeployments/status (osdpl.dev)",
-    "watch openstackdeployments (osdpl.dev)",
+/// The operator's rights for namespaced objects in every namespace by default, in the form of [`CLUSTER_SCOPED`]. Some
+/// rights apply only to objects with a certain name, which follows the API group.
+const IN_EVERY_NAMESPACE: [(&str, &str); 7] = [
+    ("events (core)", "create patch"),
+    ("events (events.k8s.io)", "create patch"),
+    ("leases (coordination.k8s.io) osdpl", "list"),
+    ("openstackdeployments (osdpl.dev)", "get list patch update watch"),
+    ("openstackdeployments/finalizers (osdpl.dev)", "patch update"),
+    ("openstackdeployments/status (osdpl.dev)", "patch update"),
+    ("services (core) kubernetes", "get"),
 ];
 
-/// By default, the operator has rights for namespaced objects only in the namespaces of clouds, except for the rights
-/// in [`IN_EVERY_NAMESPACE`].
+/// By default, the operator has only the rights in [`CLUSTER_SCOPED`] and [`IN_EVERY_NAMESPACE`], and rights in the
+/// namespaces of clouds.
 #[test]
 fn rights_are_limited_to_the_namespaces() {
-    let held: Vec<String> = shipped().cluster.iter().flat_map(permissions).map(|one| one.to_string()).collect();
-    let is_namespaced = |permission: &&String| {
-        let (_, object) = permission.split_once(' ').unwrap();
-        !CLUSTER_SCOPED.contains(&object)
-    };
-    let namespaced: BTreeSet<&str> = held.iter().filter(is_namespaced).map(String::as_str).collect();
-    assert_eq!(namespaced, IN_EVERY_NAMESPACE.into());
+    let expected = CLUSTER_SCOPED
+        .iter()
+        .chain(&IN_EVERY_NAMESPACE)
+        .flat_map(|(object, verbs)| verbs.split(' ').map(move |verb| format!("{verb} {object}")));
+    let held = shipped().cluster.iter().flat_map(permissions).map(|one| one.to_string()).collect::<BTreeSet<_>>();
+    assert_eq!(held, expected.collect());
     let roles = render::own(&[]).into_iter().filter(|object| object["rules"].is_array());
     let rook = roles.filter(|role| role["rules"].to_string().contains("ceph.rook.io"));
     assert_eq!(rook.count(), 0, "without rbac.rook, the operator must have no rights for Rook");
