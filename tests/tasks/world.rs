@@ -66,6 +66,9 @@ pub struct World {
 
 impl World {
     /// Creates a namespace, and starts tasks that watch it with all rights.
+    ///
+    /// These tests need no narrower rights, because they only check what the tasks observe. In the tests in
+    /// `tests/operator`, the operator runs the same tasks with the rights that its chart grants.
     pub async fn new(namespace: &str) -> Self {
         Self::seen_as(namespace, cluster().await.kubeconfig()).await
     }
