@@ -292,17 +292,45 @@ mod tests {
         );
     }
 
+    /// The value of the label `osdpl.dev/deployment` on the objects of the tests' cloud.
+    const OWNER: &str = "openstack.nimbus";
+
+    /// The value of the label on the objects of a cloud that has the same name, but is in another namespace. Releases
+    /// of both clouds can be in the same namespace.
+    const OTHER_OWNER: &str = "other.nimbus";
+
+    /// Adds a Secret of the cloud `owner` to the snapshot: a Secret for Ceph, or one in which osdpl stores credentials.
+    fn insert_secret(snapshot: &mut Snapshot, name: &str, owner: &str, is_for_ceph: bool) {
+        let mut labels = json!({DEPLOYMENT_LABEL: owner});
+        if is_for_ceph {
+            let (component, value) = crate::ceph::CEPH_COMPONENT;
+            labels[component] = json!(value);
+        }
+        let secret = json!({"metadata": {"name": name, "namespace": "openstack", "labels": labels}});
+        snapshot.objects.secrets.insert(key(name), Arc::new(serde_json::from_value(secret).unwrap()));
+    }
+
+    #[test]
+    fn purge_deletes_only_secrets_of_the_cloud() {
+        let mut snapshot = crate::tests::snapshot(json!({
+            "metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}, "spec": {"deletionPolicy": "Purge"},
+        }));
+        insert_secret(&mut snapshot, "nimbus-credentials-front", OWNER, false);
+        insert_secret(&mut snapshot, "nimbus-credentials-store", OTHER_OWNER, false);
+        insert_secret(&mut snapshot, "images-rbd-keyring", OWNER, true);
+        insert_secret(&mut snapshot, "nova-rbd-keyring", OTHER_OWNER, true);
+        let ours = ["delete Secret openstack/images-rbd-keyring", "delete Secret openstack/nimbus-credentials-front"];
+        assert_eq!(deleted(snapshot, None), ours);
+    }
+
     #[test]
     fn a_pass_keeps_the_ceph_objects_of_a_detached_release() {
         let snapshot = || {
             let mut snapshot = crate::tests::snapshot(json!({"spec": {"services": {"front": {"enabled": false}}}}));
             snapshot.catalog = Arc::new(with_glance());
-            let (component, value) = crate::ceph::CEPH_COMPONENT;
-            let labels = json!({DEPLOYMENT_LABEL: "openstack.nimbus", component: value});
-            for name in ["images-rbd-keyring", "nova-rbd-keyring"] {
-                let secret = json!({"metadata": {"name": name, "namespace": "openstack", "labels": labels}});
-                snapshot.objects.secrets.insert(key(name), Arc::new(serde_json::from_value(secret).unwrap()));
-            }
+            insert_secret(&mut snapshot, "images-rbd-keyring", OWNER, true);
+            insert_secret(&mut snapshot, "nova-rbd-keyring", OWNER, true);
+            insert_secret(&mut snapshot, "volumes-rbd-keyring", OTHER_OWNER, true);
             snapshot
         };
         let all = ["delete Secret openstack/images-rbd-keyring", "delete Secret openstack/nova-rbd-keyring"];
