@@ -180,8 +180,11 @@ fn floods_and_record_bombs_use_bounded_memory() {
         // than that of the first operator.
         let first = peak(&operator);
         operator.kill();
+        let logged = world.operator_log().len();
         let operator = world.operator().start().await;
         check_still_works(world, 307).await;
+        let full = format!("the Secrets with the label {DEPLOYMENT_LABEL} have more than 4 MiB: before the first pass");
+        assert!(world.operator_log()[logged..].contains(&full), "the operator must log that it skipped Secrets");
         let second = peak(&operator);
         println!("peak memory: {first} KiB of the first operator, {second} KiB of the second operator");
         assert!(
