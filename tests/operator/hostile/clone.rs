@@ -4,8 +4,7 @@
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
-use k8s_openapi::api::rbac::v1::Role;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::api::rbac::v1::{ClusterRole, Role};
 use kube::api::{DeleteParams, ListParams, PostParams};
 use kube::runtime::wait::await_condition;
 use kube::{Api, Resource, ResourceExt};
@@ -53,12 +52,10 @@ where
     copies
 }
 
-/// Returns the uid of each cluster-scoped object of the cloud: the CRDs of mariadb's chart.
-async fn cluster_objects(world: &World) -> Vec<Option<String>> {
-    let crds: Api<CustomResourceDefinition> = Api::all(world.client.clone());
-    let all = crds.list(&ListParams::default()).await.unwrap();
-    let namespace = |crd: &CustomResourceDefinition| crd.annotations().get("meta.helm.sh/release-namespace").cloned();
-    all.iter().filter(|crd| namespace(crd).as_ref() == Some(&world.namespace)).map(ResourceExt::uid).collect()
+/// Returns the uid of the ClusterRole that the values of memcached add to its release. The cloned release record lists
+/// this ClusterRole, too. So if the operator uninstalled the cloned release, helm would delete the ClusterRole.
+async fn cluster_role(world: &World) -> Option<String> {
+    Api::<ClusterRole>::all(world.client.clone()).get(&world.namespace).await.unwrap().uid()
 }
 
 #[test]
@@ -67,12 +64,16 @@ fn cloned_namespace_and_its_deletion_change_nothing() {
         let second = format!("{}-copy", world.namespace);
         world.permit(&second).await;
         let _operator = world.operator().start().await;
-        let mut spec = services(&SMALL);
+        let role = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+            "metadata": {"name": world.namespace}, "rules": [],
+        });
+        let objects = json!({"extraObjects": {"role": role}});
+        let mut spec = with_values(services(&SMALL), "memcached", objects.clone());
         spec["approval"] = json!("Automatic");
         world.apply(&spec).await;
         world.until_ready().await;
-        let (credentials, shared) = (world.all_credentials().await, cluster_objects(world).await);
-        assert!(!shared.is_empty(), "the test needs charts that install cluster-scoped objects");
+        let (credentials, role) = (world.all_credentials().await, cluster_role(world).await);
 
         let secrets = copy::<Secret>(world, &second).await;
         assert!(secrets > SMALL.len(), "the test must clone release records and credentials");
@@ -86,8 +87,9 @@ fn cloned_namespace_and_its_deletion_change_nothing() {
             |clone: Option<&OpenStackDeployment>| clone.is_some_and(|clone| clone.reason() == reason::OLDER_RESOURCE);
         let ignored = await_condition(clones.clone(), NAME, is_ignored);
         drop(with_timeout("the operator ignores the clone", ignored).await.unwrap());
-        let memory = json!({"conf": {"memcached": {"memory": 300}}});
-        world.apply(&with_values(spec.clone(), "memcached", memory)).await;
+        let mut changed = objects;
+        changed["conf"] = json!({"memcached": {"memory": 300}});
+        world.apply(&with_values(spec.clone(), "memcached", changed)).await;
         let is_upgraded = |cloud: &OpenStackDeployment| {
             (cloud.is_ready() && cloud.child("memcached").revision == Some(2)).then(|| cloud.status())
         };
@@ -101,7 +103,7 @@ fn cloned_namespace_and_its_deletion_change_nothing() {
         world.apply(&spec).await;
         world.until_ready().await;
         assert!(world.helm_runs().iter().all(|run| run.verb() == "upgrade"), "{:?}", world.helm_runs());
-        assert_eq!((world.all_credentials().await, cluster_objects(world).await), (credentials, shared));
+        assert_eq!((world.all_credentials().await, cluster_role(world).await), (credentials, role));
 
         // The cloned OpenStackDeployment is deleted, but the other cloned objects still exist. When the original cloud
         // is deleted, the operator must not delete them.
