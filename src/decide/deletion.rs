@@ -20,10 +20,13 @@ use super::{ceph, instances, namespaces, nodes, ownership, releases};
 use osdpl_core::api::{DEPLOYMENT_LABEL, DeletionPolicy, OpenStackDeployment, reason};
 use osdpl_core::catalog::Level;
 use osdpl_core::desired::{Desired, Selection, select};
-use osdpl_core::nodes::{LabelChange, labels_to_remove};
+use osdpl_core::nodes::labels_to_remove;
 use osdpl_core::observed::{Observed, ReleaseKey};
 use osdpl_core::plan::{self, Decision, Policy, Reason, Step, Wait};
 use osdpl_core::status::{self, Event};
+
+/// The reason for the removal of role labels from nodes at the end of a deletion.
+const LABELS_REASON: &str = "no release selects nodes by these labels any more";
 
 /// The rules by which osdpl deletes a cloud, from the spec and the annotations of the OpenStackDeployment.
 struct DeletionRules {
@@ -211,7 +214,7 @@ fn clean_up(
     let labels = nodes.map(|nodes| labels_to_remove(nodes, &selection.owner())).unwrap_or_default();
     let mut problems = Vec::new();
     if !needed.labels {
-        problems = nodes::label(draft, &labels, "no release selects nodes by these labels any more");
+        problems = nodes::label(draft, &labels, LABELS_REASON);
     }
     if rules.deletes_data {
         purge(draft, selection, &left);
@@ -228,20 +231,24 @@ fn clean_up(
     (None, needed.releases.is_empty())
 }
 
-/// Returns the labels, by node, that a later plan of the deletion removes.
+/// Returns the actions with which a later plan of the deletion removes the labels of nodes.
 ///
-/// Returns `None` in two cases:
+/// The result is empty in three cases:
 ///
+/// * The cloud is not being deleted.
 /// * `plan` itself removes the labels.
 /// * The labels stay: osdpl keeps the releases, or a release that osdpl does not manage selects nodes by the labels.
-pub fn labels_after_deletion(snapshot: &Snapshot, plan: &Plan) -> Option<BTreeMap<String, LabelChange>> {
-    let selection = plan.selection.as_ref().filter(|_| plan.deleting.is_some())?;
+pub fn labels_after_deletion(snapshot: &Snapshot, plan: &Plan) -> Vec<Planned> {
+    let Some(selection) = plan.selection.as_ref().filter(|_| plan.deleting.is_some()) else { return Vec::new() };
     let is_needed = || leftovers(selection, &plan.observed, &snapshot.catalog).needed.labels;
     if DeletionRules::of(&snapshot.deployment).keeps_releases || is_needed() {
-        return None;
+        return Vec::new();
     }
-    let nodes = snapshot.nodes.as_deref();
-    Some(nodes.map(|nodes| labels_to_remove(nodes, &selection.owner())).unwrap_or_default())
+    let labels = snapshot.nodes.as_deref().map(|nodes| labels_to_remove(nodes, &selection.owner()));
+    let removals = labels.iter().flatten().map(|(name, change)| nodes::label_node(name, change, LABELS_REASON));
+    // If the API server refused a removal, the deletion waits, and `plan` may contain other removals already.
+    let planned: BTreeSet<String> = plan.actions.iter().map(|planned| planned.action.id()).collect_set();
+    removals.filter(|removal| !planned.contains(&removal.action.id())).collect()
 }
 
 /// Plans to delete the data of the cloud: volume claims, the Secrets in which osdpl stores credentials, and the Secrets
@@ -312,8 +319,11 @@ fn retained(needed: &Needed, services: Vec<String>, nodes: usize) -> Option<Even
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::{complete, deleting_nova};
+    use osdpl_core::observed::Node;
     use osdpl_core::release::Status;
     use osdpl_core::testing::{fixture, observed_release, running_helm};
+    use serde_json::json;
 
     #[test]
     fn releases_wait_while_the_catalogue_is_invalid() {
@@ -347,6 +357,21 @@ mod tests {
         assert_eq!(plan.decisions.keys().collect::<Vec<_>>(), ["front", "horizon", "store"]);
         let is_detached = |step: &Step| matches!(step, Step::Do(plan::Action::Unmanage, _));
         assert!(plan.decisions.values().all(|decision| is_detached(&decision.step)), "{plan:?}");
+    }
+
+    #[test]
+    fn finds_labels_that_a_later_plan_removes() {
+        let later = |policy: &str| {
+            let mut snapshot = deleting_nova(json!({"spec": {"deletionPolicy": policy}}), Some(Ok(None)));
+            let labels = [("compute".to_owned(), "on".to_owned())].into();
+            let node = Node::new(Some("1"), Some(&labels), Some("openstack.nimbus,compute=on"));
+            snapshot.nodes = Some(Arc::new([("n1".to_owned(), node)].into()));
+            let plan = complete(&mut snapshot);
+            let later = labels_after_deletion(&snapshot, &plan);
+            later.iter().map(|planned| format!("{}: {}", planned.action, planned.reason)).collect::<Vec<_>>()
+        };
+        assert_eq!(later("Retain"), [format!("label node n1: loses compute=on: {LABELS_REASON}")]);
+        assert_eq!(later("Detach"), [""; 0], "a detached cloud keeps its labels");
     }
 
     #[test]

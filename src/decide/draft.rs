@@ -198,14 +198,14 @@ impl<'a> Draft<'a> {
 }
 
 /// Describes actions that wait for approval, one text for each. Only the changes of node labels share one text, because
-/// a spec may change the labels of hundreds of nodes.
+/// a spec may change the labels of hundreds of nodes. A change that only updates a node's annotation has its own text.
 fn describe(actions: &[Planned]) -> Vec<String> {
     let mut labels = BTreeSet::new();
     let mut nodes = Vec::new();
     let mut texts = Vec::new();
     for Planned { action, .. } in actions {
         match action {
-            Action::LabelNode { name, change } => {
+            Action::LabelNode { name, change } if change.changes_labels() => {
                 labels.extend(change.gains.iter().cloned());
                 nodes.push(name.as_str());
             }

@@ -21,6 +21,9 @@ use osdpl_lint::rule;
 /// The reason for the removal of labels from a node.
 const REMOVAL_REASON: &str = "the spec no longer assigns the roles of these labels to the node";
 
+/// The reason for a change that only updates the annotation of a node.
+const ANNOTATION_REASON: &str = "the annotation does not list exactly the labels that osdpl has set on the node";
+
 /// The role labels that nodes lose, because the spec no longer assigns the roles to them. osdpl removes the labels in
 /// batches: in this pass, only from the nodes in `batch`.
 #[derive(Default)]
@@ -84,16 +87,14 @@ pub(crate) fn approve_removals(draft: &mut Draft<'_>, removals: &LabelRemovals, 
     let approval = agreed.map_or(by_spec, LabelApproval::Person);
     let removal = after_batch(pending, stored.as_ref(), batch, approval, snapshot.now);
     for (name, change) in changes.iter().filter(|(name, _)| removal.awaiting.contains_key(*name)) {
-        let action = Action::LabelNode { name: name.clone(), change: change.clone() };
-        draft.add(Planned { approval: Approval::Missing, ..Planned::new(action, REMOVAL_REASON) });
+        draft.add(Planned { approval: Approval::Missing, ..label_node(name, change, REMOVAL_REASON) });
     }
     if snapshot.assumed.is_some() {
         // `osdpl plan` also lists the later batches of an approved removal, which the operator plans only in later
         // passes.
         let later = |name: &String| !removal.awaiting.contains_key(name) && !batch.nodes.contains(name);
         for (name, change) in changes.iter().filter(|(name, _)| later(name)) {
-            let action = Action::LabelNode { name: name.clone(), change: change.clone() };
-            draft.add(Planned::new(action, REMOVAL_REASON));
+            draft.add(label_node(name, change, REMOVAL_REASON));
         }
     }
     if !is_stored(&removal, in_status) && !draft.paused {
@@ -142,11 +143,15 @@ fn attempt_labels<'a>(
     reason: &str,
     mut attempt: impl FnMut(Planned) -> Option<&'a Refusal>,
 ) -> Vec<String> {
-    let refusals = changes.iter().filter_map(|(name, change)| {
-        let action = Action::LabelNode { name: name.clone(), change: change.clone() };
-        attempt(Planned::new(action, reason))
-    });
+    let refusals = changes.iter().filter_map(|(name, change)| attempt(label_node(name, change, reason)));
     refusals.map(|refusal| refusal.message.clone()).collect()
+}
+
+/// Returns the action that changes the labels of a node. `reason` is the reason if labels change, and not only the
+/// annotation.
+pub(crate) fn label_node(name: &str, change: &LabelChange, reason: &str) -> Planned {
+    let reason = if change.changes_labels() { reason } else { ANNOTATION_REASON };
+    Planned::new(Action::LabelNode { name: name.to_owned(), change: change.clone() }, reason)
 }
 
 /// Returns the properties of the cluster that validation rules use: for each label, the number of nodes that have it
@@ -192,4 +197,27 @@ pub(crate) fn read_cluster_info(
     }
     let (nodes, classes) = (draft.snapshot.nodes.as_deref(), draft.snapshot.classes.as_deref());
     cluster_info(spec, draft.catalog(), nodes, classes, changes, service_networks)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::tests::{complete, snapshot};
+    use osdpl_core::observed::Node;
+    use serde_json::json;
+
+    #[test]
+    fn changes_of_the_annotation_have_their_own_reason() {
+        let roles = json!({"switch": {"names": ["n1"], "labels": {"switch": "on"}}});
+        let mut snapshot = snapshot(json!({"spec": {"approval": "Always", "nodes": {"roles": roles}}}));
+        let labels = [("switch".to_owned(), "on".to_owned())].into();
+        let node = Node::new(Some("1"), Some(&labels), None);
+        snapshot.nodes = Some(Arc::new([("n1".to_owned(), node)].into()));
+        let plan = complete(&mut snapshot);
+        let of_node = plan.actions.iter().find(|planned| matches!(planned.action, Action::LabelNode { .. })).unwrap();
+        assert_eq!((of_node.reason.as_str(), of_node.approval), (ANNOTATION_REASON, Approval::Missing));
+        assert_eq!(plan.awaiting_objects, [format!("osdpl would {}", of_node.action)]);
+    }
 }

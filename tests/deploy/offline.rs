@@ -52,6 +52,7 @@ fn plan_findings_are_in_json() {
     let finding = &plan["findings"][0];
     assert_eq!(finding["level"], "warning", "{plan}");
     assert_eq!((&finding["field"], finding["line"].as_u64()), (&"spec.publicDomain".into(), Some(7)), "{finding}");
+    assert!(plan["notes"][0].as_str().unwrap().starts_with("this plan lists only releases; "), "{plan}");
 }
 
 #[test]

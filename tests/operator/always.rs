@@ -142,8 +142,9 @@ fn always_holds_back_labels_and_external_services() {
         let begin = "mariadb would be installed; also, osdpl would apply Service";
         assert!(message.starts_with(begin) && message.contains("(and 2 more)"), "{message}");
         let plan = world.osdpl(&["plan"]);
-        let labels =
-            format!("node {first}: labels +openstack-compute-node=enabled +openvswitch=enabled: waits for approval");
+        let labels = format!(
+            "node {first}: labels +openstack-compute-node=enabled +openvswitch=enabled: the spec assigns these roles to the node: waits for approval"
+        );
         assert!(plan.contains(&labels), "{plan}");
         assert!(plan.contains("/memcached: pods wait for a Service of this name: waits for approval"), "{plan}");
         nodes.until_labels(&first, &[]).await;

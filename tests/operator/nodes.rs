@@ -13,6 +13,9 @@ use serde_json::{Value, json};
 use crate::cloud::{NAME, StatusAccess, services};
 use crate::world::{World, now, run_test, with_timeout};
 
+/// The reason for the removal of labels, as `osdpl plan` prints it.
+const REMOVAL_REASON: &str = "the spec no longer assigns the roles of these labels to the node";
+
 /// The nodes that a test adds to the control plane. A test needs its own nodes, because the nodes of every control
 /// plane already have the labels of all roles.
 pub struct Nodes<'a> {
@@ -205,7 +208,7 @@ fn reports_conflicting_roles_and_plans_them() {
             "metadata": {"name": NAME, "namespace": world.namespace}, "spec": with_roles(json!({"small": small}))});
         std::fs::write(&file, object.to_string()).unwrap();
         let plan = world.osdpl(&["plan", "--file", file.to_str().unwrap()]);
-        assert!(plan.contains(&format!("node {node}: labels +gpu=small -gpu=big\n")), "{plan}");
+        assert!(plan.contains(&format!("node {node}: labels +gpu=small -gpu=big: {REMOVAL_REASON}\n")), "{plan}");
         world.apply(&with_roles(json!({"small": small}))).await;
         nodes.until_labels(&node, &[("gpu", "small"), ("gpu-any", "yes")]).await;
         // A person changes the label. After that, the operator must neither change nor remove the label.
@@ -253,10 +256,10 @@ fn removes_labels_after_approval_and_in_batches() {
         let plan = world.osdpl(&["plan"]);
         for line in [
             format!(
-                "node {}: labels -openstack-compute-node=enabled -openvswitch=enabled: waits for approval",
+                "node {}: labels -openstack-compute-node=enabled -openvswitch=enabled: {REMOVAL_REASON}: waits for approval",
                 names[0]
             ),
-            format!("node {}: labels -openstack-compute-node=enabled: waits for approval", names[1]),
+            format!("node {}: labels -openstack-compute-node=enabled: {REMOVAL_REASON}: waits for approval", names[1]),
             format!("osdpl approve -n {} nimbus {}", world.namespace, waiting.status().approval.unwrap()),
         ] {
             assert!(plan.contains(&line), "{line}\n{plan}");

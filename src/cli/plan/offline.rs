@@ -6,6 +6,10 @@ use super::report::{Kind, PlanReport, ReleasePlan};
 use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::desired::Desired;
 
+/// The note in a plan that osdpl makes without a cluster.
+const ONLY_RELEASES: &str =
+    "this plan lists only releases; with a cluster, it also lists the objects and node labels that osdpl would write";
+
 /// Returns the plan for a new cloud: the operator installs each release after the releases that it needs.
 pub(crate) fn new_cloud(deployment: &OpenStackDeployment, desired: &Desired) -> PlanReport {
     let depths = desired.depths();
@@ -38,6 +42,7 @@ pub(crate) fn new_cloud(deployment: &OpenStackDeployment, desired: &Desired) -> 
         is_offline: true,
         refused: desired.releases.values().any(|release| release.blocked.is_some()),
         releases: names.into_iter().map(plan).collect(),
+        notes: vec![ONLY_RELEASES.to_owned()],
         ..PlanReport::default()
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use kube::ResourceExt;
 use serde::Serialize;
 
-use super::actions::{self, ActionOutput, NodeLabels};
+use super::actions::{self, ActionOutput, NodeLabels, ObjectOutput};
 use crate::document::Document;
 use crate::finding_output::FindingOutput;
 use crate::value_change::{Change, DisplayOptions, changes};
@@ -31,11 +31,11 @@ pub(crate) struct PlanReport {
     /// Whether osdpl refuses the spec. The operator then changes nothing for this spec.
     pub refused: bool,
     pub releases: Vec<ReleasePlan>,
-    /// The nodes to which the operator would add labels, or from which it would remove labels.
+    /// The changes of node labels, and of the annotation in which osdpl lists its labels.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<NodeLabels>,
-    /// The actions that concern neither releases nor node labels: objects to write or delete, evictions, annotations.
-    /// The list does not contain the addition of the finalizer.
+    /// The actions that concern neither releases nor node labels: objects to write or delete, evictions, annotations,
+    /// and the finalizer.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub actions: Vec<ActionOutput>,
     /// The changes that wait for approval.
@@ -66,6 +66,9 @@ pub(crate) struct ReleasePlan {
     pub action: Option<String>,
     /// The reason for the action, or a description of what the release waits for.
     pub message: String,
+    /// The objects that osdpl itself would write or delete for the step. helm's objects are not in the list.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub objects: Vec<ObjectOutput>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<String>,
     /// The workloads whose pods the release's upgrade would restart in batches, as text.
@@ -119,6 +122,7 @@ impl PlanReport {
                 kind,
                 action,
                 message: scrub(message),
+                objects: actions::objects_of_release(name, preview, deployment),
                 needs: Vec::new(),
                 restarts: preview.restarts.get(name).cloned(),
                 changes: desired.map(|desired| changes(name, desired, preview, options)).unwrap_or_default(),
@@ -132,8 +136,8 @@ impl PlanReport {
             is_change: live.is_none_or(|live| live.spec != deployment.spec),
             refused: preview.refused,
             releases: releases.collect(),
-            nodes: actions::node_labels(preview),
-            actions: actions::other_actions(preview),
+            nodes: actions::node_labels(&preview.actions),
+            actions: actions::other_actions(preview, deployment),
             findings: findings.collect(),
             unknown: preview.unknown.iter().cloned().map(scrub).collect(),
             ..Self::default()

@@ -1,9 +1,8 @@
 //! Sums up a plan: the changed labels of nodes, the changes that wait for approval, and the number of releases by step.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use super::actions::{NodeLabels, WAITS};
 use super::report::{Kind, PlanReport};
 use osdpl_core::api::OpenStackDeploymentStatus;
 use osdpl_core::nodes::format_names;
@@ -11,26 +10,20 @@ use osdpl_core::rollout;
 use osdpl_core::status::rollout_line;
 use osdpl_operator::controller::Preview;
 
-/// A change of labels that one or more nodes have in common: whether it waits for approval, the labels that the nodes
-/// gain, and the labels that they lose.
-type LabelGroup<'a> = (bool, &'a [String], &'a [String]);
-
 impl PlanReport {
-    /// Returns the changes of node labels as text; nodes with the same changes share a line.
+    /// Returns the changes of node labels as text; nodes with the same change share a line. The changes that wait for
+    /// approval come last.
     pub(super) fn node_labels(&self) -> String {
-        let mut groups: BTreeMap<LabelGroup<'_>, Vec<&str>> = BTreeMap::new();
-        for NodeLabels { name, gains, losses, awaits_approval } in &self.nodes {
-            groups.entry((*awaits_approval, gains, losses)).or_default().push(name);
+        let mut groups: BTreeMap<(bool, String), Vec<&str>> = BTreeMap::new();
+        for node in &self.nodes {
+            groups.entry((node.awaits_approval, node.change())).or_default().push(&node.name);
         }
         let mut text = String::new();
-        for ((awaits_approval, gains, losses), names) in groups {
-            let added = gains.iter().map(|label| format!("+{label}"));
-            let labels: Vec<_> = added.chain(losses.iter().map(|label| format!("-{label}"))).collect();
+        for ((_, change), names) in groups {
             let count = names.len();
             let names = format_names(names, count);
             let nodes = if count == 1 { "node" } else { "nodes" };
-            let approval = if awaits_approval { WAITS } else { "" };
-            let _ = writeln!(text, "{nodes} {names}: labels {}{approval}", labels.join(" "));
+            let _ = writeln!(text, "{nodes} {names}: {change}");
         }
         text
     }
@@ -44,11 +37,13 @@ impl PlanReport {
     ) -> Vec<String> {
         let releases = preview.plan.awaiting_approval().map(|(name, _)| name.to_owned());
         let rollouts = status.map(|status| &status.rollouts);
+        let nodes: BTreeSet<&str> =
+            self.nodes.iter().filter(|node| node.awaits_approval).map(|node| node.name.as_str()).collect();
         let active = rollouts.into_iter().flatten().filter(|(_, rollout)| rollout.phase.is_active());
         self.notes.extend(active.map(|(name, rollout)| format!("rollout of {}", rollout_line(name, rollout))));
         releases
             .chain(rollouts.into_iter().flat_map(rollout::awaiting_approval).map(|(name, _)| name.clone()))
-            .chain(preview.awaiting_nodes.keys().map(|name| format!("node {name}")))
+            .chain(nodes.into_iter().map(|name| format!("node {name}")))
             .chain(self.actions.iter().filter(|action| action.awaits_approval).map(|action| action.action.clone()))
             .collect()
     }

@@ -28,14 +28,13 @@ use osdpl_core::adopt::Comparison;
 use osdpl_core::api::{FINALIZER, OpenStackDeployment, OpenStackDeploymentSpec};
 use osdpl_core::catalog::Catalog;
 use osdpl_core::desired::{Desired, Facts, Finding, Selection};
-use osdpl_core::nodes::LabelChange;
 use osdpl_core::observed::{Observed, ReleaseKey};
 use osdpl_core::plan;
 use osdpl_core::rollout;
 use osdpl_core::scrub::Scrubber;
 use osdpl_decide::{
-    Action, Approval, Helm, Hold, Plan, Planned, Read, Received, Response, Responses, Snapshot, decide,
-    labels_after_deletion, release_names, selection, target,
+    Action, Helm, Hold, Plan, Planned, Read, Received, Response, Responses, Snapshot, decide, labels_after_deletion,
+    release_names, selection, target,
 };
 use osdpl_values::{CollectSorted, Path, Values};
 
@@ -54,7 +53,8 @@ pub struct Preview {
     pub observed: Observed,
     /// The plan's step for each release: run helm, wait, settle or nothing.
     pub plan: plan::Plan,
-    /// All actions that the operator would execute: now, or after a person approves them.
+    /// All actions that the operator would execute: now, or after a person approves them. For a deletion, also the
+    /// removals of node labels at its end.
     pub actions: Vec<Planned>,
     /// The values in the newest record of each release that is not up to date, or the reason why they can't be read.
     pub recorded: BTreeMap<String, Result<Values, String>>,
@@ -66,10 +66,6 @@ pub struct Preview {
     pub ceph: BTreeMap<String, (BTreeSet<Path>, String)>,
     /// The findings about the spec.
     pub findings: Vec<Finding>,
-    /// The nodes whose labels the operator would change, each with the changes.
-    pub nodes: BTreeMap<String, LabelChange>,
-    /// The nodes that would lose labels after a person approves the loss, each with the changes.
-    pub awaiting_nodes: BTreeMap<String, LabelChange>,
     /// For each release, a text that says which data plane pods an upgrade could restart.
     pub restarts: BTreeMap<String, String>,
     /// Whether osdpl refuses the spec because of an error.
@@ -123,16 +119,12 @@ pub async fn preview(
     // state only if there is no second reference.
     plan.kept = osdpl_decide::Kept::default();
     let owned = |values: Result<Arc<Values>, String>| values.map(|values| (*values).clone());
-    let nodes = label_changes(&actions, &snapshot, &plan);
-    let awaiting_nodes = node_changes(&actions, Approval::Missing);
     let exact = is_exact(&snapshot, deployment);
     drop(snapshot);
     Ok(Preview {
         ceph: ceph_values(catalog, &selection, &facts),
         scrubber: Scrubber::new(collect_secrets(&facts)),
         restarts,
-        nodes,
-        awaiting_nodes,
         exact,
         spec,
         selection,
@@ -247,7 +239,9 @@ impl<'a> Planner<'a> {
                     actions.append(&mut plan.actions);
                 }
                 Some(Hold::Charts | Hold::Watch) | None => {
+                    let later = labels_after_deletion(&snapshot, &plan);
                     actions.append(&mut plan.actions);
+                    actions.extend(later);
                     return Ok((snapshot, plan, actions));
                 }
             }
@@ -368,25 +362,6 @@ fn plain(error: Error) -> Error {
         Error::Api { what, error } => Error::Object(format!("{what}: {}", api_message(&error))),
         error @ (Error::Object(_) | Error::Timeout(_)) => error,
     }
-}
-
-/// Returns the changes that the operator would make to the labels of nodes: at the end of the deletion if the cloud is
-/// being deleted, otherwise now.
-fn label_changes(actions: &[Planned], snapshot: &Snapshot, plan: &Plan) -> BTreeMap<String, LabelChange> {
-    if let Some(labels) = labels_after_deletion(snapshot, plan) {
-        return labels;
-    }
-    if plan.refused { BTreeMap::new() } else { node_changes(actions, Approval::NotNeeded) }
-}
-
-/// Returns the label changes of each node, from those actions whose approval state is `approval`.
-fn node_changes(actions: &[Planned], approval: Approval) -> BTreeMap<String, LabelChange> {
-    let labels =
-        actions.iter().filter(|planned| planned.approval == approval).filter_map(|planned| match &planned.action {
-            Action::LabelNode { name, change } => Some((name.clone(), change.clone())),
-            _ => None,
-        });
-    labels.collect_map()
 }
 
 /// Returns for each release the paths of its values that describe Ceph, and the kind and name of the object from which

@@ -84,6 +84,7 @@ fn plan_checks_a_change_with_read_access_only() {
         let file = world.file(&spec);
         let new = world.plan_as(&reader, &["-f", file.to_str().unwrap()]);
         assert!(new.contains("mariadb        absent           helm upgrade --install: it is not installed"), "{new}");
+        assert!(new.contains("add the finalizer: osdpl must clean up before the resource is deleted\n"), "{new}");
         world.apply(&spec).await;
         world.until_ready().await;
 
