@@ -1,5 +1,5 @@
-//! Compares the plans of the operator with the API server's audit log: the operator must write all objects that its
-//! plans list, and no others.
+//! Compares the plans of the operator, and the output of `osdpl plan`, with the API server's audit log: the operator
+//! must write all objects that the plans list, and no others.
 
 use std::collections::BTreeSet;
 
@@ -52,6 +52,21 @@ impl World {
         objects.collect()
     }
 
+    /// Returns the objects that `osdpl plan` lists if the test's `OpenStackDeployment` gets this spec.
+    fn printed_plan(&self, spec: &Value) -> BTreeSet<Object> {
+        let file = self.file(spec);
+        let plan: Value =
+            serde_json::from_str(&self.osdpl(&["plan", "-f", file.to_str().unwrap(), "-o", "json"])).unwrap();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let all = |list: &Value| list.as_array().cloned().unwrap_or_default();
+        let steps = all(&plan["releases"]).into_iter().chain(all(&plan["actions"]));
+        let objects = steps.flat_map(|step| all(&step["objects"]));
+        let objects =
+            objects.map(|object| (plural(&text(&object["kind"])), text(&object["namespace"]), text(&object["name"])));
+        let nodes = all(&plan["nodes"]).into_iter();
+        objects.chain(nodes.map(|node| ("nodes".to_owned(), String::new(), text(&node["name"])))).collect()
+    }
+
     /// Checks that the operator wrote exactly the objects that its plans after `since` list, and returns them.
     async fn writes_what_it_plans(&self, since: Timestamp, what: &str) -> BTreeSet<Object> {
         // A watch may report a write to the test before the API server adds the write to its audit log. So wait until
@@ -77,9 +92,20 @@ impl World {
 fn object(text: &str) -> Object {
     let (kind, key) = text.split_once(' ').unwrap();
     let (namespace, name) = key.split_once('/').unwrap();
+    (plural(kind), namespace.to_owned(), name.to_owned())
+}
+
+/// Returns a kind as the audit log names it: `secrets` for `Secret`.
+fn plural(kind: &str) -> String {
     let kind = kind.to_lowercase();
-    let kind = if kind.ends_with('s') { kind } else { format!("{kind}s") };
-    (kind, namespace.to_owned(), name.to_owned())
+    if kind.ends_with('s') { kind } else { format!("{kind}s") }
+}
+
+/// Leaves out CRDs. The operator writes CRDs only if an earlier test has left the CRDs of mariadb's chart in the
+/// cluster, because the operator then makes the new release the owner of these CRDs.
+fn without_crds(mut objects: BTreeSet<Object>) -> BTreeSet<Object> {
+    objects.retain(|(kind, ..)| kind != "customresourcedefinitions");
+    objects
 }
 
 fn kinds(objects: &BTreeSet<Object>) -> BTreeSet<&str> {
@@ -98,16 +124,14 @@ fn plans_list_all_writes_from_install_to_deletion() {
         let mut spec = services(&["mariadb", "memcached", "rabbitmq"]);
         spec["services"]["keystone"] = json!({"enabled": false});
         spec["services"]["memcached"]["releases"]["memcached"] = json!({"namespace": elsewhere});
+        let printed = without_crds(world.printed_plan(&spec));
         world.apply(&spec).await;
         world.until_ready().await;
-        let installed = world.writes_what_it_plans(began, "install").await;
+        let installed = without_crds(world.writes_what_it_plans(began, "install").await);
+        assert_eq!(installed, printed, "osdpl plan must list the writes of the install");
         let namespace = ("namespaces".to_owned(), String::new(), elsewhere.clone());
         assert!(installed.contains(&namespace), "{installed:?}");
-        // Ignore CRDs. The operator writes CRDs only if an earlier test has left the CRDs of mariadb's chart in the
-        // cluster, because the operator then makes the new release the owner of these CRDs.
-        let mut installed_kinds = kinds(&installed);
-        installed_kinds.remove("customresourcedefinitions");
-        assert_eq!(installed_kinds, ["namespaces", "openstackdeployments", "secrets"].into(), "{installed:?}");
+        assert_eq!(kinds(&installed), ["namespaces", "openstackdeployments", "secrets"].into(), "{installed:?}");
 
         let began = now();
         spec = with_values(spec, "memcached", json!({"conf": {"memcached": {"memory": 300}}}));
@@ -118,9 +142,17 @@ fn plans_list_all_writes_from_install_to_deletion() {
         world.until("memcached is upgraded", is_upgraded).await;
         world.writes_what_it_plans(began, "day-2 change").await;
 
-        let began = now();
+        let first = nodes.add("first", json!({"rack": "planned"})).await;
         spec["nodes"] = json!({"roles": {"compute": {"selector": {"matchLabels": {"rack": "planned"}}}}});
+        let printed = world.printed_plan(&spec);
+        let began = now();
         world.apply(&spec).await;
+        nodes.until_labels(&first, &[("openstack-compute-node", "enabled"), ("openvswitch", "enabled")]).await;
+        let labelled = world.writes_what_it_plans(began, "new role").await;
+        assert_eq!(labelled, printed, "osdpl plan must list the writes of the new role");
+        assert_eq!(labelled, [("nodes".to_owned(), String::new(), first)].into());
+
+        let began = now();
         let node = nodes.add("new", json!({"rack": "planned"})).await;
         nodes.until_labels(&node, &[("openstack-compute-node", "enabled"), ("openvswitch", "enabled")]).await;
         let labelled = world.writes_what_it_plans(began, "new node").await;
@@ -207,7 +239,7 @@ fn a_paused_cloud_is_not_written_to() {
         let generation = world.apply(&changed).await.metadata.generation;
         nodes.add("new", json!({"rack": "paused"})).await;
         world.annotate(ADOPT, json!("mariadb")).await;
-        let credentials = format!("{NAME}-credentials-mariadb");
+        let credentials = credentials_of("mariadb");
         let edit = json!({"stringData": {"root": "changed-by-hand"}});
         let secrets: Api<Secret> = world.api();
         secrets.patch(&credentials, &PatchParams::default(), &Patch::Merge(edit)).await.unwrap();
@@ -228,6 +260,90 @@ fn a_paused_cloud_is_not_written_to() {
         })
         .await;
         nodes.remove_all().await;
+    });
+}
+
+/// Returns a spec with a database, a broker, a cache, and OVN, whose releases mariadb and ovn have this field `paused`.
+fn partly_paused(paused: bool) -> Value {
+    let mut spec = services(&["mariadb", "memcached", "rabbitmq", "openvswitch", "ovn"]);
+    spec["features"] = json!({"network": {"backend": "ovn"}});
+    for release in ["mariadb", "ovn"] {
+        spec["services"][release]["releases"] = json!({release: {"paused": paused}});
+    }
+    spec
+}
+
+/// Returns the spec with the update strategy `RollingUpdate` for ovn. As soon as the values no longer contain this
+/// strategy, the operator itself sets `OnDelete` in ovn's `DaemonSet`, before helm upgrades ovn.
+fn with_rolling_update(spec: Value) -> Value {
+    let daemonsets = json!({"pod_replacement_strategy": "RollingUpdate"});
+    with_values(spec, "ovn", json!({"pod": {"lifecycle": {"upgrades": {"daemonsets": daemonsets}}}}))
+}
+
+fn with_changed_values(spec: Value) -> Value {
+    let spec = with_values(spec, "mariadb", json!({"conf": {"database": {"my": "# changed"}}}));
+    with_values(spec, "memcached", json!({"conf": {"memcached": {"memory": 300}}}))
+}
+
+fn credentials_of(service: &str) -> String {
+    format!("{NAME}-credentials-{service}")
+}
+
+/// Edits osdpl's Secrets of mariadb and rabbitmq, and waits until the operator has restored that of rabbitmq.
+///
+/// The operator's watch reports the edit of mariadb's Secret first. So the pass that restores rabbitmq's Secret also
+/// restores that of mariadb, unless mariadb is paused.
+async fn edit_credentials(world: &World) {
+    let passwords = world.credentials("rabbitmq").await;
+    for (service, key) in [("mariadb", "root"), ("rabbitmq", "guest")] {
+        let edit = Patch::Merge(json!({"stringData": {key: "changed-by-hand"}}));
+        let secrets: Api<Secret> = world.api();
+        secrets.patch(&credentials_of(service), &PatchParams::default(), &edit).await.unwrap();
+    }
+    let is_restored = |found: Option<&Secret>| {
+        let data = found.and_then(|found| found.data.as_ref());
+        data.is_some_and(|data| data["guest"].0 == passwords["guest"].as_bytes())
+    };
+    let what = "the operator restores rabbitmq's Secret";
+    Box::pin(world.until_object(what, &credentials_of("rabbitmq"), is_restored)).await;
+}
+
+#[test]
+fn paused_releases_are_not_written_to() {
+    run_test("planned-release-pause", async |world| {
+        let _operator = world.operator().start().await;
+        world.apply(&with_rolling_update(partly_paused(false))).await;
+        world.until_ready().await;
+        let generation = world.apply(&with_rolling_update(partly_paused(true))).await.metadata.generation;
+        let is_observed =
+            |cloud: &OpenStackDeployment| (cloud.status().observed_generation == generation).then_some(());
+        world.until("the operator has observed the pause", is_observed).await;
+
+        // The releases rabbitmq and memcached are not paused: the operator restores the Secret of one, and upgrades the
+        // other.
+        let (began, runs) = (now(), world.helm_runs().len());
+        let releases = || world.helm_runs()[runs..].iter().map(|run| run.release().to_owned()).collect::<BTreeSet<_>>();
+        edit_credentials(world).await;
+        world.apply(&with_changed_values(partly_paused(true))).await;
+        let is_upgraded = |cloud: &OpenStackDeployment| {
+            let memcached = cloud.child("memcached");
+            let is_paused = |release| cloud.child(release).message.starts_with("paused");
+            (memcached.ready && memcached.revision == Some(2) && is_paused("mariadb") && is_paused("ovn")).then_some(())
+        };
+        world.until("memcached is upgraded, and the paused releases wait", is_upgraded).await;
+        let written = world.writes_what_it_plans(began, "two paused releases").await;
+        let object = |kind: &str, name: &str| (kind.to_owned(), world.namespace.clone(), name.to_owned());
+        let rabbitmq = object("secrets", &credentials_of("rabbitmq"));
+        assert_eq!(written, [rabbitmq].into());
+        assert_eq!(releases(), ["memcached".to_owned()].into());
+
+        // Without the pause, the operator executes all changes.
+        world.apply(&with_changed_values(partly_paused(false))).await;
+        world.until_ready().await;
+        let written = world.writes_what_it_plans(began, "end of the pause").await;
+        let expected = [object("secrets", &credentials_of("mariadb")), object("daemonsets", "ovn-controller-default")];
+        assert!(written.is_superset(&expected.into()), "{written:?}");
+        assert_eq!(releases(), ["mariadb", "memcached", "ovn"].map(str::to_owned).into());
     });
 }
 
