@@ -54,7 +54,8 @@
 //! * The resource is being deleted: nothing is desired, and `spec.deletionPolicy` decides what happens to the releases.
 //!   The rest of the spec need not be valid.
 //! * The cloud is paused: the operator only adds its finalizer, and adopts the releases that a person asks it to adopt.
-//!   The plan also lists the actions that wait for approval, but the operator does not execute them.
+//!   The plan also lists the actions that wait for approval, but the operator does not execute them. A pause does not
+//!   affect the controller of NodeMaintenance resources.
 //! * An older `OpenStackDeployment` exists: the pass writes only the status. If the resource is being deleted, the pass
 //!   removes the finalizer instead.
 //! * The operator has no rights in the resource's namespace: the pass writes only the status.

@@ -9,6 +9,16 @@
 //! ```
 //!
 //! The controller uses the operator only through the trait [`Operator`].
+//!
+//! A maintenance is a request of its own. So the controller does not read the field `paused` of the OpenStackDeployment
+//! and of its releases: it carries out maintenances of a paused cloud, too. A person pauses a cloud to keep the operator
+//! from changing releases, and may still have to repair a node.
+//!
+//! The controller writes with two identities. To the API server, it writes as the operator: it changes nodes (only the
+//! field `spec.unschedulable` and an annotation), and the finalizer, status and annotations of NodeMaintenances. The
+//! right to change nodes comes from `rbac.nodes` of the operator's chart. To Nova, it writes as the cloud's
+//! administrator, whose password is in Keystone's values: it enables and disables compute services, and migrates
+//! instances. It only reads from Neutron.
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 

@@ -94,7 +94,8 @@ pub struct OpenStackDeploymentSpec {
     /// Which changes wait until a person approves them; `Manual` if unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
-    /// While true, the operator installs, upgrades and uninstalls nothing. It still updates the status.
+    /// While true, the operator installs, upgrades and uninstalls nothing, and writes no other objects of the cloud. It
+    /// still updates the status, and carries out NodeMaintenances.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub paused: bool,
     /// Which objects the operator keeps when someone deletes this resource; `Retain` if unset.
