@@ -27,10 +27,12 @@
 //!   write methods.
 //! * `decide` (`osdpl_decide`) is a pure function. It resolves the spec, the catalogue and the facts (see the glossary)
 //!   into the desired releases, by means of `osdpl_lint::Input`: all code that computes the desired state
-//!   (`osdpl_core::desired`) from a spec goes through this type. `decide` takes the next step of each release from a
-//!   state table (`osdpl_core::plan`). The plan lists every action with its reason: writes of osdpl's own objects,
-//!   namespaces, CRDs of charts, node labels, Jobs to delete, helm runs, adoptions, evictions in rollouts, hosts to
-//!   delete from Nova and Neutron, and annotations to remove.
+//!   (`osdpl_core::desired`) from a spec goes through this type. There is one exception: `osdpl_core::adopt` searches
+//!   for the spec that describes running releases. It resolves the specs that it tries without the checks of
+//!   `osdpl-lint`. `decide` takes the next step of each release from a state table (`osdpl_core::plan`). The plan lists
+//!   every action with its reason: writes of osdpl's own objects, namespaces, CRDs of charts, node labels, Jobs to
+//!   delete, helm runs, adoptions, evictions in rollouts, hosts to delete from Nova and Neutron, and annotations to
+//!   remove.
 //! * If `decide` needs more data, the plan requests the data, and the snapshot of a later pass contains them. A `Hold`
 //!   in the plan says why the pass ends early. It ends before `apply` if the snapshot lacks requested objects
 //!   (`Hold::Objects`) or responses (`Hold::Reads`). It ends after `apply`, without `report`, if the rest of the

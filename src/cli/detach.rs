@@ -14,7 +14,7 @@ use super::common::{CatalogOption, ResourceOption, Target, unknown_release};
 use super::connect::readable;
 use super::output;
 use osdpl_core::api::OpenStackDeployment;
-use osdpl_core::desired::select;
+use osdpl_lint::Input;
 
 #[derive(Args)]
 #[command(group(ArgGroup::new("what").args(["releases", "all"]).required(true)))]
@@ -61,16 +61,18 @@ impl Arguments {
         client: &Client,
         deployment: &OpenStackDeployment,
     ) -> anyhow::Result<Vec<(String, String)>> {
-        let (name, namespace) = (deployment.name_any(), deployment.namespace().unwrap_or_default());
         let (extended, errors) = self.catalog.load_live(client, deployment).await?;
         warn_about(&errors);
         let catalog = extended.catalog;
-        let selection = select(&name, &namespace, &deployment.spec, &catalog);
+        let selection = Input::of_resource(deployment, &deployment.spec, &catalog).select();
         let mut managed = Vec::new();
         for release in &self.releases {
             let Some((service, _)) = catalog.release(release) else { return Err(unknown_release(&catalog, release)) };
             if !selection.releases.contains_key(release) {
-                bail!("{release} is not part of {name}, so there is nothing to unmanage; see `osdpl plan`");
+                bail!(
+                    "{release} is not part of {}, so there is nothing to unmanage; see `osdpl plan`",
+                    deployment.name_any()
+                );
             }
             let own = deployment.spec.services.get(service).and_then(|own| own.releases.get(release));
             if own.is_some_and(|own| own.managed == Some(false)) {

@@ -1,9 +1,9 @@
 //! Evaluates a spec: returns the desired state and all findings about the spec.
 //!
-//! The operator, the webhook and every command evaluate specs only with this module. The evaluation needs facts, such
-//! as the contents of Secrets. With a cluster, the caller calls [`Input::select`], reads the facts for the selected
-//! releases from the cluster, and passes them to [`Input::resolve`]. Without a cluster, [`Input::evaluate_offline`]
-//! takes the facts from manifests in files.
+//! The operator, the webhook and the commands evaluate the specs of users only with this module. The evaluation needs
+//! facts, such as the contents of Secrets. With a cluster, the caller calls [`Input::select`], reads the facts for the
+//! selected releases from the cluster, and passes them to [`Input::resolve`]. Without a cluster,
+//! [`Input::evaluate_offline`] takes the facts from manifests in files.
 
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;

@@ -20,7 +20,7 @@ use crate::output;
 use adoptability::{Adoptability, AdoptionCheck};
 use osdpl_core::api::{ADOPT, OpenStackDeployment};
 use osdpl_core::catalog::Catalog;
-use osdpl_core::desired::select;
+use osdpl_lint::Input;
 use osdpl_operator::cluster::Reader;
 
 impl Arguments {
@@ -62,8 +62,7 @@ async fn adoptable_releases(
     catalog: &Catalog,
     requested: Option<&[String]>,
 ) -> anyhow::Result<(Vec<String>, usize)> {
-    let (name, namespace) = (deployment.name_any(), deployment.namespace().unwrap_or_default());
-    let selection = select(&name, &namespace, &deployment.spec, catalog);
+    let selection = Input::of_resource(deployment, &deployment.spec, catalog).select();
     let cluster = Reader::new(client.clone());
     let check = AdoptionCheck::new(&cluster, deployment, &selection).await?;
     let names = requested.map_or_else(|| selection.releases.keys().cloned().collect(), <[String]>::to_vec);
