@@ -55,9 +55,8 @@ struct Cloud {
     selection: Arc<Selection>,
     facts: Facts,
     desired: Desired,
-    /// Whether osdpl resolved the cloud without a cluster. The credentials are then placeholders, and so are the Ceph
-    /// settings that the file does not contain.
-    is_offline: bool,
+    /// One line for each fact that a placeholder replaces, except for credentials; empty for a cloud of the cluster.
+    placeholders: Vec<String>,
 }
 
 impl Arguments {
@@ -170,7 +169,7 @@ impl Arguments {
             selection,
             facts: preview.facts,
             desired: preview.desired,
-            is_offline: false,
+            placeholders: Vec::new(),
         })
     }
 
@@ -199,14 +198,15 @@ impl Arguments {
 /// Resolves the `OpenStackDeployment` of a file without a cluster. Uses placeholders for the credentials, and for the
 /// Ceph settings that the file does not contain.
 fn load_offline(document: &Document, catalog: &Catalog) -> anyhow::Result<Cloud> {
-    let Offline { deployment, selection, facts, desired, .. } = Offline::resolve_leniently(document, catalog)?;
+    let Offline { deployment, selection, facts, desired, placeholders } =
+        Offline::resolve_leniently(document, catalog)?;
     Ok(Cloud {
         name: deployment.name_any(),
         spec: deployment.spec,
         selection: Arc::new(selection),
         facts,
         desired,
-        is_offline: true,
+        placeholders,
     })
 }
 

@@ -22,8 +22,8 @@ pub(crate) struct Offline {
     pub selection: Selection,
     pub facts: Facts,
     pub desired: Desired,
-    /// One line for each fact that a placeholder replaces. `report_missing` prints these lines.
-    placeholders: Vec<String>,
+    /// One line for each fact that a placeholder replaces, except for credentials.
+    pub placeholders: Vec<String>,
 }
 
 /// The error for an `OpenStackDeployment` that has errors. The function that returns this error has already printed the

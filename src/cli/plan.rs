@@ -106,9 +106,9 @@ impl Arguments {
     /// Returns the plan of a new cloud. If osdpl refuses the `OpenStackDeployment`, returns a report with its findings.
     fn new_cloud_report(&self, offline: anyhow::Result<Offline>, document: &Document) -> anyhow::Result<PlanReport> {
         match offline {
-            Ok(Offline { deployment, desired, .. }) => {
+            Ok(Offline { deployment, desired, placeholders, .. }) => {
                 let findings = self.json_findings(&desired.findings, document);
-                Ok(PlanReport { findings, ..offline::new_cloud(&deployment, &desired) })
+                Ok(PlanReport { findings, placeholders, ..offline::new_cloud(&deployment, &desired) })
             }
             Err(error) => Ok(PlanReport { is_offline: true, ..self.refused_report(error, Some(document))? }),
         }

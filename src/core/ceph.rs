@@ -170,6 +170,8 @@ pub enum Layout {
     Mirantis,
     /// Several objects that Rook creates. [`RookSettings`] reads them.
     Rook,
+    /// No object: the settings are placeholders, see [`example()`].
+    Placeholder,
 }
 
 /// The settings with which the cloud's services access a Ceph cluster.
@@ -201,8 +203,11 @@ impl Ceph {
 
     /// Returns the kind and name of the object that contains the settings, for messages.
     pub fn source(&self) -> String {
-        let kind = if self.layout == Layout::Rook { "Rook's ConfigMap" } else { "Secret" };
-        format!("{kind} {}", self.object)
+        match self.layout {
+            Layout::Documented | Layout::Mirantis => format!("Secret {}", self.object),
+            Layout::Rook => format!("Rook's ConfigMap {}", self.object),
+            Layout::Placeholder => "a placeholder".to_owned(),
+        }
     }
 
     /// Returns the secret keys of all users, including `client.admin`.
@@ -242,7 +247,7 @@ impl Ceph {
         let key = match (self.layout, consumer) {
             (Layout::Documented, Consumer::Nova) => "nova.pool".to_owned(),
             (Layout::Documented, _) => format!("{}.key", consumer.name()),
-            (Layout::Mirantis | Layout::Rook, _) => consumer.name().to_owned(),
+            (Layout::Mirantis | Layout::Rook | Layout::Placeholder, _) => consumer.name().to_owned(),
         };
         SecretError { object: self.object.clone(), key, error: ValueError::Missing }
     }

@@ -110,13 +110,18 @@ fn ceph(selection: &Selection, manifests: &[Value]) -> Option<DeclaredCeph> {
 /// The result leaves out placeholders of credentials, because commands redact credentials.
 pub(crate) fn describe_placeholders(selection: &Selection, manifests: &[Value]) -> Vec<String> {
     let storage = selection.features.get("storage").filter(|storage| storage["backend"] == "ceph");
-    let Some(storage) = storage else { return Vec::new() };
-    let reason = match storage["ceph"]["secret"]["name"].as_str() {
+    // Without the field `ceph`, no value depends on Ceph, and a check of the feature reports that the field is missing.
+    let Some(ceph) = storage.and_then(|storage| storage.get("ceph")) else { return Vec::new() };
+    let reason = match ceph["secret"]["name"].as_str() {
         Some(name) if manifests::find("Secret", name, &selection.namespace, manifests).is_some() => return Vec::new(),
         Some(name) => {
             format!("Secret {name}, which spec.features.storage.ceph.secret references, is not in the file")
         }
         None => "osdpl reads them from Rook's objects, which are only in the cluster".to_owned(),
     };
-    vec![format!("Ceph's monitors, users and pools: {reason}")]
+    let gateways = selection.object_store().map(|store| {
+        let addresses = if store.public_url().is_some() { "internal addresses" } else { "addresses" };
+        format!("the {addresses} of the object store's gateways (RGW): {reason}")
+    });
+    [format!("Ceph's monitors, fsid, users and pools: {reason}")].into_iter().chain(gateways).collect()
 }

@@ -50,7 +50,7 @@ fn secret_shows_its_source_only() {
 fn names_ceph_as_a_source() {
     let (text, success) = explain("rook", &["glance", "conf.glance.rbd.rbd_store_user"]);
     assert!(success && text.contains("by ${ceph.glance.user}\n"), "{text}");
-    assert!(text.contains("reads the Ceph of spec.features.storage.ceph\n"), "{text}");
+    assert!(text.contains("reads Ceph, as described by a placeholder\n"), "{text}");
 }
 
 #[test]

@@ -53,6 +53,10 @@ pub(crate) struct Explanation {
     /// What osdpl knows about the value as an option of a service; absent if the value is no option.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub option: Option<OptionExplanation>,
+    /// One line for each fact of the cloud that a placeholder replaces, because osdpl has no cluster. The value may
+    /// contain these placeholders.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub placeholders: Vec<String>,
 }
 
 /// The value that one entry of `spec.nodes.overrides` sets.
@@ -140,6 +144,7 @@ impl Query<'_> {
             nodes: self.on_nodes(release)?,
             option: self.option(release),
             chart: self.chart(release),
+            placeholders: cloud.placeholders.clone(),
         })
     }
 
@@ -172,13 +177,6 @@ impl Query<'_> {
     /// Describes the Secrets or the Ceph settings that an expression reads. Returns `None` if it reads only the spec
     /// and the catalogue.
     fn source(&self, expression: &str) -> Option<String> {
-        let describe_ceph = || {
-            if self.cloud.is_offline {
-                return Some("the Ceph of spec.features.storage.ceph".to_owned());
-            }
-            let known = self.cloud.facts.ceph.as_ref()?.settings.as_ref().ok()?;
-            Some(format!("Ceph, as described by {}", known.source()))
-        };
         let credentials = credentials_in(expression).map(|(service, name)| {
             let credential = (service.to_owned(), name.to_owned());
             match user_secret(&self.cloud.spec, &credential) {
@@ -191,9 +189,20 @@ impl Query<'_> {
                 }
             }
         });
-        let of_ceph = uses_ceph(expression).then(describe_ceph).flatten();
+        let of_ceph = uses_ceph(expression).then(|| self.ceph_source(expression)).flatten();
         let all: Vec<String> = of_ceph.into_iter().chain(credentials).chain(self.secrets(expression)).collect();
         (!all.is_empty()).then(|| all.join("; "))
+    }
+
+    /// Describes where the settings of Ceph come from that an expression reads. Returns `None` if they are not available.
+    fn ceph_source(&self, expression: &str) -> Option<String> {
+        let Cloud { selection, facts, .. } = self.cloud;
+        let is_published = || selection.object_store().is_some_and(|store| store.public_url().is_some());
+        if expression.contains("ceph.rgw.public.") && is_published() {
+            return Some("spec.features.storage.ceph.objectStore.publicUrl".to_owned());
+        }
+        let settings = facts.ceph.as_ref()?.settings.as_ref().ok()?;
+        Some(format!("Ceph, as described by {}", settings.source()))
     }
 
     /// Describes the keys of Secrets that an expression can read with the CEL function `secret`. Does not evaluate the

@@ -15,7 +15,7 @@ pub(crate) fn format(explanations: &[Explanation]) -> String {
 }
 
 fn explain_one(explanation: &Explanation) -> String {
-    let Explanation { release, path, value, above, layers, nodes, chart, option } = explanation;
+    let Explanation { release, path, value, above, layers, nodes, chart, option, .. } = explanation;
     let unset = if nodes.is_empty() { " is set by no layer" } else { " is set only for some nodes" };
     let state = match (value, above) {
         (Some(value), _) => equals(value),

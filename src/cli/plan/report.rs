@@ -42,6 +42,10 @@ pub(crate) struct PlanReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
     pub findings: Vec<FindingOutput>,
+    /// One line for each fact that a placeholder replaces; empty for a plan with a cluster. The text contains no such
+    /// lines, because the command has already printed them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub placeholders: Vec<String>,
     /// Messages about facts that osdpl could not read. Without these facts, the plan may differ from the operator's
     /// plan.
     pub unknown: Vec<String>,

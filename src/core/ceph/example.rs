@@ -17,7 +17,7 @@ pub fn example() -> Ceph {
     let fsid = Some("00000000-0000-0000-0000-000000000000".to_owned());
     Ceph {
         object: "the placeholder".into(),
-        layout: Layout::Documented,
+        layout: Layout::Placeholder,
         monitors: Monitors::example(),
         fsid,
         users,
