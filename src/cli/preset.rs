@@ -7,14 +7,14 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::common::CatalogOption;
 use super::document::Document;
 use super::offline::well_formed;
 use super::output::{self, Format};
 use compare::{Cloud, Comparison};
-use osdpl_core::api::OpenStackDeploymentSpec;
+use osdpl_core::api::{OpenStackDeployment, OpenStackDeploymentSpec};
 use osdpl_core::catalog::{Catalog, did_you_mean};
 use osdpl_core::desired::find_excluded_presets;
 use osdpl_core::observed::ClusterInfo;
@@ -79,9 +79,10 @@ impl Diff {
             Some(document) => self.catalog.load_for(document)?.catalog,
             None => self.catalog.load()?,
         };
-        let spec = self.spec(document.as_ref(), &catalog)?;
-        let before = resolve(&spec, &self.before.0, &catalog)?;
-        let after = resolve(&spec, &self.after.0, &catalog)?;
+        let deployment = self.deployment(document.as_ref(), &catalog)?;
+        let manifests = document.as_ref().map_or(&[][..], |document| &document.others);
+        let before = resolve(&deployment, manifests, &self.before.0, &catalog)?;
+        let after = resolve(&deployment, manifests, &self.after.0, &catalog)?;
         let comparison = Comparison::of(&before, &after, document.as_ref());
         match self.output {
             Format::Text => output::print(comparison.text()),
@@ -90,34 +91,43 @@ impl Diff {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Returns the spec from which both clouds are made. It has no presets yet: [`resolve`] sets them for each cloud.
-    fn spec(&self, document: Option<&Document>, catalog: &Catalog) -> anyhow::Result<OpenStackDeploymentSpec> {
+    /// Returns the resource from which both clouds are made. [`resolve`] replaces its presets for each cloud.
+    fn deployment(&self, document: Option<&Document>, catalog: &Catalog) -> anyhow::Result<OpenStackDeployment> {
         let newest = || catalog.openstack.keys().next_back().context("the catalogue has no OpenStack release");
-        let mut spec = match document {
-            Some(document) => well_formed(document, catalog)?.spec,
-            None => serde_json::from_value(json!({"openstackRelease": newest()?}))?,
+        let mut deployment = match document {
+            // Both clouds are new, so the OpenStack release in the file's status does not limit the release of the spec.
+            Some(document) => OpenStackDeployment { status: None, ..well_formed(document, catalog)? },
+            None => OpenStackDeployment::new("cloud", serde_json::from_value(json!({"openstackRelease": newest()?}))?),
         };
+        let openstack_release = &mut deployment.spec.openstack_release;
         if let Some(release) = &self.release {
-            spec.openstack_release.clone_from(release);
+            openstack_release.clone_from(release);
         }
-        check_name("OpenStack release", &spec.openstack_release, catalog.openstack.keys())?;
-        Ok(spec)
+        check_name("OpenStack release", openstack_release, catalog.openstack.keys())?;
+        Ok(deployment)
     }
 }
 
-/// Resolves the cloud that results from the spec with these presets.
-fn resolve(spec: &OpenStackDeploymentSpec, presets: &[String], catalog: &Catalog) -> anyhow::Result<Cloud> {
+/// Resolves the cloud that results from the resource with these presets. `manifests` are the other objects in the
+/// resource's file, such as Secrets.
+fn resolve(
+    deployment: &OpenStackDeployment,
+    manifests: &[Value],
+    presets: &[String],
+    catalog: &Catalog,
+) -> anyhow::Result<Cloud> {
     for preset in presets {
         check_name("preset", preset, catalog.presets.keys())?;
     }
     if let Some((later, earlier, why)) = find_excluded_presets(presets, catalog).first() {
         bail!("{}: {} can't be combined with {}: {why}", presets.join(","), presets[*later], presets[*earlier]);
     }
-    let spec = OpenStackDeploymentSpec { presets: presets.to_vec(), ..spec.clone() };
+    let spec = OpenStackDeploymentSpec { presets: presets.to_vec(), ..deployment.spec.clone() };
     // Errors in the spec do not stop the comparison: the output of the command lists them as findings.
-    let input = Input::of_spec(&spec, catalog);
-    let Evaluation { selection, desired, .. } = input.evaluate_offline(&[], &ClusterInfo::default());
-    Ok(Cloud { presets: presets.to_vec(), selection, desired })
+    let input = Input::of_resource(deployment, &spec, catalog);
+    let Evaluation { selection, desired, placeholders, .. } =
+        input.evaluate_offline(manifests, &ClusterInfo::default());
+    Ok(Cloud { presets: presets.to_vec(), selection, desired, placeholders })
 }
 
 /// Checks that `names`, the names of all catalogue entries of this kind, contain `name`. If not, the error lists

@@ -16,6 +16,8 @@ pub(crate) struct Cloud {
     pub presets: Vec<String>,
     pub selection: Selection,
     pub desired: Desired,
+    /// One line for each fact that a placeholder replaces, except for credentials.
+    pub placeholders: Vec<String>,
 }
 
 /// The differences between the cloud with the first presets (`before`) and the cloud with the second presets (`after`).
@@ -37,6 +39,9 @@ pub(crate) struct Comparison {
     pub unknown: BTreeMap<String, String>,
     /// Findings that only the second cloud has.
     pub findings: Vec<FindingOutput>,
+    /// One line for each fact that a placeholder replaces in at least one of the clouds, except for credentials.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub placeholders: BTreeSet<String>,
     /// Whether neither cloud has a release, so that there is nothing to compare. This happens, for example, if all
     /// presets are sizes: a size only scales the releases of other presets.
     #[serde(skip)]
@@ -77,6 +82,7 @@ impl Comparison {
             changed: BTreeMap::new(),
             unknown: BTreeMap::new(),
             findings: only(&findings(after), &findings(before)),
+            placeholders: before.placeholders.iter().chain(&after.placeholders).cloned().collect_set(),
             has_no_releases: names_before.is_empty() && names_after.is_empty(),
         };
         for name in names_before.intersection(&names_after) {
@@ -125,6 +131,9 @@ impl Comparison {
         }
         for finding in &self.findings {
             let _ = writeln!(text, "with {after}: {finding}");
+        }
+        for placeholder in &self.placeholders {
+            let _ = writeln!(text, "placeholder: {placeholder}");
         }
         text
     }
@@ -175,7 +184,8 @@ mod tests {
             let spec = serde_json::from_value(json!({"openstackRelease": "2026.1", "presets": presets})).unwrap();
             let selection = select("cloud", "openstack", &spec, &catalog);
             let desired = resolve(&spec, &catalog, &selection, &placeholder::facts(&catalog, &selection));
-            Cloud { presets: presets.iter().map(|name| (*name).to_owned()).collect(), selection, desired }
+            let presets = presets.iter().map(|name| (*name).to_owned()).collect();
+            Cloud { presets, selection, desired, placeholders: Vec::new() }
         };
         Comparison::of(&cloud(before), &cloud(after), None)
     }
