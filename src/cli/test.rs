@@ -178,5 +178,6 @@ fn run_case(cloud: &Cloud, suite: &Suite, index: usize, case: &Case) -> anyhow::
             failures.extend(failure.map(|failure| (location, failure)));
         }
     }
-    Ok(CaseResult::new(suite.location(index, None), case.name.clone(), failures))
+    let result = CaseResult::new(suite.location(index, None), case.name.clone(), failures);
+    Ok(CaseResult { placeholders: cloud.placeholders.clone(), ..result })
 }

@@ -61,6 +61,8 @@ pub(crate) struct Cloud {
     /// The findings of `osdpl validate` about the resource.
     findings: Vec<Finding>,
     scope: Scope<'static>,
+    /// One line for each fact that a placeholder replaces, except for credentials.
+    pub placeholders: Vec<String>,
 }
 
 impl Cloud {
@@ -74,12 +76,14 @@ impl Cloud {
         // If the resource can't be parsed, do not evaluate it. Its findings then contain errors, so osdpl refuses it
         // anyway.
         let spec = read_spec(object).ok();
-        let (desired, scope) = match evaluation.filter(|_| spec.is_some()) {
-            Some(Evaluation { selection, desired, .. }) if !selection.is_refused() => (desired, selection.scope),
-            Some(Evaluation { selection, .. }) => (Desired::default(), selection.scope),
-            None => (Desired::default(), Scope::new(Values::new())),
+        let (desired, scope, placeholders) = match evaluation.filter(|_| spec.is_some()) {
+            Some(Evaluation { selection, desired, placeholders, .. }) if !selection.is_refused() => {
+                (desired, selection.scope, placeholders)
+            }
+            Some(Evaluation { selection, .. }) => (Desired::default(), selection.scope, Vec::new()),
+            None => (Desired::default(), Scope::new(Values::new()), Vec::new()),
         };
-        Self { loaded, resource, spec, desired, findings, scope }
+        Self { loaded, resource, spec, desired, findings, scope, placeholders }
     }
 
     /// Returns the errors in the resource, for which osdpl refuses the cloud. Each error begins with the file and line

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use osdpl_values::CollectSorted;
 use serde::Serialize;
 
 /// The results of all test cases of a run of `osdpl test`.
@@ -28,6 +29,9 @@ pub(crate) struct CaseResult {
     pub problem: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<Failure>,
+    /// One line for each fact about the case's cloud that a placeholder replaces, except for credentials.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub placeholders: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -41,12 +45,28 @@ impl CaseResult {
     pub(crate) fn new(location: String, name: String, failures: Vec<(String, String)>) -> Self {
         let failures: Vec<Failure> =
             failures.into_iter().map(|(location, message)| Failure { location, message }).collect();
-        Self { location, name, passed: failures.is_empty(), problem: None, failures }
+        Self { location, name, passed: failures.is_empty(), problem: None, failures, placeholders: Vec::new() }
     }
 
     /// Returns the result for a file or case that osdpl can't run, because it is invalid.
     pub(crate) fn invalid(location: String, name: String, error: &anyhow::Error) -> Self {
-        Self { location, name, passed: false, problem: Some(format!("{error:#}")), failures: Vec::new() }
+        Self { passed: false, problem: Some(format!("{error:#}")), ..Self::new(location, name, Vec::new()) }
+    }
+
+    /// Returns the elements that the `JUnit` XML of the case contains; empty for a case that passed without
+    /// placeholders.
+    fn junit(&self) -> String {
+        let failures = self.failures.iter().map(|failure| format!("{}: {}", failure.location, failure.message));
+        let placeholders = self.placeholders.iter().map(|placeholder| format!("placeholder: {placeholder}"));
+        let elements = [
+            ("error", self.problem.iter().cloned().collect()),
+            ("failure", failures.collect::<Vec<_>>()),
+            ("system-out", placeholders.collect()),
+        ];
+        let elements = elements.into_iter().filter(|(_, lines)| !lines.is_empty());
+        let text =
+            |(name, lines): (&str, Vec<String>)| format!("    <{name}>{}</{name}>\n", escape_xml(&lines.join("\n")));
+        elements.map(text).collect::<Vec<_>>().concat()
     }
 }
 
@@ -74,6 +94,10 @@ impl TestReport {
                 let _ = writeln!(text, "      {location}: {message}");
             }
         }
+        let placeholders = self.cases.iter().flat_map(|case| &case.placeholders).collect_set();
+        for placeholder in placeholders {
+            let _ = writeln!(text, "placeholder: {placeholder}");
+        }
         let invalid = if self.invalid == 0 { String::new() } else { format!(", {} invalid", self.invalid) };
         let _ = writeln!(text, "{} passed, {} failed{invalid}.", self.passed, self.failed);
         text
@@ -91,17 +115,12 @@ impl TestReport {
                 escape_xml(&case.location),
                 escape_xml(&case.name)
             );
-            if case.passed {
+            let content = case.junit();
+            if content.is_empty() {
                 text.push_str("/>\n");
-                continue;
+            } else {
+                let _ = writeln!(text, ">\n{content}  </testcase>");
             }
-            if let Some(problem) = &case.problem {
-                let _ = writeln!(text, ">\n    <error>{}</error>\n  </testcase>", escape_xml(problem));
-                continue;
-            }
-            let failures = case.failures.iter().map(|failure| format!("{}: {}", failure.location, failure.message));
-            let failures = escape_xml(&failures.collect::<Vec<_>>().join("\n"));
-            let _ = writeln!(text, ">\n    <failure>{failures}</failure>\n  </testcase>");
         }
         text.push_str("</testsuite>\n");
         text
