@@ -91,6 +91,16 @@ struct Cloud {
     /// The paths of secrets that users wrote in the spec or in Secrets, by release. osdpl has no placeholders for such
     /// secrets, so it redacts them even with `--placeholders`.
     user_secrets: BTreeMap<String, Vec<Path>>,
+    /// One line for each fact that a placeholder replaces, except for credentials.
+    placeholders: Vec<String>,
+}
+
+impl Cloud {
+    /// Returns the placeholders as lines of comments, in YAML or a shell script.
+    fn placeholder_comments(&self) -> String {
+        let line = |placeholder: &String| format!("# placeholder: {}\n", script::comment(placeholder));
+        self.placeholders.iter().map(line).collect::<Vec<_>>().concat()
+    }
 }
 
 /// The way in which `osdpl render` writes a secret value: as `<redacted>`, as a placeholder, or in clear text.
@@ -128,6 +138,7 @@ impl Arguments {
                 self.write(&Folder::open(folder, false)?, &cloud, &selected, renderer.as_ref()).await?;
             }
             (None, _) => {
+                output::print(cloud.placeholder_comments());
                 for (name, release) in selected {
                     let text = match &renderer {
                         Some(renderer) => manifest(renderer, &cloud, name, release).await?,
@@ -146,7 +157,8 @@ impl Arguments {
         let namespace = &self.resource.namespace;
         let document = Document::read(file)?.with_namespace(namespace.clone());
         let catalog = self.catalog.load_for(&document)?.catalog;
-        let Offline { deployment, selection, facts, desired, .. } = Offline::resolve_strictly(&document, &catalog)?;
+        let Offline { deployment, selection, facts, desired, placeholders } =
+            Offline::resolve_strictly(&document, &catalog)?;
         let jobs = desired.releases.iter().map(|(name, release)| (name.clone(), release.plain_jobs.clone()));
         let jobs = jobs.collect_map();
         let user_secrets = |(name, release): (&String, &DesiredRelease)| {
@@ -164,6 +176,7 @@ impl Arguments {
             spec: deployment.spec,
             catalog: std::sync::Arc::new(catalog),
             desired,
+            placeholders,
         })
     }
 

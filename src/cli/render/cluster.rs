@@ -45,6 +45,7 @@ impl Arguments {
             catalog,
             desired: preview.desired,
             user_secrets: BTreeMap::new(),
+            placeholders: Vec::new(),
         })
     }
 }

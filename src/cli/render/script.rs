@@ -193,6 +193,7 @@ impl<'a> Script<'a> {
         text.push_str("# before you install the releases of one depth (a section below), check that the releases on which they depend are available.\n");
         text.push_str("# Install the CRDs of a chart from a repository: helm show crds CHART | kubectl apply --server-side -f -\n");
         text.push_str(if self.with_manifests { MANIFESTS } else { "" });
+        text.push_str(&self.cloud.placeholder_comments());
         match self.secrets {
             Secrets::Real => text.push_str("# The values in this folder contain REAL credentials.\n"),
             Secrets::Redacted => text.push_str(
@@ -216,7 +217,7 @@ fn describe_depth(depth: usize) -> &'static str {
 
 /// Replaces control characters in a text that becomes a comment of install.sh. Otherwise the shell would run what
 /// follows a line break in the text.
-fn comment(text: &str) -> String {
+pub(crate) fn comment(text: &str) -> String {
     text.replace(char::is_control, " ")
 }
 
