@@ -25,6 +25,8 @@ mod invalid_resources;
 mod offline;
 #[path = "deploy/operator.rs"]
 mod operator;
+#[path = "deploy/placeholders.rs"]
+mod placeholders;
 #[path = "deploy/rbac.rs"]
 mod rbac;
 #[path = "deploy/reference.rs"]
