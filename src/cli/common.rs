@@ -1,5 +1,5 @@
 //! Defines command line options that several subcommands share: those that select the catalogue, and those that select
-//! the `OpenStackDeployment`.
+//! the `OpenStackDeployment`. Reads objects of the cluster for several subcommands.
 
 use std::path::PathBuf;
 
@@ -13,6 +13,8 @@ use osdpl_client::Stored;
 use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::catalog::{Catalog, Files, did_you_mean};
 use osdpl_core::files;
+use osdpl_core::release::RecordMeta;
+use osdpl_operator::cluster::Reader;
 
 /// The option that selects the catalogue.
 #[derive(Args, Clone, Debug)]
@@ -136,4 +138,14 @@ pub(crate) fn unknown_release(catalog: &Catalog, release: &str) -> anyhow::Error
     let known = catalog.services.values().flat_map(|service| service.releases.keys());
     let hint = did_you_mean(release, known.map(String::as_str));
     anyhow!("the catalogue has no release {release:?}{hint}; use the catalogue's names, which `osdpl plan` lists")
+}
+
+/// Returns helm's newest record of each release: in one namespace, or in all if `namespace` is `None`. Skips malformed
+/// records, and prints a warning about each of them.
+pub(crate) async fn newest_records(cluster: &Reader, namespace: Option<&str>) -> anyhow::Result<Vec<RecordMeta>> {
+    let (newest, malformed) = cluster.newest_records(namespace).await?;
+    for problem in malformed {
+        eprintln!("warning: osdpl skips a release record: {problem}");
+    }
+    Ok(newest)
 }

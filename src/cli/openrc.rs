@@ -9,7 +9,7 @@ use kube::{Client, ResourceExt};
 use serde_json::json;
 
 use super::additions::warn_about;
-use super::common::{CatalogOption, Target};
+use super::common::{CatalogOption, Target, newest_records};
 use super::output;
 use super::shell::{quoted, word};
 use osdpl_core::api::OpenStackDeployment;
@@ -130,7 +130,7 @@ async fn read_access(
     let owned = owned_releases(deployment);
     let mut found = None;
     for namespace in owned.iter().map(|key| key.namespace.as_str()).collect_set() {
-        let records = reader.newest_records(Some(namespace)).await?;
+        let records = newest_records(&reader, Some(namespace)).await?;
         let endpoint_of = |record: &RecordMeta| {
             let (_, release) = catalog.release(record.catalog_name.as_deref()?)?;
             release.endpoint.as_ref().filter(|endpoint| endpoint.keystone && owned.contains(&record.release))

@@ -21,6 +21,8 @@ use crate::{path, read, resource};
 
 #[path = "server/people.rs"]
 mod people;
+#[path = "server/records.rs"]
+mod records;
 
 /// The control plane that all tests of this file use. It stops when the test process exits.
 struct Shared {

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::common::newest_records;
 use osdpl_core::adopt::{IdentifiedReleases, InstalledRelease};
 use osdpl_core::api::OpenStackDeploymentSpec;
 use osdpl_core::catalog::Catalog;
@@ -25,7 +26,7 @@ pub(crate) struct HelmReleases {
 /// Reads the releases that helm has recorded in `namespace`, or in all namespaces if `namespace` is `None`.
 pub(crate) async fn find_releases(cluster: &Reader, namespace: Option<&str>) -> anyhow::Result<HelmReleases> {
     let mut releases = HelmReleases::default();
-    for meta in cluster.newest_records(namespace).await? {
+    for meta in newest_records(cluster, namespace).await? {
         let key = meta.release.clone();
         let exclusion = match (&meta.origin, meta.status) {
             // `Inherited`: osdpl manages the release, but someone else made its newest revision by hand. osdpl still

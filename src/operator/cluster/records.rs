@@ -12,7 +12,7 @@ use osdpl_client::list_metadata;
 
 use super::{Error, ErrorContext, Reader};
 use osdpl_core::observed::ReleaseKey;
-use osdpl_core::release::{self, DecodeError, Objects, RecordMeta, RevisionSource};
+use osdpl_core::release::{self, DecodeError, MalformedRecord, Objects, RecordMeta, RevisionSource};
 use osdpl_values::Values;
 
 /// The decoded content of a record, or the reason why osdpl can't decode the record.
@@ -24,26 +24,37 @@ pub(super) fn record_name(key: &ReleaseKey, revision: i64) -> String {
 }
 
 impl Reader {
-    /// Returns the metadata of each release's newest record: in one namespace, or in all if `namespace` is `None`.
+    /// Returns the metadata of each release's newest record: in one namespace, or in all if `namespace` is `None`. Also
+    /// returns why the function skipped malformed records: anyone who may write Secrets in one of the namespaces can
+    /// create such a record.
     ///
     /// # Errors
-    /// Returns an error if a request to the API server fails, or a record is malformed.
-    pub async fn newest_records(&self, namespace: Option<&str>) -> Result<Vec<RecordMeta>, Error> {
+    /// Returns an error if a request to the API server fails.
+    pub async fn newest_records(
+        &self,
+        namespace: Option<&str>,
+    ) -> Result<(Vec<RecordMeta>, Vec<MalformedRecord>), Error> {
         let api: Api<Secret> = match namespace {
             Some(namespace) => Api::namespaced(self.client.clone(), namespace),
             None => Api::all(self.client.clone()),
         };
         let all = ListParams::default().labels("owner=helm").fields(&format!("type={}", release::SECRET_TYPE));
         let records = api.list_metadata(&all).await.with_context(|| "listing helm's release records".to_owned())?;
-        let mut newest: BTreeMap<ReleaseKey, RecordMeta> = BTreeMap::new();
+        let (mut newest, mut malformed) = (BTreeMap::<ReleaseKey, RecordMeta>::new(), Vec::new());
         for record in records.items {
-            let meta = RecordMeta::read(&record.metadata).map_err(|malformed| Error::Object(malformed.to_string()))?;
+            let meta = match RecordMeta::read(&record.metadata) {
+                Ok(meta) => meta,
+                Err(problem) => {
+                    malformed.push(problem);
+                    continue;
+                }
+            };
             let is_older = newest.get(&meta.release).is_some_and(|known| known.revision > meta.revision);
             if !is_older {
                 newest.insert(meta.release.clone(), meta);
             }
         }
-        Ok(newest.into_values().collect())
+        Ok((newest.into_values().collect(), malformed))
     }
 
     /// Returns the newest revision of a release and its status; `None` if the release has no record.
@@ -134,5 +145,31 @@ impl Reader {
         let decoded = tokio::task::spawn_blocking(move || decode(&payload.0)).await;
         let decoded = decoded.map_err(|error| Error::Object(format!("reading release record {name}: {error}")))?;
         Ok(Some(decoded.map_err(|error| format!("release record {}/{name}: {error}", key.namespace))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::Router;
+    use serde_json::json;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn skips_malformed_records_and_returns_the_reasons() {
+        let record = |release: &str, revision: u32, version: &str| {
+            json!({"metadata": {
+                "namespace": "site", "name": format!("sh.helm.release.v1.{release}.v{revision}"),
+                "labels": {"owner": "helm", "name": release, "version": version, "status": "deployed"},
+            }})
+        };
+        let items = json!([record("blog", 3, "three"), record("keystone", 1, "1"), record("keystone", 2, "2")]);
+        let list = json!({"apiVersion": "v1", "kind": "List", "metadata": {}, "items": items}).to_string();
+        let reader = Reader::new(kube::Client::new(Router::new().fallback(async move || list), "site"));
+        let (newest, malformed) = reader.newest_records(None).await.unwrap();
+        let newest: Vec<_> = newest.iter().map(|meta| (meta.release.to_string(), meta.revision)).collect();
+        assert_eq!(newest, [("site/keystone".to_owned(), 2)]);
+        let secrets: Vec<_> = malformed.iter().map(|problem| problem.secret.as_str()).collect();
+        assert_eq!(secrets, ["site/sh.helm.release.v1.blog.v3"]);
     }
 }

@@ -6,8 +6,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
-use kube::api::{Patch, PatchParams};
+use kube::api::{Patch, PatchParams, PostParams};
 use osdpl_core::api::{ADOPT, OpenStackDeployment};
 use osdpl_values::{Path, get};
 use serde_json::{Value, json};
@@ -18,7 +19,18 @@ use super::stand_ins;
 use crate::cloud::{NAME, StatusAccess};
 use crate::world::{World, run_test};
 
+/// The name of a Secret that has the type of a release record, but does not name a release.
+const MALFORMED: &str = "sh.helm.release.v1.nameless.v1";
+
 impl World {
+    /// Creates a malformed release record, which `osdpl adopt` must skip.
+    async fn create_malformed_record(&self) {
+        let record =
+            json!({"metadata": {"name": MALFORMED, "labels": {"owner": "helm"}}, "type": "helm.sh/release.v1"});
+        let record = serde_json::from_value(record).unwrap();
+        self.api::<Secret>().create(&PostParams::default(), &record).await.unwrap();
+    }
+
     /// Runs `osdpl adopt` for the manually installed cloud. The command writes an `OpenStackDeployment` for this cloud
     /// into a file. Returns the path of the file.
     fn describe(&self, options: &InstallOptions, cloud: &[ManualRelease]) -> PathBuf {
@@ -27,7 +39,12 @@ impl World {
         let cache = self.folder.path().join("adopt-cache").display().to_string();
         let helm = self.cluster().helm(4).unwrap().display().to_string();
         let source = ["--charts", &charts, "--cache", &cache, "--helm", &helm];
-        let output = self.osdpl(&[&["adopt", "--name", NAME, "--out", &path], &source[..]].concat());
+        let output = self.run(&[&["adopt", "--name", NAME, "--out", &path], &source[..]].concat());
+        let warnings = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{warnings}");
+        let skipped = format!("warning: osdpl skips a release record: secret {}/{MALFORMED} has", self.namespace);
+        assert!(warnings.contains(&skipped) && warnings.contains("its label \"name\" is missing"), "{warnings}");
+        let output = String::from_utf8(output.stdout).unwrap();
         for one in cloud {
             let line = output.lines().find(|line| line.starts_with(&format!("{} ", one.release()))).unwrap_or_default();
             let key = format!(" {}/{} ", one.namespace.as_ref().unwrap_or(&self.namespace), one.name);
@@ -150,6 +167,7 @@ fn adopt_and_detach(name: &str, options: &InstallOptions) {
         let cloud = world.read_manual_releases(options);
         world.install_manually(options, &cloud).await;
         world.install_stranger(options);
+        world.create_malformed_record().await;
         let operator = world.operator().charts(&options.charts).start().await;
         let (pods, texts) = (world.pods().await, world.texts().await);
         let values: Vec<_> = cloud.iter().map(|one| world.merged_values(one)).collect();

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::common::newest_records;
 use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::desired::Selection;
 use osdpl_core::observed::ReleaseKey;
@@ -43,7 +44,7 @@ impl<'a> AdoptionCheck<'a> {
         let namespaces: BTreeSet<&String> = selection.releases.values().map(|key| &key.namespace).collect_set();
         let mut records = BTreeMap::new();
         for namespace in namespaces {
-            let newest = cluster.newest_records(Some(namespace)).await?;
+            let newest = newest_records(cluster, Some(namespace)).await?;
             records.extend(newest.into_iter().map(|record| (record.release.clone(), record)));
         }
         Ok(Self { cluster, deployment, selection, records })
