@@ -309,7 +309,8 @@ fn commands_end_if_a_repository_never_responds() {
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let (url, site) = (format!("http://{}", silent.local_addr().unwrap()), TempDir::new().unwrap());
     let (helm, cache) = (helms()[&4].clone(), site.path().display().to_string());
-    let options = ["--charts", &url, "--cache", &cache, "--helm", helm.to_str().unwrap(), "--pull-timeout", "1"];
+    let options = ["--charts", &url, "--allow-http-charts", "--cache", &cache, "--helm", helm.to_str().unwrap()];
+    let options = [&options[..], &["--pull-timeout", "1"]].concat();
     let pulled = osdpl(&[&["pull", "--to", &cache, "memcached", "rabbitmq"][..], &options].concat());
     let errors = text(&pulled.stderr);
     assert_eq!(pulled.status.code(), Some(1), "{errors}");
@@ -327,7 +328,7 @@ fn commands_end_if_a_repository_never_responds() {
                  spec: {openstackRelease: '2026.1', presets: [core]}\n";
     fs::write(&file, cloud).unwrap();
     let mut plan = Command::new(env!("CARGO_BIN_EXE_osdpl"));
-    plan.args(["plan", "--offline", "-f", file.to_str().unwrap()]).args(options);
+    plan.args(["plan", "--offline", "-f", file.to_str().unwrap()]).args(&options);
     let plan = plan.output().unwrap();
     let all = text(&plan.stdout) + &text(&plan.stderr);
     assert!(all.contains(&expected), "{all}");
@@ -342,7 +343,8 @@ async fn locks_pulls_and_lists_charts() {
     }
     let path = |name: &str| site.path().join(name).display().to_string();
     let (cache, out, to) = (path("cache"), path("out"), path("to"));
-    let common = ["--charts", &repository.url, "--cache", &cache, "--helm", helm.to_str().unwrap()];
+    let helm = helm.to_str().unwrap();
+    let common = ["--charts", &repository.url, "--allow-http-charts", "--cache", &cache, "--helm", helm];
 
     let locked = osdpl(&[&["lock", "--out", &out, "memcached", "rabbitmq", "nothing"][..], &common].concat());
     assert_eq!(locked.status.code(), Some(1));
@@ -369,7 +371,11 @@ async fn locks_pulls_and_lists_charts() {
     let lock_file = path("out/lock.yaml");
     let pulled = osdpl(&[&["pull", "--to", &to, "--lock", &lock_file][..], &common].concat());
     assert!(pulled.status.success(), "{}", text(&pulled.stderr));
-    let listed = osdpl(&["list", "--charts", &to, "--lock", &lock_file, "--cache", &cache]);
+    let list = ["list", "--charts", &to, "--lock", &lock_file, "--cache", &cache];
+    let refused = text(&osdpl(&list).stderr);
+    let expected = format!("{lock_file}: charts.memcached.repository: charts: \"{}\" is not encrypted", repository.url);
+    assert!(refused.contains(&expected) && refused.contains("--allow-http-charts"), "{refused}");
+    let listed = osdpl(&[&list[..], &["--allow-http-charts"]].concat());
     let rows: Vec<_> =
         text(&listed.stdout).lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
     let digest = pinned.digest.as_ref().unwrap();

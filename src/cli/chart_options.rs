@@ -21,6 +21,10 @@ pub(crate) struct ChartOptions {
     /// of OpenStack-Helm
     #[arg(long = "charts", value_name = "FOLDER|URL", env = "OSDPL_CHARTS")]
     source: Option<Source>,
+    /// Accept http:// addresses in --charts and in the lock. Anyone on the network can then replace the charts that have
+    /// no digest in the lock
+    #[arg(long, env = "OSDPL_ALLOW_HTTP_CHARTS")]
+    allow_http_charts: bool,
     /// The lock file, which lists the version and digest of each chart; default: the built-in lock
     #[arg(long, value_name = "FILE")]
     lock: Option<PathBuf>,
@@ -44,20 +48,48 @@ impl ChartOptions {
 
     /// Opens the chart store with the selected source of charts and the selected lock.
     pub(crate) async fn open(&self) -> anyhow::Result<Store> {
-        Ok(self.store(self.lock()?, self.puller().await?))
+        self.store(self.lock()?, self.puller().await?)
     }
 
     /// Opens a chart store that never pulls charts, but can say which charts it would pull.
     pub(crate) fn open_without_pull(&self) -> anyhow::Result<Store> {
-        Ok(self.store(self.lock()?, Arc::new(NoPull)))
+        self.store(self.lock()?, Arc::new(NoPull))
     }
 
     /// Reads the selected lock file. If the user selected no file, returns the built-in lock.
     fn lock(&self) -> anyhow::Result<Lock> {
         match &self.lock {
-            Some(file) => read_lock(file),
+            Some(file) => self.read_lock(file),
             None => Ok(Lock::built_in()?),
         }
+    }
+
+    /// Reads a lock file.
+    ///
+    /// # Errors
+    /// Returns an error if the file can't be read, is invalid, or contains an `http://` address that the options do not
+    /// allow.
+    pub(crate) fn read_lock(&self, file: &Path) -> anyhow::Result<Lock> {
+        let name = file.display().to_string();
+        let text =
+            std::fs::read_to_string(file).map_err(|error| ReadError::new(format_args!("the lock {name}"), &error))?;
+        let lock = Lock::parse(&name, &text)?;
+        if !self.allow_http_charts {
+            lock.check_encrypted(&name)?;
+        }
+        Ok(lock)
+    }
+
+    /// Returns the selected folder or repository.
+    ///
+    /// # Errors
+    /// Returns an error if it is a repository with an `http://` address that the options do not allow.
+    fn checked_source(&self) -> anyhow::Result<Source> {
+        let source = self.source.clone().unwrap_or_default();
+        if !self.allow_http_charts {
+            source.check_encrypted()?;
+        }
+        Ok(source)
     }
 
     /// Finds the helm program with which osdpl pulls and renders charts.
@@ -67,14 +99,14 @@ impl ChartOptions {
 
     /// Opens the chart store with the selected source of charts. Uses `lock` and ignores the lock file that the options
     /// select.
-    pub(crate) fn store(&self, lock: Lock, pull: Arc<dyn Pull>) -> Store {
-        Store::new(self.cache(), self.source.clone().unwrap_or_default(), lock, pull)
+    pub(crate) fn store(&self, lock: Lock, pull: Arc<dyn Pull>) -> anyhow::Result<Store> {
+        Ok(Store::new(self.cache(), self.checked_source()?, lock, pull))
     }
 
     /// Returns the puller, with which the chart store pulls charts. The puller runs helm. If the source is a folder,
     /// there is nothing to pull, so the function returns a puller that needs no helm.
     pub(crate) async fn puller(&self) -> anyhow::Result<Arc<dyn Pull>> {
-        if let Some(Source::Folder(_)) = self.source {
+        if let Source::Folder(_) = self.checked_source()? {
             return Ok(Arc::new(NoPull));
         }
         let program = self.program().await?;
@@ -89,12 +121,4 @@ impl ChartOptions {
             || subfolder("XDG_CACHE_HOME", "osdpl/charts").or_else(|| subfolder("HOME", ".cache/osdpl/charts"));
         self.cache.clone().or_else(default).unwrap_or_else(|| std::env::temp_dir().join("osdpl-charts"))
     }
-}
-
-/// Reads a lock file.
-pub(crate) fn read_lock(file: &Path) -> anyhow::Result<Lock> {
-    let name = file.display().to_string();
-    let text =
-        std::fs::read_to_string(file).map_err(|error| ReadError::new(format_args!("the lock {name}"), &error))?;
-    Ok(Lock::parse(&name, &text)?)
 }

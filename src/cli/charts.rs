@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 
-use super::chart_options::{ChartOptions, read_lock};
+use super::chart_options::ChartOptions;
 use super::output;
 use osdpl_operator::charts::{
     Chart, ChartRequest, Error, Lock, LockEntry, Pull, Source, Store, UPSTREAM, keys, write_atomically,
@@ -95,14 +95,14 @@ impl Arguments {
 impl LockArguments {
     async fn run(self) -> anyhow::Result<()> {
         let file = self.out.join("lock.yaml");
-        let mut lock = if file.exists() { read_lock(&file)? } else { Lock::default() };
+        let mut lock = if file.exists() { self.chart_options.read_lock(&file)? } else { Lock::default() };
         // The new lock accepts the charts that the repository has now, even if their digests have changed. With the
         // digests of the old lock, the store would refuse the changed charts. So give the store the old lock without
         // digests.
         let mut unpinned = lock.clone();
         unpinned.charts.values_mut().for_each(|pinned| pinned.digest = None);
         let pull = self.chart_options.puller().await?;
-        let store = self.chart_options.store(unpinned, Arc::clone(&pull));
+        let store = self.chart_options.store(unpinned, Arc::clone(&pull))?;
         let mut results = Results::default();
         for request in requests(&store, &self.charts)? {
             let locked = self.lock_one(&store, pull.as_ref(), request).await;

@@ -264,7 +264,7 @@ impl Arguments {
     fn lock(&self, catalog: &Catalog) -> Result<charts::Lock, charts::InvalidLock> {
         let lock = charts::Lock::of_catalogue(&catalog.lock)?;
         if !self.allow_http_charts {
-            lock.check_encrypted()?;
+            lock.check_encrypted("values/lock.yaml")?;
         }
         Ok(lock)
     }

@@ -202,3 +202,27 @@ fn mirror_rewrites_images_of_charts() {
     );
     assert!(stderr.contains("unknown: the default images of the charts of neutron"), "{stderr}");
 }
+
+#[test]
+fn commands_refuse_an_http_repository_unless_it_is_allowed() {
+    let commands: [&[&str]; 4] = [
+        &["charts", "pull", "--to", "pulled", "memcached"],
+        &["charts", "lock", "--out", "locked", "memcached"],
+        &["charts", "list"],
+        &["plan", "--offline", "-f", "cloud.yaml"],
+    ];
+    let with = |command: &[&str], extra: &[&str]| {
+        let options = ["--charts", "http://127.0.0.1:1", "--helm", "/nowhere/helm"];
+        run(HEAD, &[command, &options, extra].concat(), None)
+    };
+    for command in commands {
+        let refused = with(command, &[]);
+        let stderr = text(&refused.stderr);
+        let expected =
+            "charts: \"http://127.0.0.1:1\" is not encrypted, so anyone on the network could replace its charts";
+        assert!(refused.status.code() == Some(1) && stderr.contains(expected), "{command:?}: {stderr}");
+        assert!(stderr.contains("--allow-http-charts (OSDPL_ALLOW_HTTP_CHARTS=true)"), "{command:?}: {stderr}");
+    }
+    let allowed = text(&with(commands[0], &["--allow-http-charts"]).stderr);
+    assert!(allowed.contains("/nowhere/helm"), "{allowed}");
+}

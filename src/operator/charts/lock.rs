@@ -117,15 +117,15 @@ impl Lock {
 
     /// Checks that the connections to all repositories in the lock are encrypted. This check is necessary even if the
     /// lock contains a digest for each chart: the spec can request another version of a chart, for which the lock
-    /// contains no digest.
+    /// contains no digest. `file` is the file name for error messages.
     ///
     /// # Errors
     /// Returns an error if the lock names a repository with an `http://` address.
-    pub fn check_encrypted(&self) -> Result<(), InvalidLock> {
+    pub fn check_encrypted(&self, file: &str) -> Result<(), InvalidLock> {
         for (name, LockEntry { repository, .. }) in &self.charts {
             let checked = repository.as_deref().map_or(Ok(()), source::check_allowed);
             checked.map_err(|error| InvalidLock {
-                location: format!("values/lock.yaml: charts.{name}.repository"),
+                location: format!("{file}: charts.{name}.repository"),
                 problem: error.to_string(),
             })?;
         }

@@ -34,7 +34,7 @@ pub enum InvalidSource {
         "charts: {0:?} is not encrypted, so anyone on the network could replace its charts; use https:// or oci://"
     )]
     Unencrypted(String),
-    /// The operator's option `--charts` or its lock names a repository with an unencrypted `http://` address.
+    /// The option `--charts` or the lock names a repository with an unencrypted `http://` address.
     #[error(
         "charts: {0:?} is not encrypted, so anyone on the network could replace its charts; use https:// or oci://, \
          or allow it with --allow-http-charts (OSDPL_ALLOW_HTTP_CHARTS=true)"
@@ -79,8 +79,8 @@ fn is_plain_http(url: &str) -> bool {
     url.starts_with("http://")
 }
 
-/// Refuses an `http://` address. If the operator runs without `--allow-http-charts`, it checks its options and its lock
-/// with this function.
+/// Refuses an `http://` address. Without `--allow-http-charts`, the operator and the commands check the option `--charts`
+/// and the lock with this function.
 pub(super) fn check_allowed(url: &str) -> Result<(), InvalidSource> {
     if is_plain_http(url) { Err(InvalidSource::PlainHttp(url.to_owned())) } else { Ok(()) }
 }

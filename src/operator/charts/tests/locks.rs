@@ -78,10 +78,10 @@ fn rejected_sources_say_why() {
         "{refused}"
     );
     let locked = http(&format!(", digest: '{DIGEST}'")).expect("a digest protects the chart");
-    let refused = locked.check_encrypted().unwrap_err().to_string();
-    let expected = "values/lock.yaml: charts.demo.repository: charts: \"http://charts.example\" is not encrypted";
+    let refused = locked.check_encrypted("lock.yaml").unwrap_err().to_string();
+    let expected = "lock.yaml: charts.demo.repository: charts: \"http://charts.example\" is not encrypted";
     assert!(refused.starts_with(expected) && refused.contains("--allow-http-charts"), "{refused}");
-    assert_eq!(Lock::built_in().unwrap().check_encrypted(), Ok(()));
+    assert_eq!(Lock::built_in().unwrap().check_encrypted("lock.yaml"), Ok(()));
     let error: InvalidSource = "oci://me:word@registry.example".parse::<Source>().unwrap_err();
     assert!(!format!("{error:?}").contains("word"));
 }
