@@ -19,6 +19,14 @@
 //! If a standby can see that the holder's process has ended, the standby takes the Lease at once. A standby can see
 //! this only if the holder ran on the same machine, or in an earlier container of the same pod.
 //!
+//! # Why a new holder lists no pods
+//!
+//! An operator must not unlock the release record of a running helm process. It does not look for the pods of earlier
+//! operators to find out which helm processes still run: the pod object of a dead node stays for a long time, and a
+//! frozen process continues after its pod object was deleted. The table above is sufficient. Only a holder starts helm,
+//! and the guard kills the helm processes of an earlier holder 13 s after its last renewal, so before the new holder
+//! takes the Lease. Decision record 14 (`deploy/docs/decisions`) has the details.
+//!
 //! # What the Lease can't prevent
 //!
 //! If a process sent a request before it lost or released the Lease, the request can take effect afterwards, because it
@@ -375,19 +383,26 @@ impl Elector {
 
     /// Releases the Lease, so that a standby can take it at once.
     async fn release(&mut self) {
-        let mut released = request(self.write(String::new())).await;
-        if matches!(released, Err(Failure::Conflict)) {
-            // The API server may have executed this process's last renewal, although the process received no response.
-            // So read the Lease again, and release it if this process still holds it.
-            released = request(self.read()).await;
-            if released.is_ok() && self.is_own() {
-                released = request(self.write(String::new())).await;
-            }
-        }
-        match released {
-            Ok(()) => tracing::info!("this operator has released the Lease"),
+        match self.try_release().await {
+            Ok(true) => tracing::info!("this operator has released the Lease"),
+            Ok(false) => tracing::info!("this operator does not hold the Lease any more, so it does not release it"),
             Err(error) => tracing::warn!(%error, "can't release the Lease; the next operator waits until it expires"),
         }
+    }
+
+    /// Releases the Lease. Returns whether this process still held it.
+    async fn try_release(&mut self) -> Result<bool, Failure> {
+        match request(self.write(String::new())).await {
+            Err(Failure::Conflict) => {}
+            released => return released.map(|()| true),
+        }
+        // The API server may have executed this process's last renewal, although the process received no response. So
+        // read the Lease again, and release it if this process still holds it.
+        request(self.read()).await?;
+        if !self.is_own() {
+            return Ok(false);
+        }
+        request(self.write(String::new())).await.map(|()| true)
     }
 
     /// Writes the Lease with the holder `holder`, unless somebody has changed the Lease since this process read it.

@@ -84,7 +84,7 @@ async fn releases_the_lease_after_a_renewal_without_response() {
     // Simulate a renewal that the API server has stored, but whose response the elector has not received.
     let renewed = next(&stored.lock().unwrap());
     stored.lock().unwrap()["metadata"]["resourceVersion"] = renewed.into();
-    elector.release().await;
+    assert!(elector.try_release().await.unwrap());
     assert_eq!(holder(), "");
 }
 
@@ -96,7 +96,7 @@ async fn does_not_release_the_lease_of_another_holder() {
     let taken = next(&stored.lock().unwrap());
     let changed = json!({"metadata": {"name": NAME, "resourceVersion": taken}, "spec": {"holderIdentity": "other"}});
     *stored.lock().unwrap() = changed.clone();
-    elector.release().await;
+    assert!(!elector.try_release().await.unwrap(), "the elector must not report that it has released the Lease");
     assert_eq!(*stored.lock().unwrap(), changed);
 }
 
