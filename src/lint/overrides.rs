@@ -11,6 +11,7 @@ mod types;
 mod warnings;
 
 pub use options::{OptionProblem, find_option_problems};
+use types::HIDDEN_KEY;
 pub(crate) use types::TYPE_CHANGED;
 
 use osdpl_core::desired::{OVERRIDES, list_node_layers};
@@ -30,7 +31,7 @@ pub(crate) const KINDS: [(&str, &str); 11] = [
     ("null-map", "A null or `unset` does not remove a map whose keys the chart's templates read."),
     ("null-nothing", "A null or `unset` removes a key that the chart or a lower layer has."),
     ("contradiction", "A value that must be the same in several charts is the same in all of them."),
-    ("hidden-key", "An override that replaces a map is also a map, because another value would hide the map's keys."),
+    (HIDDEN_KEY, "An override that replaces a map is also a map, because another value would hide the map's keys."),
     (options::UNKNOWN_OPTION, "The service has the option in the OpenStack release of the cloud."),
     (options::OPTION_VALUE, "The service can read the value of an option."),
     (options::DEPRECATED_OPTION, "The service does not deprecate the option."),

@@ -8,6 +8,8 @@ use osdpl_values::Path;
 
 /// The kind of warning about a value whose type differs from the type of the value that it replaces.
 pub(crate) const TYPE_CHANGED: &str = "type-changed";
+/// The kind of warning about a value that replaces a map, and so hides the map's keys.
+pub(super) const HIDDEN_KEY: &str = "hidden-key";
 /// The maximum number of keys or entries that a message names.
 const NAMED: usize = 5;
 
@@ -42,7 +44,7 @@ pub(super) fn check_type(
         let hidden =
             if keys.is_empty() { String::new() } else { format!(", and hides its keys {}", join_first(&keys)) };
         let message = format!("is a {} where {source} a map{hidden}; write a map", after.name());
-        return Some(Warning { kind: if keys.is_empty() { TYPE_CHANGED } else { "hidden-key" }, message });
+        return Some(Warning { kind: if keys.is_empty() { TYPE_CHANGED } else { HIDDEN_KEY }, message });
     }
     let hint = match (before, value) {
         (KeyType::Boolean, Value::String(_)) => ": templates treat every string except an empty one as true",

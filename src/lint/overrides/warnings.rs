@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::options::OPTION_VALUE;
-use super::types::TYPE_CHANGED;
+use super::types::{HIDDEN_KEY, TYPE_CHANGED};
 use crate::cloud::Location;
 use osdpl_core::finding::Finding;
 
@@ -59,7 +59,7 @@ impl Warnings {
         let mut found = Vec::new();
         for (location, Entry { releases, mut by_kind }) in self.0 {
             // A warning about the type already says which value the option takes.
-            if by_kind.contains_key(TYPE_CHANGED) || by_kind.contains_key("hidden-key") {
+            if by_kind.contains_key(TYPE_CHANGED) || by_kind.contains_key(HIDDEN_KEY) {
                 by_kind.remove(OPTION_VALUE);
             }
             for (kind, (message, affected)) in by_kind {
