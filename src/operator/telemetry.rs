@@ -184,7 +184,7 @@ impl Default for Metrics {
         let maintenance_failures = Counter::default();
         registry.register(
             "maintenance_failures",
-            "Failed steps and passes of node maintenances",
+            "Actions and passes for NodeMaintenance resources that failed; the operator retries them",
             maintenance_failures.clone(),
         );
         registry.register("releases_ready", "Releases that are in sync and ready", ready_releases.clone());
