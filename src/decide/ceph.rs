@@ -85,7 +85,14 @@ pub(crate) fn declared(
 
 /// Returns the `ConfigMap`s and Secrets that the pods of all selected releases mount to use Ceph.
 fn objects(ceph: &Ceph, selection: &Selection) -> Vec<Object> {
-    ceph::desired_objects(ceph, &selection.namespace, &namespaces(selection))
+    ceph::desired_objects(ceph, &selection.namespace, &namespaces(selection), stores_images_in_volumes(selection))
+}
+
+/// Whether glance stores images in volumes of cinder. Then `values/features/images.yaml` mounts cinder's key in glance's
+/// pods.
+fn stores_images_in_volumes(selection: &Selection) -> bool {
+    let backends = selection.features.get("images").and_then(|images| images["backends"].as_array());
+    backends.into_iter().flatten().any(|backend| backend["type"] == "cinder")
 }
 
 /// Returns the namespace of each selected release, by its name in the catalogue.
@@ -112,7 +119,8 @@ pub(crate) fn plan_ceph_objects(
         let paused = paused_releases(&draft.snapshot.deployment.spec);
         let mut namespaces = namespaces(selection);
         namespaces.retain(|release, _| !paused.contains(*release));
-        let objects = ceph::desired_objects(ceph, &selection.namespace, &namespaces);
+        let images_in_volumes = stores_images_in_volumes(selection);
+        let objects = ceph::desired_objects(ceph, &selection.namespace, &namespaces, images_in_volumes);
         if let Some(problem) = mounted::write(draft, &selection.owner(), &objects) {
             declared.settings = Err(problem);
         }
@@ -203,4 +211,31 @@ fn is_settled(desired: &Desired, observed: &Observed) -> bool {
             let is_current = release.is_some_and(|release| existing.inputs.as_deref() == Some(release.inputs.as_str()));
             is_current && existing.status == Status::Deployed
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use osdpl_core::desired::select;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn copies_the_key_of_volumes_to_glance_if_it_stores_images_in_volumes() {
+        let catalog = osdpl_core::files::load_catalog(None).unwrap();
+        let in_glances_namespace = |backends: Value| {
+            let spec = json!({
+                "openstackRelease": "2026.1", "presets": ["storage"],
+                "features": {"storage": {"backend": "ceph"}, "images": {"backends": backends}},
+                "services": {"glance": {"releases": {"glance": {"namespace": "images"}}}},
+            });
+            let selection = select("nimbus", "openstack", &serde_json::from_value(spec).unwrap(), &catalog);
+            let objects = objects(&ceph::example(), &selection).into_iter();
+            let of_glance = objects.filter(|object| object.namespace == "images").map(|object| object.name);
+            of_glance.collect::<Vec<_>>()
+        };
+        assert_eq!(in_glances_namespace(json!([{"type": "ceph"}])), ["ceph-etc", "images-rbd-keyring"]);
+        let both = json!([{"type": "ceph"}, {"type": "cinder"}]);
+        assert_eq!(in_glances_namespace(both), ["ceph-etc", "cinder-volume-rbd-keyring", "images-rbd-keyring"]);
+    }
 }

@@ -30,7 +30,7 @@ fn rook_provides_manila_and_gnocchi() {
     assert_eq!(objects[0].2["dataPools"][0]["replicated"]["size"], 3);
     assert_eq!(objects[3].2["caps"], json!({"mon": "allow r", "mgr": "allow rw"}));
     let releases = [("manila", "openstack"), ("gnocchi", "openstack")].into();
-    let written = ceph::desired_objects(&ceph::example(), "openstack", &releases);
+    let written = ceph::desired_objects(&ceph::example(), "openstack", &releases, false);
     let names: Vec<&str> = written.iter().map(|object| object.name.as_str()).collect();
     assert!(["ceph-etc", "manila-keyring", "gnocchi-rbd-keyring"].iter().all(|name| names.contains(name)), "{names:?}");
 }

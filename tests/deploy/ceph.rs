@@ -134,7 +134,7 @@ fn belongs_to_ceph(name: &str) -> bool {
 fn written(ceph: &Ceph, declared: &DeclaredCeph) -> BTreeMap<(String, String), Object> {
     let releases: BTreeMap<&str, &str> = RELEASES.into_iter().map(|release| (release, "openstack")).collect();
     let gateway = declared.gateway.iter().flatten().flat_map(|gateway| gateway.objects("openstack"));
-    let all = desired_objects(ceph, "openstack", &releases).into_iter().chain(gateway);
+    let all = desired_objects(ceph, "openstack", &releases, false).into_iter().chain(gateway);
     all.map(|object| ((object.kind.name().to_owned(), object.name.clone()), object)).collect()
 }
 

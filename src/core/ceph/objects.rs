@@ -94,9 +94,10 @@ impl std::fmt::Debug for Object {
 }
 
 /// Returns the catalogue names of the releases whose pods mount the cephx key of a consumer's Ceph user.
-fn mounted_by(consumer: Consumer, ceph: &Ceph) -> &'static [&'static str] {
+fn mounted_by(consumer: Consumer, ceph: &Ceph, images_in_volumes: bool) -> &'static [&'static str] {
     match consumer {
         Consumer::Glance => &["glance"],
+        Consumer::Cinder if images_in_volumes => &["cinder", "glance", "libvirt"],
         Consumer::Cinder => &["cinder", "libvirt"],
         Consumer::CinderBackup => &["cinder"],
         Consumer::Nova if ceph.has_own_nova() || ceph.volume_consumer() == Some(Consumer::Nova) => &["nova", "libvirt"],
@@ -111,12 +112,19 @@ fn mounted_by(consumer: Consumer, ceph: &Ceph) -> &'static [&'static str] {
 ///
 /// `releases` maps the catalogue names of the releases to their namespaces. `namespace` is the namespace of the
 /// OpenStackDeployment. For this namespace, the result also contains the objects for Manila and Gnocchi, because a
-/// person may install the charts of Manila and Gnocchi without osdpl.
-pub fn desired_objects(ceph: &Ceph, namespace: &str, releases: &BTreeMap<&str, &str>) -> Vec<Object> {
+/// person may install the charts of Manila and Gnocchi without osdpl. `images_in_volumes` says whether Glance stores
+/// images in Cinder's volumes, and so needs Cinder's cephx key.
+pub fn desired_objects(
+    ceph: &Ceph,
+    namespace: &str,
+    releases: &BTreeMap<&str, &str>,
+    images_in_volumes: bool,
+) -> Vec<Object> {
     let mut objects = Objects::new();
     for (consumer, user) in &ceph.users {
         let own_namespace = matches!(consumer, Consumer::Manila | Consumer::Gnocchi).then_some(namespace);
-        let mounting = mounted_by(*consumer, ceph).iter().filter_map(|release| releases.get(release).copied());
+        let mounting =
+            mounted_by(*consumer, ceph, images_in_volumes).iter().filter_map(|release| releases.get(release).copied());
         let namespaces: BTreeSet<&str> = mounting.chain(own_namespace).collect_set();
         for namespace in namespaces {
             add(&mut objects, ceph, namespace, (consumer.keyring(), keyring(user)));

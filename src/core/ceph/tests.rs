@@ -64,7 +64,7 @@ fn mounted(ceph: &Ceph) -> Vec<String> {
             format!("{object}: {key} {user}")
         }
     };
-    desired_objects(ceph, "openstack", &releases).into_iter().map(description).collect()
+    desired_objects(ceph, "openstack", &releases, false).into_iter().map(description).collect()
 }
 
 #[test]
@@ -85,6 +85,19 @@ fn derives_objects_from_the_documented_layout() {
     );
     assert_eq!((&*ceph.users[&Consumer::Glance].name, &*ceph.users[&Consumer::Cinder].name), ("glance", "volumes"));
     assert_eq!(ceph.users[&Consumer::Cinder].pools[0].name, "volumes");
+}
+
+#[test]
+fn glance_gets_the_key_of_volumes_if_it_stores_images_in_them() {
+    let ceph = external("openstack/ceph", &good()).unwrap();
+    let releases = [("glance", "images"), ("cinder", "volumes")].into();
+    let of_glance = |images_in_volumes: bool| {
+        let objects = desired_objects(&ceph, "openstack", &releases, images_in_volumes).into_iter();
+        let of_glance = objects.filter(|object| object.namespace == "images" && object.kind == Kind::Secret);
+        of_glance.map(|object| object.name).collect::<Vec<_>>()
+    };
+    assert_eq!(of_glance(false), ["images-rbd-keyring"]);
+    assert_eq!(of_glance(true), ["cinder-volume-rbd-keyring", "images-rbd-keyring"]);
 }
 
 #[test]

@@ -49,7 +49,7 @@ fn several_stores_have_their_mounts() {
     let file = json!({"configMap": {"name": "ceph-etc", "items": [{"key": "ceph.conf", "path": "ceph.conf"}]}});
     let images = json!({"secret": {"name": "images-rbd-keyring",
         "items": [{"key": "keyring", "path": "ceph.client.placeholder.glance.keyring"}]}});
-    let volumes = json!({"secret": {"name": "cinder-volume-rbd-keyring", "optional": true,
+    let volumes = json!({"secret": {"name": "cinder-volume-rbd-keyring",
         "items": [{"key": "keyring", "path": "ceph.client.placeholder.cinder.keyring"}]}});
     sets(&[
         (

@@ -39,8 +39,11 @@ fn use_settings(declared: &DeclaredCeph) {
     let _ = (declared.variables(), declared.not_ready_reason().map(|reason| reason.to_string()));
     let releases = RELEASES.map(|release| (release, "openstack")).into();
     let objects = |ceph: &Ceph| {
-        let _ =
-            (ceph.configuration(), desired_objects(ceph, "openstack", &releases), chart_owned_secrets(ceph, &releases));
+        let _ = (
+            ceph.configuration(),
+            desired_objects(ceph, "openstack", &releases, true),
+            chart_owned_secrets(ceph, &releases),
+        );
     };
     declared.settings.iter().for_each(objects);
 }

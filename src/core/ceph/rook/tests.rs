@@ -146,7 +146,8 @@ fn reads_the_admin_key_only_on_request() {
         "glance's digest does not depend on the admin's key, which glance-api does not mount"
     );
     let releases = [("glance", "openstack"), ("nova", "openstack")].into();
-    let written: Vec<String> = desired_objects(&ceph, "openstack", &releases).iter().map(Object::to_string).collect();
+    let written = desired_objects(&ceph, "openstack", &releases, true);
+    let written: Vec<String> = written.iter().map(Object::to_string).collect();
     assert_eq!(written, ["ConfigMap openstack/ceph-etc", "Secret openstack/pvc-ceph-client-key"]);
     let taken: Vec<String> = chart_owned_secrets(&ceph, &releases).iter().map(Object::to_string).collect();
     assert!(taken.contains(&"Secret openstack/images-rbd-keyring".to_owned()), "{taken:?}");
