@@ -7,6 +7,19 @@
 //! Then the test kills all processes. A kill after write *n* − 1 would have the same effect as a kill *before* write
 //! *n*, so the test covers both.
 //!
+//! The writes come from the proxy and not from the audit log of the API server, because the test must stop all requests
+//! at a write. When an entry is in the audit log, the operator may already have received the response, and sent more
+//! writes. `all_writes_of_the_operator_and_helm_pass_the_proxy` checks that the proxy sees the same writes as the audit
+//! log.
+//!
+//! Three kinds of writes are no kill points (`kill::IGNORED`), because a kill there leaves nothing behind that other
+//! kills do not leave behind, too:
+//!
+//! * Leases. The operator renews its Lease every 2 s, so the renewals are between any other two writes, and the number
+//!   of kill points would depend on the duration of a run. The tests of the module `lease` kill and freeze holders.
+//! * Events. The operator never reads them.
+//! * Reviews of tokens and of rights. They are requests for information, and change nothing.
+//!
 //! The operator installs releases in parallel, and helm writes objects in parallel. So the number and the order of the
 //! writes differ between runs:
 //!
