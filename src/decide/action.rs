@@ -11,7 +11,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::ResourceExt;
 use serde_json::Value;
 
-use super::requests::AbandonedCrd;
+use super::requests::{AbandonedCrd, Leftover};
 use osdpl_core::catalog::file;
 use osdpl_core::ceph::{Manifest, Object};
 use osdpl_core::desired::ExternalService;
@@ -99,14 +99,15 @@ pub enum Action {
     },
     /// Set the update strategy of a `DaemonSet`.
     SetStrategy(Strategy),
-    /// Remove the objects that failed revisions of a release left behind.
+    /// Delete the objects that failed revisions of a release left behind, and label the records of these revisions as
+    /// cleaned up.
     CleanUp {
         /// The namespace and name of the release.
         release: ReleaseKey,
         /// The revisions that may have left objects behind, and the revisions whose objects osdpl keeps.
         cleanup: Cleanup,
-        /// Revisions of other releases: the cleanup keeps every object that one of these revisions contains.
-        others: Vec<(ReleaseKey, u32)>,
+        /// The objects to delete. If there are none, osdpl only labels the records.
+        leftovers: Vec<Leftover>,
     },
     /// Create a namespace.
     CreateNamespace(String),
@@ -257,23 +258,25 @@ impl Action {
             Self::PublishService { external, .. } | Self::PublishEndpoints { external, .. } => {
                 format!("publish {external:?}")
             }
+            // Leave out the objects, because osdpl does not read them again before it may retry a refused cleanup.
+            Self::CleanUp { release, cleanup, .. } => describe_cleanup(release, cleanup),
             other => other.to_string(),
         }
     }
 
     /// Returns the kind, namespace and name of every object that osdpl itself changes in this action.
     ///
-    /// The result does not contain objects that helm changes. For a cleanup, the result contains only release records,
-    /// because the plan does not name the other objects that the operator will remove.
-    pub fn objects(&self, observed: &Observed) -> Vec<(&'static str, String, String)> {
+    /// The result does not contain objects that helm changes.
+    pub fn objects(&self, observed: &Observed) -> Vec<(String, String, String)> {
+        let id = |kind: &str, namespace: String, name: String| (kind.to_owned(), namespace, name);
         let record = |key: &ReleaseKey, revision: i64| {
-            ("Secret", key.namespace.clone(), format!("sh.helm.release.v1.{}.v{revision}", key.name))
+            id("Secret", key.namespace.clone(), format!("sh.helm.release.v1.{}.v{revision}", key.name))
         };
         let existing = |key: &ReleaseKey| observed.releases.get(key);
         match self {
             Self::Release { key, action, .. } => match action {
                 plan::Action::Upgrade { delete_jobs, .. } => {
-                    delete_jobs.iter().map(|job| ("Job", key.namespace.clone(), job.clone())).collect()
+                    delete_jobs.iter().map(|job| id("Job", key.namespace.clone(), job.clone())).collect()
                 }
                 plan::Action::Unlock => {
                     existing(key).map(|existing| record(key, existing.revision)).into_iter().collect()
@@ -293,10 +296,14 @@ impl Action {
                 }
                 plan::Action::Uninstall { .. } | plan::Action::Stop => Vec::new(),
             },
-            Self::CleanUp { release, cleanup, .. } => {
-                cleanup.revisions.iter().map(|revision| record(release, (*revision).into())).collect()
+            Self::CleanUp { release, cleanup, leftovers } => {
+                let objects = leftovers.iter().map(|leftover| {
+                    let Leftover { resource, namespace, name, .. } = leftover;
+                    id(&resource.kind, namespace.clone().unwrap_or_default(), name.clone())
+                });
+                objects.chain(cleanup.revisions.iter().map(|revision| record(release, (*revision).into()))).collect()
             }
-            other => other.object().into_iter().collect(),
+            other => other.object().map(|(kind, namespace, name)| id(kind, namespace, name)).into_iter().collect(),
         }
     }
 
@@ -362,9 +369,10 @@ impl fmt::Display for Action {
                 let kind = if strategy.on_delete { "OnDelete" } else { "RollingUpdate" };
                 write!(formatter, "set the strategy of DaemonSet {}/{}: {kind}", strategy.namespace, strategy.name)
             }
-            Self::CleanUp { release, cleanup, .. } => {
-                let revisions: Vec<String> = cleanup.revisions.iter().map(ToString::to_string).collect();
-                write!(formatter, "clean up after failed revisions {} of {release}", revisions.join(", "))
+            Self::CleanUp { release, cleanup, leftovers } => {
+                formatter.write_str(&describe_cleanup(release, cleanup))?;
+                let leftovers: Vec<String> = leftovers.iter().map(ToString::to_string).collect();
+                if leftovers.is_empty() { Ok(()) } else { write!(formatter, ": delete {}", leftovers.join(", ")) }
             }
             Self::CreateNamespace(name) => write!(formatter, "create namespace {name}"),
             Self::TransferCrd { definition, release } => {
@@ -385,4 +393,10 @@ impl fmt::Display for Action {
             Self::Delete { kind, key, .. } => write!(formatter, "delete {} {key}", kind.name()),
         }
     }
+}
+
+/// Describes a cleanup without the objects that it deletes.
+fn describe_cleanup(release: &ReleaseKey, cleanup: &Cleanup) -> String {
+    let revisions: Vec<String> = cleanup.revisions.iter().map(ToString::to_string).collect();
+    format!("clean up after failed revisions {} of {release}", revisions.join(", "))
 }

@@ -14,13 +14,28 @@ use super::snapshot::Snapshot;
 use osdpl_core::catalog::Catalog;
 use osdpl_core::finding::Finding;
 use osdpl_core::nodes::format_names;
-use osdpl_core::observed::ReleaseKey;
+use osdpl_core::observed::{ReleaseKey, RetryCondition};
 use osdpl_core::plan;
 
 /// How long osdpl waits after the API server refused a write before it tries the write again.
 ///
 /// osdpl tries again after a fixed time, because no watch can report that the API server would now accept the write.
-pub const RETRY_INTERVAL: SignedDuration = SignedDuration::from_secs(10);
+pub(crate) const RETRY_INTERVAL: SignedDuration = SignedDuration::from_secs(10);
+
+/// Returns the refusal to store after `action` was refused or has failed with `message`.
+///
+/// `before` is the stored refusal of the same action, if there is one. osdpl usually retries after [`RETRY_INTERVAL`].
+/// It retries a cleanup more rarely, because each attempt reads and decodes release records.
+pub fn next_refusal(action: &Action, before: Option<&Refusal>, message: String, now: Timestamp) -> Refusal {
+    let delay = match action {
+        Action::CleanUp { release, .. } => {
+            let count = before.map_or(0, |before| before.count) + 1;
+            plan::backoff_delay(release, count, RetryCondition::Manual).unwrap_or(SignedDuration::MAX)
+        }
+        _ => RETRY_INTERVAL,
+    };
+    Refusal::repeated(before, message, now, delay)
+}
 
 /// A plan under construction: the decisions that a pass has made so far.
 pub(crate) struct Draft<'a> {
@@ -171,7 +186,7 @@ impl<'a> Draft<'a> {
     /// Returns whether osdpl must wait before it retries a refused action.
     ///
     /// If so, the function also makes the next pass start no later than the retry time.
-    fn must_wait(&mut self, refusal: Option<&Refusal>) -> bool {
+    pub(crate) fn must_wait(&mut self, refusal: Option<&Refusal>) -> bool {
         let until = refusal.map(|refusal| refusal.until).filter(|until| *until > self.snapshot.now);
         self.requeue(until);
         until.is_some()
@@ -180,6 +195,14 @@ impl<'a> Draft<'a> {
     /// Returns the API server's last refusal of an action; `None` if it has not refused the action.
     pub(crate) fn refusal(&self, action: &Action) -> Option<&'a Refusal> {
         self.snapshot.kept.refused.get(&action.id())
+    }
+
+    /// Stores that the plan can't contain `action` now, because a read has failed with `message`. Later passes wait as
+    /// after a refusal by the API server.
+    pub(crate) fn postpone(&mut self, action: &Action, message: String) {
+        let refusal = next_refusal(action, self.refusal(action), message, self.snapshot.now);
+        self.requeue([refusal.until]);
+        self.kept.refused.insert(action.id(), refusal);
     }
 
     /// Returns the plan of a pass that ends before its decision is complete, for the reason `hold`.

@@ -177,7 +177,7 @@ pub struct Refusal {
 impl Refusal {
     /// Returns the refusal that osdpl stores after the API server refused a write. `before` is the stored refusal of
     /// the same write, if there is one. osdpl may retry the write after `delay`.
-    pub fn repeated(before: Option<&Self>, message: String, now: Timestamp, delay: SignedDuration) -> Self {
+    pub(crate) fn repeated(before: Option<&Self>, message: String, now: Timestamp, delay: SignedDuration) -> Self {
         let until = now.checked_add(delay).unwrap_or(Timestamp::MAX);
         let count = before.map_or(0, |before| before.count) + 1;
         match before.filter(|before| now.duration_since(before.since) < MESSAGE_LIFETIME) {

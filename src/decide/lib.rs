@@ -28,6 +28,7 @@ mod ceph;
 mod certificates;
 mod changes;
 mod charts;
+mod cleanup;
 mod cloud;
 mod comparison;
 mod crds;
@@ -60,7 +61,7 @@ pub use action::{Action, Approval, Kind, Planned, SecretWrite};
 pub use ceph::{CEPH_COMPONENT, OBJECT_STORE};
 pub use charts::{chart_request, known_charts, retry_chart_at};
 pub use deletion::labels_after_deletion;
-pub use draft::RETRY_INTERVAL;
+pub use draft::next_refusal;
 pub use external::HOST_ANNOTATION;
 pub use instances::{NO_PASSWORD, access_releases, advise, may_delete_instances};
 pub use kept::{Kept, Refusal};
@@ -71,8 +72,8 @@ pub use ownership::owned_releases;
 pub use plan::{Hold, Plan};
 pub use releases::RENDER_LIMIT;
 pub use requests::{
-    AbandonedCrd, ChartRequest, DigestSource, ExpectedDigest, Published, Read, Received, Recorded, Reference, Requests,
-    Response, Responses, Stored, Watches,
+    AbandonedCrd, ChartRequest, DigestSource, ExpectedDigest, Leftover, Published, Read, Received, Recorded, Reference,
+    Requests, Response, Responses, Stored, Watches,
 };
 pub use resource::{find_older, is_finalized, release_names, selection, target};
 pub use rollouts::report_refused_eviction;

@@ -2,13 +2,13 @@
 //! slots are free, the release with the longest chain of dependents starts first.
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
 use osdpl_values::CollectSorted;
 
 use super::action::{Action, Approval, Kind, Planned};
+use super::cleanup;
 use super::crds::{self, Definitions};
 use super::draft::Draft;
 use super::requests::Read;
@@ -16,7 +16,7 @@ use super::snapshot::Helm;
 use osdpl_core::desired::Desired;
 use osdpl_core::observed::{Observed, ReleaseKey};
 use osdpl_core::plan::{self, Decision, Plan, Policy, Reason, State, Step, Wait, classify, settle_step};
-use osdpl_core::release::{Status, Verb};
+use osdpl_core::release::Verb;
 
 /// How long osdpl assumes that a new helm process renders its chart. After this time, osdpl assumes that the process
 /// waits for hooks or the API server, so that another process can start to render.
@@ -42,9 +42,7 @@ pub(crate) fn plan_steps(
         let Some(decision) = releases.decisions.get_mut(&name) else { continue };
         let key = decision.key.clone();
         if let Some(cleanup) = &decision.cleanup {
-            let action =
-                Action::CleanUp { release: key.clone(), cleanup: cleanup.clone(), others: others(&key, observed) };
-            draft.attempt(Planned::new(action, "failed revisions may have left objects behind"));
+            cleanup::plan(draft, &key, cleanup, observed);
         }
         match &decision.step {
             Step::Do(action, why) => match slots.take(action) {
@@ -158,20 +156,6 @@ pub(crate) fn steps_of_refused_spec(desired: &Desired, observed: &Observed) -> P
         (name.clone(), Decision { key: release.key.clone(), step, cleanup: None, drift_action: None })
     });
     Plan { decisions: decisions.collect_map(), ..Plan::default() }
-}
-
-/// Returns the newest and the deployed revisions of each release that osdpl manages, except for the release `key`.
-///
-/// A cleanup of `key` must keep every object that one of the returned revisions contains.
-fn others(key: &ReleaseKey, observed: &Observed) -> Vec<(ReleaseKey, u32)> {
-    let ours = observed.releases.iter().filter(|(other, existing)| *other != key && existing.is_ours());
-    let revisions = ours.flat_map(|(other, existing)| {
-        let newest = existing.history.iter().map(|past| past.revision).max();
-        let deployed = existing.history.iter().filter(|past| past.status == Status::Deployed);
-        let all: BTreeSet<u32> = deployed.map(|past| past.revision).chain(newest).collect_set();
-        all.into_iter().map(|revision| (other.clone(), revision))
-    });
-    revisions.collect()
 }
 
 /// Plans to delete the Jobs of uninstalled releases. Returns `true` while Jobs are left, or osdpl has not listed them

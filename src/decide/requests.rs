@@ -10,6 +10,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{ConfigMap, Endpoints, Secret, Service};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use kube::core::ApiResource;
 use serde_json::Value;
 
 use super::snapshot::Crds;
@@ -19,7 +20,7 @@ use osdpl_core::endpoint::Target;
 use osdpl_core::maintenance::CloudSettings;
 use osdpl_core::observed::{DaemonSetGroup, Range, ReleaseKey};
 use osdpl_core::openstack::{Access, HostQuery};
-use osdpl_core::release::RevisionSource;
+use osdpl_core::release::{Cleanup, RevisionSource};
 use osdpl_values::Values;
 
 /// How long osdpl uses a response before it repeats the read, if no watch reports changes of the data.
@@ -210,6 +211,16 @@ pub enum Read {
     Jobs(ReleaseKey),
     /// Lists the volume claims of a release.
     Claims(ReleaseKey),
+    /// Lists the objects that a cleanup of a release must delete. The read decodes release records, so a plan requests
+    /// it only if a cleanup is due.
+    Leftovers {
+        /// The namespace and name of the release.
+        release: ReleaseKey,
+        /// The revisions that may have left objects behind, and the revisions whose objects osdpl keeps.
+        cleanup: Cleanup,
+        /// Revisions of other releases: the response contains no object that one of these revisions contains.
+        others: Vec<(ReleaseKey, u32)>,
+    },
 }
 
 /// The response to a read.
@@ -242,6 +253,9 @@ pub enum Response {
     Objects(Vec<(ReleaseKey, String)>),
     /// The response to [`Read::Node`]: whether the node exists.
     Node(bool),
+    /// The response to [`Read::Leftovers`]: the objects, or why the operator can't determine them. `Ok(None)` means
+    /// that the cleanup is outdated, because helm has made a newer revision since osdpl decided about the cleanup.
+    Leftovers(Result<Option<Vec<Leftover>>, String>),
 }
 
 /// The content of a revision that osdpl did not make, and the tool that manages the release.
@@ -283,6 +297,30 @@ pub struct AbandonedCrd {
     pub owner: ReleaseKey,
 }
 
+/// An object in the cluster that helm created for a failed revision, and that a cleanup must delete.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leftover {
+    /// The API group, version, kind and plural name of the object's kind.
+    pub resource: ApiResource,
+    /// The namespace of the object; `None` if the object is cluster-scoped.
+    pub namespace: Option<String>,
+    /// The name of the object.
+    pub name: String,
+    /// The uid of the object. osdpl does not delete a newer object of the same name, because that object has another
+    /// uid.
+    pub uid: String,
+}
+
+impl std::fmt::Display for Leftover {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let kind = &self.resource.kind;
+        match &self.namespace {
+            Some(namespace) => write!(formatter, "{kind} {namespace}/{}", self.name),
+            None => write!(formatter, "{kind} {}", self.name),
+        }
+    }
+}
+
 /// The response to a read, with the time of the read.
 #[derive(Clone)]
 pub struct Received {
@@ -313,7 +351,8 @@ impl Received {
             | Response::Rook(_)
             | Response::Crd(Ok(_))
             | Response::AbandonedCrds(Ok(_))
-            | Response::Node(_) => FRESH,
+            | Response::Node(_)
+            | Response::Leftovers(_) => FRESH,
             Response::Values(Ok(_))
             | Response::Source(_)
             | Response::Networks(Ok(_))

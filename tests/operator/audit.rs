@@ -12,6 +12,7 @@ use osdpl_core::release::RELEASE_LABEL;
 use serde_json::{Value, json};
 
 use crate::ceph::{NEWER, SECRET};
+use crate::cleanup::{config, refused};
 use crate::cloud::{NAME, StatusAccess, services, with_values};
 use crate::nodes::Nodes;
 use crate::world::{World, now, run_test, with_timeout};
@@ -142,6 +143,8 @@ fn plans_list_all_writes_from_install_to_deletion() {
         world.until("memcached is upgraded", is_upgraded).await;
         world.writes_what_it_plans(began, "day-2 change").await;
 
+        check_cleanup(world, &spec, &elsewhere).await;
+
         let first = nodes.add("first", json!({"rack": "planned"})).await;
         spec["nodes"] = json!({"roles": {"compute": {"selector": {"matchLabels": {"rack": "planned"}}}}});
         let printed = world.printed_plan(&spec);
@@ -167,6 +170,32 @@ fn plans_list_all_writes_from_install_to_deletion() {
         let namespaces: Api<Namespace> = Api::all(world.client.clone());
         namespaces.delete(&elsewhere, &DeleteParams::default()).await.unwrap();
     });
+}
+
+/// Checks that plans list the objects that the operator deletes after a failed upgrade.
+///
+/// The cloud must be ready with the spec `spec`, and its release memcached must have revision 2 in `namespace`.
+async fn check_cleanup(world: &World, spec: &Value, namespace: &str) {
+    let began = now();
+    let values = json!({"conf": {"memcached": {"memory": 300}}, "extraObjects": [config("left"), refused()]});
+    world.apply(&with_values(spec.clone(), "memcached", values)).await;
+    let has_failed = |cloud: &OpenStackDeployment| {
+        let child = cloud.child("memcached");
+        (child.status == "failed" && child.revision == Some(3)).then_some(())
+    };
+    world.until("the upgrade of memcached has failed", has_failed).await;
+    world.apply(spec).await;
+    let object = |kind: &str, name: &str| (kind.to_owned(), namespace.to_owned(), name.to_owned());
+    let record = object("secrets", "sh.helm.release.v1.memcached.v3");
+    with_timeout("the operator labels the record of the failed revision", async {
+        while !world.written_since(began).contains(&record) {
+            tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+        }
+    })
+    .await;
+    world.until_ready().await;
+    let written = world.writes_what_it_plans(began, "cleanup").await;
+    assert!(written.contains(&object("configmaps", "left")), "{written:?}");
 }
 
 #[test]

@@ -16,11 +16,11 @@ const RELEASE: &str = "memcached";
 
 /// Returns a Service that the API server refuses. Helm first creates the ConfigMaps, claims and Roles of the release,
 /// and then fails at this Service.
-fn refused() -> Value {
+pub fn refused() -> Value {
     json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "refused"}, "spec": {"ports": [{"port": 0}]}})
 }
 
-fn config(name: &str) -> Value {
+pub fn config(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"for": name}})
 }
 

@@ -40,7 +40,7 @@ pub struct PastRevision {
 
 /// A cleanup after failed revisions: osdpl removes each object that a revision in `revisions` contains and no revision
 /// in `kept` contains.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cleanup {
     /// The revisions that may have left objects behind: failed revisions and, before an uninstall, also the last
     /// deployed revision, because helm's uninstall removes only the objects of the newest revision.

@@ -1,4 +1,7 @@
-//! Cleans up after failed revisions of a release: deletes the objects that only these revisions contain.
+//! Cleans up after failed revisions of a release: finds the objects that only these revisions contain, and deletes
+//! them.
+
+use std::collections::BTreeSet;
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
@@ -9,53 +12,63 @@ use serde_json::json;
 
 use super::objects::{ignore_missing, with_uid};
 use super::records::record_name;
-use super::{Cluster, Error, ErrorContext};
+use super::{Cluster, Error, ErrorContext, Reader};
 use osdpl_core::observed::ReleaseKey;
 use osdpl_core::release::{self, CLEANED_UP_LABEL, Cleanup, Object, Objects};
+use osdpl_decide::Leftover;
 
-/// An object in the cluster that helm created for a failed revision, and that no revision in [`Cleanup::kept`]
-/// contains.
-struct Leftover {
-    api: Api<DynamicObject>,
-    object: Object,
-    is_namespaced: bool,
-    uid: String,
-}
-
-impl Cluster {
-    /// Deletes the objects that only failed revisions of a release contain, and labels the records of these revisions
-    /// as cleaned up. Returns the deleted objects.
+impl Reader {
+    /// Returns the objects that a cleanup of a release must delete, or why they can't be determined; `None` if helm has
+    /// made a newer revision since osdpl decided about the cleanup.
     ///
-    /// `others` names revisions of the other releases that osdpl manages. This function keeps each object that one of
-    /// these revisions contains. It does nothing if helm has made a newer revision since osdpl planned the cleanup.
-    ///
-    /// # Errors
-    /// Returns an error if a record that names objects to keep can't be read, or a request to the API server fails. The
-    /// function may have deleted some objects before the error. At least one record is then not labelled as cleaned up,
-    /// so a later pass retries the cleanup.
-    pub(crate) async fn clean_up(
+    /// `others` names revisions of the other releases that osdpl manages. The result contains no object that one of
+    /// these revisions contains.
+    pub(super) async fn leftovers(
         &self,
         key: &ReleaseKey,
         cleanup: &Cleanup,
         others: &[(ReleaseKey, u32)],
-    ) -> Result<Vec<String>, Error> {
-        let newest = self.newest_record(key).await?;
-        let is_expected = |(revision, status): (i64, String)| {
-            revision == i64::from(cleanup.newest) && matches!(status.as_str(), "deployed" | "failed")
+    ) -> Result<Option<Vec<Leftover>>, String> {
+        let found = match self.is_current(key, cleanup).await {
+            Ok(true) => self.find_leftovers(key, cleanup, others).await.map(Some),
+            Ok(false) => Ok(None),
+            Err(error) => Err(error),
         };
-        if !newest.is_some_and(is_expected) {
-            return Ok(Vec::new());
-        }
+        found.map_err(|error| {
+            tracing::warn!(release = %key, %error, "can't find the objects of failed revisions; osdpl retries later");
+            error.to_string()
+        })
+    }
+
+    /// Whether the newest revision of a release is still the one for which osdpl decided about the cleanup.
+    async fn is_current(&self, key: &ReleaseKey, cleanup: &Cleanup) -> Result<bool, Error> {
+        let newest = self.newest_record(key).await?;
+        Ok(newest.is_some_and(|(revision, status)| {
+            revision == i64::from(cleanup.newest) && matches!(status.as_str(), "deployed" | "failed")
+        }))
+    }
+
+    /// Returns the objects that a cleanup of a release must delete.
+    ///
+    /// # Errors
+    /// Returns an error if a record that names objects to keep can't be read, or a request to the API server fails.
+    async fn find_leftovers(
+        &self,
+        key: &ReleaseKey,
+        cleanup: &Cleanup,
+        others: &[(ReleaseKey, u32)],
+    ) -> Result<Vec<Leftover>, Error> {
         let mut kept = Vec::new();
         for revision in &cleanup.kept {
             kept.push(self.objects_to_keep(key, *revision).await?);
         }
-        let mut leftovers = Vec::new();
+        // Several failed revisions can contain the same object.
+        let (mut uids, mut found) = (BTreeSet::new(), Vec::new());
         for revision in &cleanup.revisions {
             let failed = match self.recorded_objects(key, *revision).await? {
                 None => continue,
                 Some(Ok(objects)) => objects,
-                // Skip a record that can't be decoded. The code below still labels the record as cleaned up, because a
+                // Skip a record that can't be decoded. The cleanup still labels the record as cleaned up, because a
                 // later attempt could not decode the record either.
                 Some(Err(problem)) => {
                     tracing::warn!(release = %key, problem, "can't clean up after a revision: can't decode its record");
@@ -63,14 +76,25 @@ impl Cluster {
                 }
             };
             for object in release::find_orphans(&failed, &kept, key) {
-                leftovers.extend(self.find_leftover(key, object, &kept).await?);
+                let leftover = self.find_leftover(key, object, &kept).await?;
+                let leftover = leftover.filter(|leftover| uids.insert(leftover.uid.clone()));
+                found.extend(leftover.map(|leftover| (object.clone(), leftover)));
             }
         }
-        let deleted = self.delete_leftovers(key, leftovers, others).await?;
-        for revision in &cleanup.revisions {
-            self.mark_cleaned_up(key, *revision).await?;
+        let mut of_others = Vec::new();
+        // Read the records of other releases only if there are leftovers to delete, which is rare.
+        for (other, revision) in others.iter().filter(|_| !found.is_empty()) {
+            match self.recorded_objects(other, *revision).await? {
+                Some(Ok(objects)) => of_others.push((other, objects)),
+                Some(Err(problem)) => return Err(Error::Object(problem)),
+                None => {}
+            }
         }
-        Ok(deleted)
+        found.retain(|(object, leftover)| {
+            let is_namespaced = leftover.namespace.is_some();
+            !of_others.iter().any(|(other, objects)| release::has_object(objects, other, object, key, is_namespaced))
+        });
+        Ok(found.into_iter().map(|(_, leftover)| leftover).collect())
     }
 
     async fn objects_to_keep(&self, key: &ReleaseKey, revision: u32) -> Result<Objects, Error> {
@@ -95,22 +119,19 @@ impl Cluster {
         if !is_namespaced && kept.iter().any(|kept| release::has_object(kept, key, object, key, false)) {
             return Ok(None);
         }
-        let api: Api<DynamicObject> = if is_namespaced {
-            let namespace = object.namespace.as_deref().unwrap_or(&key.namespace);
-            // The operator has no rights in this namespace. It runs helm with the same rights, so helm created no
-            // object there.
-            if !self.scope().contains(namespace) {
-                return Ok(None);
-            }
-            Api::namespaced_with(self.client.clone(), namespace, &resource)
-        } else {
-            Api::all_with(self.client.clone(), &resource)
-        };
-        let found = api.get_metadata_opt(&object.name).await.with_context(what)?;
+        let namespace = is_namespaced.then(|| object.namespace.as_deref().unwrap_or(&key.namespace));
+        // If the operator has no rights in a namespace, it runs helm with the same rights, so helm created no object
+        // there.
+        if namespace.is_some_and(|namespace| !self.scope().contains(namespace)) {
+            return Ok(None);
+        }
+        let found = self.api_of(&resource, namespace).get_metadata_opt(&object.name).await.with_context(what)?;
         let found = found.filter(|found| release::is_leftover(&found.metadata, key));
-        Ok(found.map(|found| {
-            let uid = found.metadata.uid.unwrap_or_default();
-            Leftover { api, object: object.clone(), is_namespaced, uid }
+        Ok(found.map(|found| Leftover {
+            namespace: namespace.map(str::to_owned),
+            resource,
+            name: object.name.clone(),
+            uid: found.metadata.uid.unwrap_or_default(),
         }))
     }
 
@@ -127,42 +148,52 @@ impl Cluster {
         }
     }
 
-    /// Deletes those leftovers of a release that no revision in `others` contains, and returns the deleted objects.
-    /// `others` names revisions of other releases.
+    /// Returns the API of the objects of a kind in a namespace; `None` stands for a cluster-scoped kind.
+    fn api_of(&self, resource: &ApiResource, namespace: Option<&str>) -> Api<DynamicObject> {
+        match namespace {
+            Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, resource),
+            None => Api::all_with(self.client.clone(), resource),
+        }
+    }
+}
+
+impl Cluster {
+    /// Deletes the objects that failed revisions of a release left behind, and labels the records of these revisions as
+    /// cleaned up.
     ///
-    /// A failed deletion does not stop the deletion of the remaining leftovers; the function returns the last error.
-    async fn delete_leftovers(
+    /// Returns `false`, and does nothing, if helm has made a newer revision since osdpl planned the cleanup.
+    ///
+    /// # Errors
+    /// Returns an error if a request to the API server fails. The function may have deleted some objects before the
+    /// error. At least one record is then not labelled as cleaned up, so a later pass retries the cleanup.
+    pub(crate) async fn clean_up(
         &self,
         key: &ReleaseKey,
-        leftovers: Vec<Leftover>,
-        others: &[(ReleaseKey, u32)],
-    ) -> Result<Vec<String>, Error> {
-        let mut deleted = Vec::new();
-        let mut failed = None;
-        let mut of_others = Vec::new();
-        // Read the records of other releases only if there are leftovers to delete, which is rare.
-        for (other, revision) in others.iter().filter(|_| !leftovers.is_empty()) {
-            match self.recorded_objects(other, *revision).await? {
-                Some(Ok(objects)) => of_others.push((other, objects)),
-                Some(Err(problem)) => return Err(Error::Object(problem)),
-                None => {}
-            }
+        cleanup: &Cleanup,
+        leftovers: &[Leftover],
+    ) -> Result<bool, Error> {
+        if !self.is_current(key, cleanup).await? {
+            return Ok(false);
         }
-        for Leftover { api, object, is_namespaced, uid } in leftovers {
-            let is_used = of_others
-                .iter()
-                .any(|(other, objects)| release::has_object(objects, other, &object, key, is_namespaced));
-            if is_used {
-                continue;
-            }
-            let params = with_uid(DeleteParams::background(), &uid);
-            let what = format!("{} {}", object.kind, object.name);
-            match ignore_missing(api.delete(&object.name, &params).await, || format!("deleting {what}")) {
-                Ok(()) => deleted.push(what),
-                Err(error) => failed = Some(error),
-            }
+        self.delete_leftovers(leftovers).await?;
+        for revision in &cleanup.revisions {
+            self.mark_cleaned_up(key, *revision).await?;
         }
-        failed.map_or(Ok(deleted), Err)
+        Ok(true)
+    }
+
+    /// Deletes objects, but no newer objects of the same names.
+    ///
+    /// A failed deletion does not stop the deletion of the remaining objects; the function returns the last error.
+    async fn delete_leftovers(&self, leftovers: &[Leftover]) -> Result<(), Error> {
+        let mut result = Ok(());
+        for leftover in leftovers {
+            let api = self.api_of(&leftover.resource, leftover.namespace.as_deref());
+            let params = with_uid(DeleteParams::background(), &leftover.uid);
+            let deleted = api.delete(&leftover.name, &params).await;
+            result = ignore_missing(deleted, || format!("deleting {leftover}")).and(result);
+        }
+        result
     }
 
     /// Labels the record of a failed revision as cleaned up, so that no later pass deletes objects because of that
@@ -187,25 +218,16 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn deletes_only_the_leftover_that_it_has_read() {
+    async fn deletes_only_the_planned_leftovers() {
         let server = RefusingServer::new(|_| json!({}));
-        let cluster = server.cluster();
         let resource = ApiResource::erase::<ConfigMap>(&());
-        let object = Object {
-            api_version: "v1".into(),
-            kind: "ConfigMap".into(),
-            namespace: None,
-            name: "leftover".into(),
-            keep: false,
-            replicas: None,
-            expires: false,
-            fields: Vec::new(),
+        let leftover = |name: &str, uid: &str| {
+            let (resource, namespace) = (resource.clone(), Some("openstack".to_owned()));
+            Leftover { resource, namespace, name: name.into(), uid: uid.into() }
         };
-        let api = Api::namespaced_with(cluster.client.clone(), "openstack", &resource);
-        let leftover = Leftover { api, object, is_namespaced: true, uid: "seen".into() };
-        let key = ReleaseKey::new("openstack", "nova");
-        let error = cluster.delete_leftovers(&key, vec![leftover], &[]).await.unwrap_err();
-        assert!(error.to_string().contains("deleting ConfigMap leftover"), "{error}");
-        assert_eq!(server.preconditions(), [json!({"uid": "seen"})]);
+        let leftovers = [leftover("first", "seen"), leftover("second", "seen too")];
+        let error = server.cluster().delete_leftovers(&leftovers).await.unwrap_err();
+        assert!(error.to_string().contains("deleting ConfigMap openstack/second"), "{error}");
+        assert_eq!(server.preconditions(), [json!({"uid": "seen"}), json!({"uid": "seen too"})]);
     }
 }

@@ -76,6 +76,9 @@ impl Reader {
                 Response::Objects(self.list(vec![jobs], &labels).await?)
             }
             Read::Claims(release) => Response::Objects(self.volume_claims(release).await?),
+            Read::Leftovers { release, cleanup, others } => {
+                Response::Leftovers(self.leftovers(release, cleanup, others).await)
+            }
         })
     }
 

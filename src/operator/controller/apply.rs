@@ -9,7 +9,7 @@ mod release;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::PoisonError;
 
-use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 use osdpl_values::CollectSorted;
 
@@ -17,12 +17,10 @@ use super::memory::{Memory, WrittenStatus};
 use super::{Context, now};
 use crate::cluster::{Error, EvictionResult, JobCreation};
 use osdpl_core::api::OpenStackDeployment;
-use osdpl_core::observed::{ReleaseKey, RetryCondition};
+use osdpl_core::observed::ReleaseKey;
 use osdpl_core::openstack::Mapping;
-use osdpl_core::plan::backoff_delay;
-use osdpl_core::release::Cleanup;
 use osdpl_core::rollout::{Eviction, Strategy};
-use osdpl_decide::{Action, Approval, Hold, Plan, Planned, RETRY_INTERVAL, Read, Refusal, report_refused_eviction};
+use osdpl_decide::{Action, Approval, Hold, Plan, Planned, Read, next_refusal, report_refused_eviction};
 
 use release::ReleaseStep;
 pub use release::build_upgrade;
@@ -227,7 +225,13 @@ impl Context {
                 self.take_step(plan, ReleaseStep { name, key, action }, memory, outcome).await;
                 Ok(ActionResult::Done)
             }
-            Action::CleanUp { release, cleanup, others } => Ok(self.clean_up(release, cleanup, others).await),
+            Action::CleanUp { release, cleanup, leftovers } => {
+                Ok(match cluster.clean_up(release, cleanup, leftovers).await {
+                    Ok(true) => ActionResult::Done,
+                    Ok(false) => ActionResult::Skipped,
+                    Err(error) => ActionResult::Refused(error.to_string()),
+                })
+            }
             Action::LabelNode { name, change } => Ok(refused_if_error(cluster.label_node(name, change).await)),
             Action::SetStrategy(strategy) => Ok(self.set_strategy(strategy, memory, outcome).await),
             Action::Evict(pod) => Ok(self.evict(pod, memory).await),
@@ -250,19 +254,6 @@ impl Context {
             // change triggers a pass.
             Ok(false) => ActionResult::Skipped,
             Err(error) => ActionResult::Refused(self.scrubber.borrow().scrub(&error.to_string())),
-        }
-    }
-
-    async fn clean_up(&self, release: &ReleaseKey, cleanup: &Cleanup, others: &[(ReleaseKey, u32)]) -> ActionResult {
-        match self.cluster.clean_up(release, cleanup, others).await {
-            Ok(deleted) => {
-                if !deleted.is_empty() {
-                    let deleted = deleted.join(", ");
-                    tracing::info!(%release, deleted, "deleted leftovers of failed revisions");
-                }
-                ActionResult::Done
-            }
-            Err(error) => ActionResult::Refused(error.to_string()),
         }
     }
 
@@ -346,15 +337,7 @@ impl Memory {
     fn remember_refusal(&mut self, planned: &Planned, message: String, evicted_nodes: &[String]) {
         tracing::warn!(action = %planned.action, message, "the action failed or was refused; osdpl retries it later");
         let id = planned.action.id();
-        let before = self.kept.refused.get(&id);
-        let delay = match &planned.action {
-            Action::CleanUp { release, .. } => {
-                let count = before.map_or(0, |before| before.count) + 1;
-                backoff_delay(release, count, RetryCondition::Manual).unwrap_or(SignedDuration::MAX)
-            }
-            _ => RETRY_INTERVAL,
-        };
-        let refusal = Refusal::repeated(before, message, now(), delay);
+        let refusal = next_refusal(&planned.action, self.kept.refused.get(&id), message, now());
         if let Action::Evict(pod) = &planned.action {
             let rollouts = self.kept.rollouts.iter_mut().flatten();
             for (_, rollout) in rollouts.filter(|(name, _)| planned.reason.ends_with(name.as_str())) {
@@ -462,6 +445,7 @@ fn is_read_back(action: &Action) -> bool {
             | Action::ReleaseStore { .. }
             | Action::TransferCrd { .. }
             | Action::ApplyCrd { .. }
+            | Action::CleanUp { .. }
             | Action::Annotate(_)
     )
 }

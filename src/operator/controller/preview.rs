@@ -336,18 +336,20 @@ impl<'a> Planner<'a> {
     }
 }
 
-/// If the API server refused a read, adds the missing fact to `unknown`. If the read concerns CRDs, also replaces the
-/// error by an empty response, so that the plan is made without the fact.
+/// If the API server refused a read, adds the missing fact to `unknown`. If the read concerns CRDs or a cleanup, also
+/// replaces the error by an empty response, so that the plan is made without the fact.
 fn report_refusal(response: &mut Response, unknown: &mut Vec<String>) {
     let fact = match response {
         Response::Networks(Err(error)) => format!("whether the spec's networks overlap those of Services: {error}"),
         Response::Crd(Err(error)) => format!("whether the CRDs of charts are up to date: {error}"),
         Response::AbandonedCrds(Err(error)) => format!("whether uninstalls of releases left CRDs behind: {error}"),
+        Response::Leftovers(Err(error)) => format!("which objects of failed revisions osdpl would delete: {error}"),
         _ => return,
     };
     match response {
         Response::Crd(known) => *known = Ok(None),
         Response::AbandonedCrds(known) => *known = Ok(Vec::new()),
+        Response::Leftovers(known) => *known = Ok(Some(Vec::new())),
         _ => {}
     }
     if !unknown.contains(&fact) {
