@@ -17,6 +17,14 @@
 //! ```
 //!
 //! Nothing in this module writes to the Kubernetes API server.
+//!
+//! # Memory
+//!
+//! The tasks keep data only in memory. Each type or field says why a task keeps the data, and what a restart of the
+//! operator loses. Most data are copies of objects in the cluster: caches of watches (`cache`), and results that a task
+//! derives from them. The tasks keep them so that a pass needs no request. A restart loses nothing of these data: the
+//! tasks list and read the objects again, and passes wait until the first lists are complete ([`Tasks::ready`]). A task
+//! that panics and starts again loses at most the same data.
 
 mod cache;
 mod drift;
@@ -101,17 +109,30 @@ pub struct Options {
 }
 
 /// The running tasks, with their results. Dropping this value stops the tasks.
+///
+/// Each receiver contains the last result of a task, and each sender contains what the last plan requested from a task.
+/// They are kept so that a pass does not wait for a task, and a task does not wait for a pass. After a restart, the
+/// tasks determine their results again, and the first plan sets the requests again. If a field loses more than that,
+/// its documentation says so.
 pub struct Tasks {
     releases: latest::Receiver<Option<Arc<BTreeMap<ReleaseKey, ObservedRelease>>>>,
+    /// The namespaces of the cloud. Until the first plan after a restart, the releases task uses the namespaces that
+    /// the `OpenStackDeployments` in the cluster name.
     record_namespaces: latest::Sender<Option<BTreeSet<String>>>,
     pending: releases::PendingRecords,
     health: latest::Receiver<Option<Arc<health::Health>>>,
     health_shared: health::Shared,
     drift: latest::Receiver<Option<Arc<BTreeMap<ReleaseKey, ObservedDrift>>>>,
+    /// Until the first plan after a restart, the drift task watches all releases whose newest revision osdpl made.
     drift_scope: latest::Sender<Option<BTreeSet<ReleaseKey>>>,
     probe_targets: latest::Sender<BTreeMap<ReleaseKey, Target>>,
+    /// After a restart, the status reports no faults of APIs until the first probes have ended.
     endpoints: latest::Receiver<Arc<BTreeMap<ReleaseKey, EndpointProbe>>>,
+    /// Contains also the removed nodes whose hosts `apply` has allowed the hosts task to delete. After a restart, the
+    /// annotation `osdpl.dev/forget-nodes` still names these nodes, so `apply` allows the deletion again.
     host_query: latest::Sender<Option<HostQuery>>,
+    /// The result of a deletion of hosts is lost if the operator restarts before a pass has reported it. osdpl then
+    /// finds that the hosts do not exist.
     hosts: latest::Receiver<Option<Arc<HostObservation>>>,
     instance_query: latest::Sender<Option<Access>>,
     instances: latest::Receiver<Option<Arc<InstanceObservation>>>,

@@ -1,4 +1,7 @@
 //! Caches data about the objects of one watch: one value for each object, by the object's namespace and name.
+//!
+//! The tasks keep the values so that neither they nor passes send requests to read the objects. After a restart of the
+//! operator, the watch lists the objects again, so nothing is lost.
 
 use std::collections::BTreeMap;
 
@@ -14,9 +17,15 @@ pub(super) type Name = (String, String);
 /// the old values until the new list is complete.
 #[derive(Debug)]
 pub(super) struct WatchCache<V> {
+    /// The values that the last complete list and later events of the watch have reported.
     current: BTreeMap<Name, V>,
+    /// The values of a list that is not complete yet.
     incoming: Option<BTreeMap<Name, V>>,
+    /// Whether the watch has completed a list. A restart resets this field, so that no task takes an empty cache for an
+    /// empty cluster.
     listed: bool,
+    /// Whether an attempt to list or watch the objects has ever failed. After a restart, a task waits for the first
+    /// list or the first failure.
     failed: bool,
 }
 

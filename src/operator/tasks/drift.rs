@@ -63,7 +63,8 @@ pub(super) struct DriftTask {
     pub(super) selected: watch::Receiver<Option<BTreeSet<ReleaseKey>>>,
 }
 
-/// The store of the watched objects, and the notification that the store changed.
+/// The store of the watched objects, and the notification that the store changed. After a restart of the operator, the
+/// watches list the objects again.
 #[derive(Clone, Default)]
 struct Shared {
     store: Arc<Mutex<Store>>,

@@ -62,6 +62,8 @@ async fn run(
     sender: watch::Sender<Option<Arc<HostObservation>>>,
     trigger: Arc<Notify>,
 ) {
+    // The length of the next pause, kept to query Nova less and less often. After a restart of the operator, the pauses
+    // begin with the shortest one again.
     let mut pause = FIRST_PAUSE;
     loop {
         let query = queries.borrow_and_update().clone();

@@ -47,7 +47,8 @@ const FETCHES: usize = 2;
 /// made a pending record is still alive, and retries failed reads of bodies.
 const RECHECK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The metadata of the watched records, and the notification that the metadata changed.
+/// The metadata of the watched records, and the notification that the metadata changed. After a restart of the
+/// operator, the watches list the records again.
 #[derive(Clone, Default)]
 struct Shared {
     records: Arc<Mutex<Records>>,
@@ -63,6 +64,10 @@ impl Shared {
 }
 
 /// The pending records, each with its resourceVersion and the time when this process saw the last change.
+///
+/// Kept because records do not contain the time of their last change by a clock that osdpl trusts. A restart of the
+/// operator loses the times: if osdpl does not know whether the helm process of a record still runs, it waits for the
+/// full time again before it unlocks the record.
 #[derive(Clone, Default)]
 pub(super) struct PendingRecords(Arc<Mutex<PendingByRelease>>);
 

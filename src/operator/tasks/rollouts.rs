@@ -48,6 +48,8 @@ struct Revision {
 }
 
 /// The caches of the pods and the pod template revisions of one component.
+///
+/// After a restart of the operator, the watches list the pods and revisions again; [`PodTimes`] says what is lost.
 #[derive(Default)]
 struct Caches {
     pods: WatchCache<DaemonPod>,

@@ -156,7 +156,7 @@ pub(super) fn describe_error(error: &Error) -> String {
 }
 
 /// The growing pauses between a watch's attempts to connect. The first pauses are short, because a restarted API server
-/// is back in seconds.
+/// is back in seconds. A restart of the operator loses the number of attempts, so the pauses are short again.
 #[derive(Default)]
 struct Pauses {
     attempts: u32,

@@ -43,6 +43,10 @@ enum CheckState {
 pub(super) struct CheckResult(ObjectId, CheckState);
 
 /// The checks whether the objects that look changed have drifted from their releases.
+///
+/// `by_object` contains the last check of each such object. It is kept so that the task reads an object only once for
+/// each change. After a restart of the operator, the task checks all objects that look changed again, before it
+/// publishes its first result.
 pub(super) struct Checks {
     client: Client,
     tolerated: Arc<ToleratedChanges>,

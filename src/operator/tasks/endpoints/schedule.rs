@@ -35,16 +35,24 @@ pub(super) enum ProbeResult {
 }
 
 /// The state of probing one API: the target, the time of the next probe and the latest result.
+///
+/// The cluster contains nothing of this state. After a restart of the operator, the task probes all APIs at once.
 struct Probed {
     target: Arc<Target>,
     due: Instant,
     in_flight: bool,
-    /// The number of consecutive probes that the API answered with a fault.
+    /// The number of consecutive probes that the API answered with a fault. Kept so that the task reports only lasting
+    /// faults. A restart loses this number, so a fault is reported again only after [`FAULT_THRESHOLD`] probes.
     failures: u32,
+    /// Kept so that the last result counts until the next probe has ended. After a restart, the API has no result until
+    /// its first probe has ended.
     result: ProbeResult,
 }
 
 /// The service types, such as `compute`, that Keystone's service catalogue contained when the task last requested it.
+///
+/// Kept because each request for the service catalogue creates a token in Keystone. After a restart of the operator,
+/// the task requests the service catalogue once.
 struct Catalogue {
     types: Types,
     /// The releases whose APIs the service catalogue had to contain at the last request, because helm had deployed

@@ -87,6 +87,9 @@ impl Batch {
 }
 
 /// The objects that the watches have reported. Each kind has one cache for each of its watches.
+///
+/// After a restart of the operator, the watches fill the caches again. The other fields say why the task keeps them,
+/// and what a restart loses.
 #[derive(Default)]
 pub(super) struct Store {
     pub(super) workloads: Vec<WatchCache<Workload>>,
@@ -98,7 +101,7 @@ pub(super) struct Store {
     pub(super) claims: Vec<WatchCache<Claim>>,
     pub(super) classes: Vec<WatchCache<Class>>,
     pub(super) nodes: Vec<WatchCache<(Readiness, Node)>>,
-    /// The time at which each `NotReady` node became `NotReady`.
+    /// The time at which each `NotReady` node became `NotReady`; [`NodeTimes`] says what a restart loses.
     pub(super) node_times: NodeTimes,
     /// How long a node can be `NotReady` before osdpl regards the node as missing.
     pub(super) grace: Duration,
@@ -108,10 +111,20 @@ pub(super) struct Store {
     /// share one copy.
     pub(super) shared: Templates,
     /// The logs of failed containers, by the uid of the pod.
+    ///
+    /// Kept so that the task fetches each log once. After a restart, the task fetches the logs again before it
+    /// publishes its first result. A log is lost if the kubelet no longer has it.
     logs: BTreeMap<String, Fetched>,
     /// For each pod (by its uid): the check whether the objects that the pod mounts exist.
+    ///
+    /// Kept to check a pod only at growing intervals. After a restart, the task checks the mounts again, so for some
+    /// seconds, the status does not name missing objects.
     mount_checks: BTreeMap<String, MountCheck>,
     /// The queries for events about objects that wait although no watched object shows a reason.
+    ///
+    /// Kept to query events about an object only at growing intervals. After a restart, the task sends the queries
+    /// again, so for some seconds, the status lacks the messages of events. Kubernetes may have deleted an event since
+    /// the last query.
     event_checks: BTreeMap<Subject, EventCheck>,
 }
 

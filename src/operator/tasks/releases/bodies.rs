@@ -27,6 +27,9 @@ const READING: &str = "reading release records";
 const CAPACITY: usize = 64 << 20;
 
 /// The body of a release's newest record, and the state of the request that fetches it.
+///
+/// Kept because a body takes tens of milliseconds to fetch and decode. After a restart of the operator, the task
+/// fetches all bodies before it publishes its first result.
 #[derive(Default)]
 struct Entry {
     /// The uid of the record's Secret. The revision does not identify the record: after a release was uninstalled and
@@ -37,8 +40,10 @@ struct Entry {
     /// resourceVersion that the watch has reported.
     requested: Option<String>,
     found: Option<String>,
+    /// Whether a fetch is running, so that the task does not start a second one.
     in_flight: bool,
-    /// When the last fetch failed; `None` if it succeeded or is running.
+    /// When the last fetch failed; `None` if it succeeded or is running. Kept to limit the rate of retries. After a
+    /// restart, the task retries at once.
     failed: Option<Instant>,
     /// The objects in the revision's manifest. The task decodes the manifest only once, because it never changes.
     objects: Option<Arc<Objects>>,

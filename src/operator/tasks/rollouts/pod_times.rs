@@ -9,6 +9,9 @@ use osdpl_values::CollectSorted;
 use osdpl_core::observed::{DaemonPod, PodState};
 
 /// For each pod (by its uid): whether the pod is ready, and when this process first saw the pod in this state.
+///
+/// Kept because the cluster contains these times only by other clocks. A restart of the operator loses the times: they
+/// begin again, so a rollout waits longer for new pods, and reports a pod that does not become ready later.
 #[derive(Default)]
 pub(super) struct PodTimes(BTreeMap<String, (bool, Timestamp)>);
 
