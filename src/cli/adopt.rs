@@ -83,9 +83,9 @@ impl Arguments {
         let known = self.identify(&helm, &catalog)?;
         let name = self.name.clone().unwrap_or_else(|| "cloud".into());
         let placeholders = |selection: &_| placeholder::facts(&catalog, selection);
-        let ceph = ceph::detect(&client, &known, (&namespace, &name)).await.context("looking for the cloud's Ceph")?;
+        let ceph = ceph::detect(&client, &known, &namespace, &name).await.context("looking for the cloud's Ceph")?;
         let storage = ceph.as_ref().and_then(|ceph| ceph.storage.as_ref());
-        let cloud = CloudInventory::new((&namespace, &name), &known, &catalog, &placeholders).with_storage(storage);
+        let cloud = CloudInventory::new(&namespace, &name, &known, &catalog, &placeholders).with_storage(storage);
         let described = cloud.describe();
         let owners = discover::other_owners(&cluster, &known).await?;
         let charts = match self.chart_options.source() {

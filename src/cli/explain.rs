@@ -69,7 +69,10 @@ impl Arguments {
         let catalog = (std::sync::Arc::new(catalog), errors);
         let cloud = match (&document, live) {
             (Some(document), _) => load_offline(document, &catalog.0).inspect_err(|_| self.print_findings())?,
-            (None, live) => self.load_live(live.context("no resource was read")?, &catalog).await?,
+            (None, live) => {
+                let (client, deployment) = live.context("no resource was read")?;
+                self.load_live(&client, &deployment, &catalog).await?
+            }
         };
         let (catalog, _) = catalog;
         let (release, path) = match self.target.as_slice() {
@@ -100,7 +103,7 @@ impl Arguments {
             }
             bail!("no layer sets {path} of any release; name a release to see the keys of its chart");
         }
-        self.add_defaults(&mut explanations, (&cloud.spec, &catalog), &path).await?;
+        self.add_defaults(&mut explanations, &cloud.spec, &catalog, &path).await?;
         match self.output {
             Format::Text => output::print(text::format(&explanations)),
             Format::Json => output::line(serde_json::to_string_pretty(&explanations)?),
@@ -148,7 +151,8 @@ impl Arguments {
     /// operator would read from this cluster.
     async fn load_live(
         &self,
-        (client, deployment): (kube::Client, OpenStackDeployment),
+        client: &kube::Client,
+        deployment: &OpenStackDeployment,
         catalog: &CatalogWithFindings,
     ) -> anyhow::Result<Cloud> {
         // `spec.images` rewrites the images in the charts' defaults. So osdpl can explain such an image only if it has
@@ -158,7 +162,7 @@ impl Arguments {
             None => None,
         };
         let limit = self.resource.cluster.timeout();
-        let preview = preview(&client, catalog, &deployment, Some(&deployment), charts.as_ref(), limit).await?;
+        let preview = preview(client, catalog, deployment, Some(deployment), charts.as_ref(), limit).await?;
         for unknown in &preview.unwatched {
             eprintln!("unknown: {unknown}");
         }
@@ -178,7 +182,8 @@ impl Arguments {
     async fn add_defaults(
         &self,
         explanations: &mut [Explanation],
-        (spec, catalog): (&OpenStackDeploymentSpec, &Catalog),
+        spec: &OpenStackDeploymentSpec,
+        catalog: &Catalog,
         path: &Path,
     ) -> anyhow::Result<()> {
         if self.chart_options.source().is_none() {

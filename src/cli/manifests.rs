@@ -31,6 +31,17 @@ pub(crate) struct Renderer {
     capabilities: Capabilities,
 }
 
+/// The release whose manifest a [`Renderer`] renders.
+pub(crate) struct ReleaseToRender<'a> {
+    pub spec: &'a OpenStackDeploymentSpec,
+    pub catalog: &'a Catalog,
+    /// The release's name in the catalogue.
+    pub name: &'a str,
+    pub desired: &'a DesiredRelease,
+    /// Whether helm renders the release as for an upgrade, not as for an install.
+    pub is_upgrade: bool,
+}
+
 impl Renderer {
     /// Opens the chart store with the selected charts, and finds helm. Does not connect to a cluster.
     pub(crate) async fn open(options: &ChartOptions) -> anyhow::Result<Self> {
@@ -51,16 +62,15 @@ impl Renderer {
     /// Renders a release, and returns its objects in helm's order.
     pub(crate) async fn objects(
         &self,
-        (spec, catalog): (&OpenStackDeploymentSpec, &Catalog),
-        (name, release): (&str, &DesiredRelease),
-        is_upgrade: bool,
+        release: ReleaseToRender<'_>,
         scrubber: &Scrubber,
     ) -> anyhow::Result<Vec<Object>> {
+        let ReleaseToRender { spec, catalog, name, desired, is_upgrade } = release;
         let request =
             chart_of_release(&self.store, spec, catalog, name).context("the catalogue does not have this release")?;
         let chart = self.store.obtain(&request).await?;
-        let values = Value::Object(release.values.clone());
-        let (release, capabilities) = (&release.key, &self.capabilities);
+        let values = Value::Object(desired.values.clone());
+        let (release, capabilities) = (&desired.key, &self.capabilities);
         let template = Template { release, chart: &chart.path, values: &values, is_upgrade, capabilities };
         let manifest = template.render(&self.program, scrubber).await?;
         let contents =

@@ -113,7 +113,7 @@ impl Arguments {
         // PID 1 if there is no handler. So an early SIGTERM would be lost.
         let mut signals = Signals::listen()?;
         let (source, probe_thread) = (self.source()?, ProbeThread::start()?);
-        let listeners = self.listeners(&probe_thread)?;
+        let (probes, scrapes) = self.listeners(&probe_thread)?;
         let handle = CatalogHandle::new(self.catalog.load()?, self.catalog.catalog.clone());
         let catalog = handle.catalog();
         let lock = self.lock(&catalog)?;
@@ -130,7 +130,7 @@ impl Arguments {
         let (metrics, pass_timeout) = (health.metrics.clone(), health.pass_timeout);
         // Serve the probes before the first request to the API server. If the API server is slow to respond, the
         // kubelet would otherwise kill the container, because nothing answers the probes.
-        let web = probe_thread.runtime().spawn(web::serve(listeners, health, stop.clone()));
+        let web = probe_thread.runtime().spawn(web::serve(probes, scrapes, health, stop.clone()));
         let mut elector = Elector::new(lease, &self.namespace, instance.clone(), pod.as_deref(), leadership.clone());
         let (trigger, scope) = (Arc::new(Notify::new()), self.scope());
         let secrets = tokio::select! {
@@ -139,7 +139,7 @@ impl Arguments {
         };
         let (scrubber, scrubbing) = watch::channel(Arc::new(Scrubber::new(&secrets)));
         let http_config = self.probes.http_config(leadership.clone())?;
-        let options = self.options((&catalog, instance), (&http_config, &probe_thread), scrubbing);
+        let options = self.options(&catalog, instance, &http_config, &probe_thread, scrubbing);
         let tasks = Tasks::spawn(&client, &options, &trigger);
         let charts = ChartSource::new(store, &trigger);
         let checking = tokio::spawn(check_charts(charts.check_trigger()));
@@ -209,8 +209,10 @@ impl Arguments {
     /// Returns the options of the tasks that watch the cluster and probe the APIs of OpenStack services.
     fn options(
         &self,
-        (catalog, instance): (&Catalog, Instance),
-        (http_config, probe_thread): (&HttpConfig, &ProbeThread),
+        catalog: &Catalog,
+        instance: Instance,
+        http_config: &HttpConfig,
+        probe_thread: &ProbeThread,
         scrubber: watch::Receiver<Arc<Scrubber>>,
     ) -> Options {
         Options {

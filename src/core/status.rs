@@ -111,7 +111,8 @@ impl<'a> Report<'a> {
     pub fn new(
         spec: &'a OpenStackDeploymentSpec,
         generation: i64,
-        (desired, observed): (&'a Desired, &'a Observed),
+        desired: &'a Desired,
+        observed: &'a Observed,
         plan: &'a Plan,
     ) -> Self {
         Self {

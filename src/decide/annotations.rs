@@ -40,7 +40,8 @@ pub(crate) fn consume(
     observed: &Observed,
     plan: &Plan,
     policy: &Policy,
-    (rollouts, removal): (&NextRollouts, &LabelRemoval),
+    rollouts: &NextRollouts,
+    removal: &LabelRemoval,
 ) {
     let deployment = &draft.snapshot.deployment;
     // An approval of a rollout, of a removal of labels or of additions must still apply after osdpl has removed the

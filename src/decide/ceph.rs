@@ -71,9 +71,9 @@ pub(crate) fn declared(
         let clusters = objects.rook_objects(CLUSTER).map(|clusters| {
             clusters.iter().map(|(name, object)| ceph::Cluster::from_object(&rook.namespace, name, object)).collect()
         });
-        let settings = rook.read(&consumers(selection), clusters, |name| rook::data(objects, &rook, name));
+        let (settings, cluster) = rook.read(&consumers(selection), clusters, |name| rook::data(objects, &rook, name));
         let gateway = object_store::rook_gateway(objects, &rook, selection);
-        return Some(DeclaredCeph::from_rook(settings).with_gateway(gateway));
+        return Some(DeclaredCeph::from_rook(settings, cluster).with_gateway(gateway));
     }
     let is_used = selection.features.get("storage").is_some_and(|storage| storage["backend"] == "ceph");
     let reference = references(spec, &selection.namespace).into_iter().next().filter(|_| is_used)?;
@@ -173,7 +173,8 @@ pub(crate) fn plan_ceph_cleanup(
     draft: &mut Draft<'_>,
     declared: Option<&DeclaredCeph>,
     selection: &Selection,
-    (desired, observed): (&Desired, &Observed),
+    desired: &Desired,
+    observed: &Observed,
     needed: &Needed,
 ) {
     let ceph = match declared.map(|declared| &declared.settings) {

@@ -57,7 +57,7 @@ pub(crate) fn decide(mut draft: Draft<'_>) -> Plan {
     facts.refused.extend(rejected.as_ref().map(|rejected| rejected.refused.clone()).unwrap_or_default());
     if !selection.is_refused() {
         let changes = &inventory.changes;
-        placeholders = collect_facts(&mut draft, (spec, &selection), changes, &mut observed, &needed, &mut facts);
+        placeholders = collect_facts(&mut draft, spec, &selection, changes, &mut observed, &needed, &mut facts);
     }
     if draft.is_incomplete() {
         return draft.hold(Hold::Reads);
@@ -162,7 +162,8 @@ fn is_reading(draft: &Draft<'_>) -> bool {
 /// chart.
 fn collect_facts(
     draft: &mut Draft<'_>,
-    (spec, selection): (&OpenStackDeploymentSpec, &Selection),
+    spec: &OpenStackDeploymentSpec,
+    selection: &Selection,
     labels: &BTreeMap<String, LabelChange>,
     observed: &mut Observed,
     needed: &Needed,
@@ -259,7 +260,7 @@ fn decide_releases(draft: &mut Draft<'_>, cloud: &Cloud, mut observed: Observed)
         let owned = ownership::owned_with_refused_spec(draft.snapshot);
         Plan { releases, rollouts: rollouts::last(draft), owned, ..Plan::default() }
     } else {
-        ceph::plan_ceph_cleanup(draft, resolved.facts.ceph.as_ref(), selection, (desired, &observed), needed);
+        ceph::plan_ceph_cleanup(draft, resolved.facts.ceph.as_ref(), selection, desired, &observed, needed);
         releases::delete_jobs(draft, &draft.snapshot.uninstalled);
         draft.requests.setting = {
             let (spec, catalog) = (&resolved.spec, draft.catalog());
@@ -309,7 +310,7 @@ fn take_steps(
         daemons: next.watch.clone(),
     });
     if !desired.is_fetching() && placeholders.is_empty() {
-        annotations::consume(draft, desired, observed, &releases, policy, (&next, &label_removal));
+        annotations::consume(draft, desired, observed, &releases, policy, &next, &label_removal);
     }
     let changes = changes::pending_changes(draft, &releases, desired, observed);
     let label_removal = Some(label_removal);

@@ -69,13 +69,13 @@ pub(crate) fn plan(
     let folder = draft.snapshot.charts.crds.get(name);
     let folder = folder.map_or(Ok(&[][..]), |crds| crds.as_ref().map(|crds| &crds[..]));
     let folder = folder.map_err(|why| Wait::Blocked { reason: reason::CHART.into(), message: why.clone() })?;
-    add_changes(draft, (name, key), folder, Origin::Folder, &mut definitions)?;
+    add_changes(draft, name, key, folder, Origin::Folder, &mut definitions)?;
     // In the install of a new release, helm can change an existing CRD only if the CRD's annotations name the release
     // (helm: `action.checkOwnership`). Only an uninstalled release with the same name leaves such CRDs behind. So
     // without such CRDs, do not render the chart of a new release.
     if !is_new || !left.is_empty() {
         let rendered = rendered(draft, name, !is_new)?;
-        add_changes(draft, (name, key), rendered, Origin::Templates, &mut definitions)?;
+        add_changes(draft, name, key, rendered, Origin::Templates, &mut definitions)?;
     }
     Ok(definitions)
 }
@@ -154,7 +154,8 @@ fn mentions_crd(value: &Value) -> bool {
 /// does not replace a newer CRD in the cluster. If helm would replace it, the release waits.
 fn add_changes(
     draft: &mut Draft<'_>,
-    (name, key): (&str, &ReleaseKey),
+    name: &str,
+    key: &ReleaseKey,
     crds: &[CustomResourceDefinition],
     origin: Origin,
     definitions: &mut Definitions,

@@ -126,7 +126,7 @@ fn stored_removal(
     let newer = newer.filter(|newer| stored.is_some_and(|stored| stored.nodes == newer.nodes));
     let approval = deployment.annotations().get(api::APPROVE).map(String::as_str);
     let nodes = draft.snapshot.nodes.as_deref().unwrap_or(const { &Inventory::new() });
-    unfinished(pending, newer.or(stored), (nodes, changes), approval)
+    unfinished(pending, newer.or(stored), nodes, changes, approval)
 }
 
 /// Plans to change the labels of nodes.

@@ -99,17 +99,25 @@ fn kind(kind: ValuesKind) -> &'static str {
 
 /// Returns the object of this kind and name from the manifests, if the object is in the namespace of the resource.
 pub(crate) fn find<'a>(kind: &str, name: &str, namespace: &str, manifests: &'a [Value]) -> Option<&'a Value> {
-    find_in((kind, name), (namespace, namespace), manifests)
+    find_in(&ObjectName { kind, namespace, name }, namespace, manifests)
 }
 
-/// Returns the object of this kind and name from the manifests, if the object is in `namespace`.
+/// The kind, namespace and name of a `ConfigMap` or Secret.
+pub(crate) struct ObjectName<'a> {
+    pub kind: &'a str,
+    pub namespace: &'a str,
+    pub name: &'a str,
+}
+
+/// Returns the object with this name from the manifests.
 ///
 /// An object without a namespace counts as an object in `default_namespace`.
 pub(crate) fn find_in<'a>(
-    (kind, name): (&str, &str),
-    (namespace, default_namespace): (&str, &str),
+    object_name: &ObjectName<'_>,
+    default_namespace: &str,
     manifests: &'a [Value],
 ) -> Option<&'a Value> {
+    let ObjectName { kind, namespace, name } = *object_name;
     manifests.iter().find(|object| {
         let metadata = &object["metadata"];
         object["kind"] == kind

@@ -51,9 +51,9 @@ pub struct Health {
     pub pass_timeout: Duration,
 }
 
-/// Serves the probes and the metrics until `stop` is cancelled. If the second listener, for metrics, is `None`, serves
-/// both on the listener `probes`.
-pub async fn serve((probes, scrapes): (TcpListener, Option<TcpListener>), health: Health, stop: CancellationToken) {
+/// Serves the probes and the metrics until `stop` is cancelled. If `scrapes`, the listener for metrics, is `None`,
+/// serves both on the listener `probes`.
+pub async fn serve(probes: TcpListener, scrapes: Option<TcpListener>, health: Health, stop: CancellationToken) {
     let own = Router::new().route("/livez", get(livez)).route("/readyz", get(readyz));
     let metrics_only = Router::new().route("/metrics", get(scrape));
     match scrapes {
@@ -130,7 +130,7 @@ mod tests {
         let listener = listen("127.0.0.1:0".parse().unwrap(), &thread).unwrap();
         let address = listener.local_addr().unwrap();
         let stop = CancellationToken::new();
-        let server = thread.runtime().spawn(serve((listener, None), health, stop.clone()));
+        let server = thread.runtime().spawn(serve(listener, None, health, stop.clone()));
         // The pass timeout is zero, so any running pass makes the liveness probe fail.
         let pass = metrics.start_pass();
         assert!(get(address, "/livez").starts_with("HTTP/1.1 500"));

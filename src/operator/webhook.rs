@@ -127,7 +127,8 @@ struct Reviewer {
 pub fn serve(
     listener: TcpListener,
     files: CertificateFiles,
-    (catalog, known): (&Catalog, Sources),
+    catalog: &Catalog,
+    known: Sources,
     stop: CancellationToken,
 ) -> anyhow::Result<impl Future<Output = ()> + use<>> {
     let schemas = Schemas::new(catalog).map_err(|error: SchemaError| anyhow::anyhow!("{error}"))?;
@@ -461,7 +462,7 @@ mod tests {
             };
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let address = listener.local_addr().unwrap();
-            tokio::spawn(serve(listener, files, (&catalog, known), CancellationToken::new()).unwrap());
+            tokio::spawn(serve(listener, files, &catalog, known, CancellationToken::new()).unwrap());
             let send = async |size: usize, body: &[u8]| {
                 let mut stream = connect(address, &trusted).await.unwrap();
                 request(&mut stream, size, body).await;

@@ -70,7 +70,7 @@ fn storage(known: &IdentifiedReleases<'_>) -> Option<CephDeclaration> {
     let answers = CephState { configuration: Some(configuration), keys, ..CephState::default() };
     let names = known.releases.keys().map(String::as_str);
     Some(
-        uses.storage(&answers, ("openstack", "cloud-adopted-ceph"), names)
+        uses.storage(&answers, "openstack", "cloud-adopted-ceph", names)
             .unwrap_or_else(|lacking| panic!("{lacking:?}")),
     )
 }
@@ -82,9 +82,7 @@ fn described(catalog: &Catalog, found: &[InstalledRelease], spec: &Value) -> Des
     // Ceph, because the default values of the charts contain settings for Ceph, too.
     let storage = spec["features"]["storage"]["ceph"].is_object().then(|| storage(&known)).flatten();
     let provide_facts = |selection: &Selection| -> Facts { placeholder::facts(catalog, selection) };
-    CloudInventory::new(("openstack", "cloud"), &known, catalog, &provide_facts)
-        .with_storage(storage.as_ref())
-        .describe()
+    CloudInventory::new("openstack", "cloud", &known, catalog, &provide_facts).with_storage(storage.as_ref()).describe()
 }
 
 /// Returns the paths of the values that the spec written by `osdpl adopt` overrides, by release. A path that the spec

@@ -56,7 +56,7 @@ fn rook(access: &str) -> DeclaredCeph {
     let rook = RookSettings::from_feature(&json!({"mode": "rook", "rook": {"access": access}})).unwrap();
     let status = json!({"status": {"phase": "Ready", "ceph": {"health": "HEALTH_OK", "fsid": FSID}}});
     let cluster = Cluster::from_object("rook-ceph", "main", &status);
-    let answer = rook.read(&consumers(RELEASES.into_iter()), Ok(vec![cluster]), |name| {
+    let (settings, cluster) = rook.read(&consumers(RELEASES.into_iter()), Ok(vec![cluster]), |name| {
         Ok(match name {
             "rook-ceph-mon-endpoints" => data(&[("data", "a=10.0.0.1:6789")]),
             "rook-ceph-mon" => data(&[("ceph-username", "client.admin"), ("ceph-secret", KEYS[0])]),
@@ -64,7 +64,7 @@ fn rook(access: &str) -> DeclaredCeph {
         })
     });
     let store = json!({"endpoints": {"insecure": ["http://rgw.rook-ceph.svc:80"]}});
-    DeclaredCeph::from_rook(answer).with_gateway(Some(Gateway::rook("rook-ceph/objects", &store)))
+    DeclaredCeph::from_rook(settings, cluster).with_gateway(Some(Gateway::rook("rook-ceph/objects", &store)))
 }
 
 /// Renders the releases in [`RELEASES`] for a cloud with this Ceph. Returns the objects of each release.

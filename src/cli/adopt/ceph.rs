@@ -28,7 +28,8 @@ pub(crate) struct Ceph {
 pub(crate) async fn detect(
     client: &Client,
     known: &IdentifiedReleases<'_>,
-    (namespace, name): (&str, &str),
+    namespace: &str,
+    name: &str,
 ) -> anyhow::Result<Option<Ceph>> {
     let Some(uses) = find_ceph_uses(known) else { return Ok(None) };
     let state = read_state(client, &uses).await.map_err(readable)?;
@@ -38,7 +39,7 @@ pub(crate) async fn detect(
         return Ok(None);
     }
     let secret = format!("{name}-adopted-ceph");
-    let storage = uses.storage(&state, (namespace, &secret), known.releases.keys().map(String::as_str));
+    let storage = uses.storage(&state, namespace, &secret, known.releases.keys().map(String::as_str));
     let note = match &storage {
         Ok(storage) => declared_note(&uses, &state, storage),
         Err(missing) => undeclared_note(&uses, namespace, missing),

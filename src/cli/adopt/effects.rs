@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::discover::ChartState;
-use crate::manifests::{Renderer, scrubber};
+use crate::manifests::{ReleaseToRender, Renderer, scrubber};
 use crate::value_change::{Change, Redactor, ValuesSource};
 use osdpl_core::adopt::{Comparison, Description, IdentifiedReleases, InstalledRelease, SecretContent};
 use osdpl_core::catalog::Catalog;
@@ -94,7 +94,9 @@ impl EffectsQuery<'_> {
             Ok((_, contents)) => parse_objects(contents, &found.key),
             Err(problem) => return Ok(Err(problem)),
         };
-        let after = renderer.objects((&self.described.spec, self.catalog), (name, desired), true, scrubber).await;
+        let (spec, catalog) = (&self.described.spec, self.catalog);
+        let release = ReleaseToRender { spec, catalog, name, desired, is_upgrade: true };
+        let after = renderer.objects(release, scrubber).await;
         Ok(after.map(|after| diff_manifests(&before, &after, scrubber)).map_err(|error| format!("{error:#}")))
     }
 }

@@ -5,7 +5,7 @@ use kube::ResourceExt;
 use super::report::{DiffReport, Outcome, ReleaseDiff};
 use crate::finding_output::FindingOutput;
 use crate::live::Live;
-use crate::manifests::{Renderer, scrubber};
+use crate::manifests::{ReleaseToRender, Renderer, scrubber};
 use crate::value_change::{Change, Redactor, ValuesSource};
 use osdpl_core::adopt::compare_release;
 use osdpl_core::desired::DesiredRelease;
@@ -195,8 +195,9 @@ impl Comparison<'_> {
     ) -> anyhow::Result<Vec<Difference>> {
         let scrubber: Scrubber = scrubber(release, &self.secrets, recorded.as_ref().map(|(source, _)| &source.config));
         let spec = &self.live.preview.spec;
-        let cloud = (spec, &*self.live.catalog);
-        let after = renderer.objects(cloud, (name, release), recorded.is_some(), &scrubber).await?;
+        let (catalog, is_upgrade) = (&*self.live.catalog, recorded.is_some());
+        let target = ReleaseToRender { spec, catalog, name, desired: release, is_upgrade };
+        let after = renderer.objects(target, &scrubber).await?;
         let before = parse_objects(recorded.map(|(_, contents)| contents).unwrap_or_default(), &release.key);
         let mut differences = diff_manifests(&before, &after, &scrubber);
         if self.skips_hooks(name) {

@@ -66,7 +66,7 @@ impl Webhook {
         });
         let files = CertificateFiles { certificate, key };
         let sources = Sources { catalog_of, cluster_info_of, deletion_obstacle_of };
-        let server = webhook::serve(listener, files, (&context.catalog(), sources), stop.clone())?;
+        let server = webhook::serve(listener, files, &context.catalog(), sources, stop.clone())?;
         Ok(tokio::spawn(server))
     }
 }

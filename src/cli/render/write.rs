@@ -5,7 +5,7 @@ use anyhow::Context as _;
 
 use super::folder::Folder;
 use super::{Arguments, Cloud, chart, script};
-use crate::manifests::{Renderer, scrubber};
+use crate::manifests::{ReleaseToRender, Renderer, scrubber};
 use crate::output;
 use osdpl_core::desired::DesiredRelease;
 use osdpl_core::difference;
@@ -63,8 +63,9 @@ pub(super) async fn manifest(
     release: &DesiredRelease,
 ) -> anyhow::Result<String> {
     let scrubber = scrubber(release, &cloud.secrets, None);
-    let objects = renderer.objects((&cloud.spec, &cloud.catalog), (name, release), false, &scrubber);
-    let objects = objects.await.with_context(|| format!("release {name}"))?;
+    let target =
+        ReleaseToRender { spec: &cloud.spec, catalog: &cloud.catalog, name, desired: release, is_upgrade: false };
+    let objects = renderer.objects(target, &scrubber).await.with_context(|| format!("release {name}"))?;
     let texts = objects.iter().map(|object| yaml::write(&difference::shown(object, &scrubber)));
     Ok(texts.collect::<Vec<_>>().join("---\n"))
 }

@@ -1,5 +1,7 @@
 //! Parses test cases, and explains which fields of a case are invalid.
 
+use std::ops::Range;
+
 use serde::Deserialize as _;
 use serde_json::Value;
 
@@ -54,7 +56,7 @@ const EXPECTED: [(&str, FieldType); 11] = [
 
 /// Parses one case of a file in which at least one case is invalid.
 ///
-/// First parses only the lines of this case, from line `begin` to the line before `end`, as a [`Case`]. This parse
+/// First parses only the lines of this case as a [`Case`]; `range` contains their numbers, counted from 1. This parse
 /// knows the types of the fields, so it reads the word `y` as a string where the case needs a string.
 ///
 /// If these lines can't be parsed alone, converts `parsed`: the same case, as an earlier parse of the whole file read
@@ -62,9 +64,9 @@ const EXPECTED: [(&str, FieldType); 11] = [
 ///
 /// # Errors
 /// Returns an error if the case is invalid. The error describes the first problem.
-pub(crate) fn case(parsed: &Value, lines: &[&str], (begin, end): (u64, u64)) -> Result<Case, CaseProblem> {
-    let begin = first_line(lines, begin);
-    let case_lines = &lines[begin..first_line(lines, end).max(begin)];
+pub(crate) fn case(parsed: &Value, lines: &[&str], range: Range<u64>) -> Result<Case, CaseProblem> {
+    let begin = first_line(lines, range.start);
+    let case_lines = &lines[begin..first_line(lines, range.end).max(begin)];
     if let Ok((case,)) = yaml::parse::<(Case,)>("", &case_lines.join("\n")) {
         return Ok(case);
     }

@@ -64,7 +64,7 @@ impl Suite {
                 let parse_case = |(index, case): (usize, &Value)| {
                     let begin = line(index, &[]);
                     let end = if index + 1 < cases.len() { line(index + 1, &[]) } else { u64::MAX };
-                    parse::case(case, &lines, (begin, end)).map_err(|CaseProblem { keys, problem }| InvalidCase {
+                    parse::case(case, &lines, begin..end).map_err(|CaseProblem { keys, problem }| InvalidCase {
                         name: case["name"].as_str().unwrap_or_default().to_owned(),
                         problem: format!("{name}:{}: {problem}", line(index, &keys)),
                     })

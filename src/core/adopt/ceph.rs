@@ -169,7 +169,8 @@ impl CephUses {
     pub fn storage<'a>(
         &self,
         state: &CephState,
-        (namespace, name): (&str, &str),
+        namespace: &str,
+        name: &str,
         releases: impl Iterator<Item = &'a str>,
     ) -> Result<CephDeclaration, Vec<String>> {
         let conf = |option| state.configuration.as_deref().and_then(|conf| setting(conf, option)).map(str::to_owned);
@@ -180,12 +181,13 @@ impl CephUses {
         let guess =
             || if let [(cluster, fsid)] = &reported[..] { Some(((*cluster).clone(), fsid.clone())) } else { None };
         let guess = if conf("fsid").is_none() { guess() } else { None };
+        let mon_host = conf("mon_host");
         let fsid = conf("fsid").or_else(|| guess.as_ref().map(|(_, fsid)| fsid.clone()));
-        let missing = self.missing_inputs(state, (conf("mon_host").is_some(), fsid.is_some()));
+        let missing = self.missing_inputs(state, mon_host.as_deref(), fsid.as_deref());
         if !missing.is_empty() {
             return Err(missing);
         }
-        let mut open = vec![("mon_host".to_owned(), conf("mon_host")), ("fsid".to_owned(), fsid)];
+        let mut open = vec![("mon_host".to_owned(), mon_host), ("fsid".to_owned(), fsid)];
         for (consumer, own) in &self.consumers {
             let field = |field: &str| format!("{}.{field}", consumer.name());
             open.push((field("pool"), Some(own.pool.clone())));
@@ -212,13 +214,13 @@ impl CephUses {
 
     /// Returns a message for each missing input: the addresses of Ceph's monitors, the fsid, and the Ceph key of each
     /// service.
-    fn missing_inputs(&self, state: &CephState, (has_monitors, has_fsid): (bool, bool)) -> Vec<String> {
+    fn missing_inputs(&self, state: &CephState, mon_host: Option<&str>, fsid: Option<&str>) -> Vec<String> {
         let (namespace, map) = &self.configuration;
         let mut missing = Vec::new();
-        if !has_monitors {
+        if mon_host.is_none() {
             missing.push(format!("ConfigMap {namespace}/{map} does not exist, or its ceph.conf does not set mon_host"));
         }
-        if !has_fsid {
+        if fsid.is_none() {
             missing.push("the fsid of the cloud's Ceph is unknown (`ceph fsid` prints it)".to_owned());
         }
         for (consumer, own) in self.consumers.iter().filter(|(consumer, _)| !state.keys.contains_key(consumer)) {
@@ -306,7 +308,7 @@ mod tests {
 
     fn storage(found: &[InstalledRelease], answers: &CephState) -> Result<CephDeclaration, Vec<String>> {
         let names = found.iter().map(|found| found.key.name.as_str());
-        used(found).unwrap().storage(answers, ("openstack", "cloud-adopted-ceph"), names)
+        used(found).unwrap().storage(answers, "openstack", "cloud-adopted-ceph", names)
     }
 
     #[test]
@@ -410,7 +412,7 @@ mod tests {
         let (known, storage) = (identify_releases(&found, &catalog), storage(&found, &answers()).unwrap());
         let provide_facts = |selection: &_| crate::placeholder::facts(&catalog, selection);
         let cloud =
-            CloudInventory::new(("openstack", "cloud"), &known, &catalog, &provide_facts).with_storage(Some(&storage));
+            CloudInventory::new("openstack", "cloud", &known, &catalog, &provide_facts).with_storage(Some(&storage));
         let Description { spec, secrets, compared, .. } = cloud.describe();
         assert_eq!(spec.features["storage"], storage.feature);
         assert!(secrets["cloud-adopted-ceph"] == storage.secret.1);

@@ -42,7 +42,7 @@ pub fn find_default_credentials(known: &IdentifiedReleases<'_>, catalog: &Catalo
         let service = catalog.release(release).map_or("", |(service, _)| service);
         for (path, expression) in catalog.bodies(release).flat_map(Body::whole_scalar_expressions) {
             let Some((owner, name)) = credential(&expression) else { continue };
-            if is_identifier(catalog, (owner, name)) || !is_default(found, &path) {
+            if is_identifier(catalog, owner, name) || !is_default(found, &path) {
                 continue;
             }
             let location = (release.clone(), path);
@@ -58,7 +58,7 @@ pub fn find_default_credentials(known: &IdentifiedReleases<'_>, catalog: &Catalo
 }
 
 /// Whether a credential is only an identifier, such as a UUID, which gives nobody access.
-fn is_identifier(catalog: &Catalog, (service, name): (&str, &str)) -> bool {
+fn is_identifier(catalog: &Catalog, service: &str, name: &str) -> bool {
     let credential = catalog.services.get(service).and_then(|service| service.credentials.get(name));
     credential.is_some_and(|credential| credential.kind == CredentialKind::Uuid)
 }

@@ -127,7 +127,7 @@ impl<'a> Fit<'a> {
             for (field, values) in choices(&feature.schema, &path) {
                 for value in &values {
                     if self.attempt(&[(&field, value)]) == Outcome::Refused {
-                        self.attempt_with_another_field((&field, value), &path, &candidates);
+                        self.attempt_with_another_field(&field, value, &path, &candidates);
                     }
                 }
             }
@@ -141,15 +141,21 @@ impl<'a> Fit<'a> {
         }
     }
 
-    /// Sets the field in `choice` together with a second field of the same feature. Tries each possible second field in
-    /// turn, until the score improves. The caller has found that the operator would refuse a spec with `choice` alone.
+    /// Sets `field` to `value` together with a second field of the same feature. Tries each possible second field in
+    /// turn, until the score improves. The caller has found that the operator would refuse a spec with `field` alone.
     ///
     /// For example, the operator refuses a spec that enables certificates but names no issuer for them.
-    fn attempt_with_another_field(&mut self, choice: (&Path, &Value), feature: &Path, candidates: &[FieldCandidates]) {
+    fn attempt_with_another_field(
+        &mut self,
+        field: &Path,
+        value: &Value,
+        feature: &Path,
+        candidates: &[FieldCandidates],
+    ) {
         let open = candidates.iter().filter(|(field, _)| feature.covers(field) && self.value(field).is_none());
         let others: Vec<(&Path, &Value)> = open.filter_map(|(field, values)| Some((field, values.first()?))).collect();
         for one in others {
-            if self.attempt(&[one, choice]) == Outcome::Kept {
+            if self.attempt(&[one, (field, value)]) == Outcome::Kept {
                 return;
             }
         }

@@ -37,7 +37,7 @@ fn described(found: &[InstalledRelease]) -> Description {
     let catalog = catalog();
     let known = identify_releases(found, &catalog);
     let provide_facts = |_: &Selection| Facts { helm_major: 4, ..Facts::default() };
-    CloudInventory::new(("cloud", "nimbus"), &known, &catalog, &provide_facts).describe()
+    CloudInventory::new("cloud", "nimbus", &known, &catalog, &provide_facts).describe()
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn keeps_credentials_of_absent_services_in_the_values() {
     let credentials = || [("front".to_owned(), [("user".to_owned(), "placeholder".to_owned())].into())].into();
     let provide_facts = |_: &Selection| Facts { helm_major: 4, credentials: credentials(), ..Facts::default() };
     let Description { spec, secrets, compared, .. } =
-        CloudInventory::new(("cloud", "nimbus"), &known, &catalog, &provide_facts).describe();
+        CloudInventory::new("cloud", "nimbus", &known, &catalog, &provide_facts).describe();
     assert!(
         !spec.services.contains_key("front"),
         "the spec has no entry for the service front, because front is not part of the cloud"

@@ -79,9 +79,9 @@ impl DeclaredCeph {
     }
 
     /// Creates a `DeclaredCeph` without gateways from the result of [`super::RookSettings::read`].
-    pub fn from_rook((read, cluster): (Result<Ceph, NotReady>, Option<Cluster>)) -> Self {
+    pub fn from_rook(settings: Result<Ceph, NotReady>, cluster: Option<Cluster>) -> Self {
         let warning = cluster.as_ref().and_then(Cluster::not_ready_reason);
-        Self { cluster, warning, ..Self::of(read) }
+        Self { cluster, warning, ..Self::of(settings) }
     }
 
     /// Returns the most important problem of the declared Ceph cluster: a reason why the cloud can't use it, or a

@@ -127,13 +127,13 @@ pub fn desired_objects(
             mounted_by(*consumer, ceph, images_in_volumes).iter().filter_map(|release| releases.get(release).copied());
         let namespaces: BTreeSet<&str> = mounting.chain(own_namespace).collect_set();
         for namespace in namespaces {
-            add(&mut objects, ceph, namespace, (consumer.keyring(), keyring(user)));
+            add(&mut objects, ceph, namespace, consumer.keyring(), keyring(user));
         }
     }
     if let Some(admin) = &ceph.admin {
         let key = [("key".to_owned(), admin.key.reveal().to_owned())];
         for namespace in ALL.iter().filter_map(|release| releases.get(release)) {
-            add(&mut objects, ceph, namespace, (ADMIN_SECRET, key.clone().into()));
+            add(&mut objects, ceph, namespace, ADMIN_SECRET, key.clone().into());
         }
     }
     objects.into_values().collect()
@@ -197,10 +197,10 @@ const ALL: [&str; 4] = ["glance", "cinder", "nova", "libvirt"];
 /// object only once.
 type Objects = BTreeMap<(Kind, String, &'static str), Object>;
 
-/// Adds to `objects` the `ConfigMap` with `ceph.conf` and the Secret `secret`, both in `namespace`.
-fn add(objects: &mut Objects, ceph: &Ceph, namespace: &str, secret: (&'static str, BTreeMap<String, String>)) {
+/// Adds to `objects` the `ConfigMap` with `ceph.conf`, and the Secret `secret` with `data`, both in `namespace`.
+fn add(objects: &mut Objects, ceph: &Ceph, namespace: &str, secret: &'static str, data: BTreeMap<String, String>) {
     let conf = BTreeMap::from([("ceph.conf".to_owned(), ceph.configuration())]);
-    for (kind, (name, data)) in [(Kind::ConfigMap, (CONFIG_MAP, conf)), (Kind::Secret, secret)] {
+    for (kind, name, data) in [(Kind::ConfigMap, CONFIG_MAP, conf), (Kind::Secret, secret, data)] {
         let object = Object { kind, namespace: namespace.to_owned(), name: name.to_owned(), data };
         objects.insert((kind, namespace.to_owned(), name), object);
     }

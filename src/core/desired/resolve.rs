@@ -119,6 +119,14 @@ struct Merged {
     is_complete: bool,
 }
 
+/// The paths of secrets in the values of a release.
+struct SecretPaths {
+    /// The paths at which the merged values contain secrets.
+    secret: Vec<Path>,
+    /// All paths that any layer marks as secret, even if a later layer sets the path to a value that is no secret.
+    marked: Vec<Path>,
+}
+
 impl Source<'_> {
     /// Merges all layers of the release. The last layer contains the values from `spec.nodes.overrides`.
     fn merged(&self, key: &ReleaseKey, keeps_layers: bool) -> Merged {
@@ -130,13 +138,13 @@ impl Source<'_> {
         findings.extend(sizes::findings(self, &layers));
         let below = || if is_complete { merge_layers(&layers) } else { Values::new() };
         layers.extend(super::per_node::layer(self.spec, self.catalog, self.name, self.scope, below, &mut findings));
-        let secret_paths = (secret_paths(&layers), marked_paths(&layers));
+        let paths = SecretPaths { secret: secret_paths(&layers), marked: marked_paths(&layers) };
         let values = match (is_complete, keeps_layers) {
             (true, true) => merge_layers(&layers),
             (true, false) => merge_owned_layers(std::mem::take(&mut layers)),
             (false, _) => Values::new(),
         };
-        let release = self.desired(key.clone(), values, secret_paths, &problems, &mut findings);
+        let release = self.desired(key.clone(), values, paths, &problems, &mut findings);
         Merged { layers, release, findings, problems, is_complete }
     }
 
@@ -156,14 +164,11 @@ impl Source<'_> {
     }
 
     /// Builds the desired release from its merged values.
-    ///
-    /// `secret` are the paths at which the merged values contain secrets. `marked` are all paths that any layer marks
-    /// as secret, even if a later layer sets the path to a value that is no secret.
     fn desired(
         &self,
         key: ReleaseKey,
         values: Values,
-        (secret, marked): (Vec<Path>, Vec<Path>),
+        paths: SecretPaths,
         problems: &[Finding],
         findings: &mut Vec<Finding>,
     ) -> DesiredRelease {
@@ -203,8 +208,8 @@ impl Source<'_> {
             baseline: facts.baselines.get(name).copied().unwrap_or(super::BASELINE),
             catalog: self.catalog_digest(),
             key,
-            secret,
-            marked,
+            secret: paths.secret,
+            marked: paths.marked,
             values,
         }
     }

@@ -69,7 +69,8 @@ pub fn losses(changes: &BTreeMap<String, LabelChange>) -> LabelLosses {
 pub fn unfinished(
     pending: &LabelLosses,
     stored: Option<&LabelRemovalStatus>,
-    (nodes, changes): (&Inventory, &BTreeMap<String, LabelChange>),
+    nodes: &Inventory,
+    changes: &BTreeMap<String, LabelChange>,
     approval: Option<&str>,
 ) -> Option<LabelRemovalStatus> {
     let mut removal = stored?.clone();
@@ -203,7 +204,7 @@ mod tests {
         assert_eq!((names(&last), last.requeue_at), (vec!["c"], None));
         let none = pending(&[]);
         let left = |pending: &LabelLosses, approval| {
-            unfinished(pending, first.status.as_ref(), (&Inventory::new(), &BTreeMap::new()), approval)
+            unfinished(pending, first.status.as_ref(), &Inventory::new(), &BTreeMap::new(), approval)
         };
         assert_eq!(left(&rest, None), first.status);
         assert_eq!(left(&none, Some("hash")), first.status, "the approval covers other changes, too");
@@ -230,7 +231,7 @@ mod tests {
             losses: Vec::new(),
         };
         let changes = BTreeMap::from([("c".to_owned(), gain)]);
-        let left = unfinished(&pending(&[]), approved.as_ref(), (&nodes, &changes), Some("hash")).unwrap();
+        let left = unfinished(&pending(&[]), approved.as_ref(), &nodes, &changes, Some("hash")).unwrap();
         assert_eq!(left.nodes, pending(&["b"]));
         let again = after_batch(&all, Some(&left), &LabelBatch::default(), LabelApproval::Missing, at(0));
         assert_eq!(again.awaiting, pending(&["a", "c"]));

@@ -32,7 +32,7 @@ pub(super) fn assign_roles(
     let roles: Vec<_> =
         spec.roles.iter().map(|(name, role)| (name.as_str(), role, role_labels(name, role, catalog))).collect();
     for (name, role, labels) in &roles {
-        inventory.findings.extend(absent(name, role, labels, (nodes, owner)));
+        inventory.findings.extend(absent(name, role, labels, nodes, owner));
         let members: Vec<_> =
             nodes.iter().filter(|(name, node)| has_role(role, name, node)).map(|(name, _)| name).collect();
         let status = RoleStatus {
@@ -90,7 +90,7 @@ fn has_set(node: &Node, owner: &str, (key, value): (&String, &String)) -> bool {
 
 /// Returns the last sentence of a warning about a role that matches no node. The sentence names the nodes that still
 /// have the role's labels. The result is empty if there is no such node.
-fn holders(name: &str, role: &RoleNodes, labels: &Labels, (nodes, owner): (&Inventory, &str)) -> String {
+fn holders(name: &str, role: &RoleNodes, labels: &Labels, nodes: &Inventory, owner: &str) -> String {
     let holds = |node: &Node| labels.iter().any(|label| has_set(node, owner, label));
     let left = |(name, node): &(&String, &Node)| !has_role(role, name, node) && holds(node);
     let names: Vec<&str> = nodes.iter().filter(left).map(|(name, _)| name.as_str()).collect();
@@ -106,10 +106,10 @@ fn holders(name: &str, role: &RoleNodes, labels: &Labels, (nodes, owner): (&Inve
 
 /// Returns the warning about a role that names nodes that do not exist, or whose selector matches no node; `None` if
 /// the role has no such problem.
-fn absent(name: &str, role: &RoleNodes, labels: &Labels, (nodes, owner): (&Inventory, &str)) -> Option<Finding> {
+fn absent(name: &str, role: &RoleNodes, labels: &Labels, nodes: &Inventory, owner: &str) -> Option<Finding> {
     let field = format!("spec.nodes.roles.{name}");
     let warning = |message: String| {
-        let message = message + &holders(name, role, labels, (nodes, owner));
+        let message = message + &holders(name, role, labels, nodes, owner);
         Some(Finding::new(Level::Warning, field.clone(), message))
     };
     let missing: Vec<_> = role.names.iter().map(String::as_str).filter(|named| !nodes.contains_key(*named)).collect();

@@ -98,7 +98,7 @@ mod tests {
         let plan = Plan { decisions: [("ours".to_owned(), decision)].into(), ..Plan::default() };
         let (spec, desired) = (OpenStackDeploymentSpec::default(), Desired::default());
         let observed = Observed { causes, ..Observed::default() };
-        inspect(&Report::new(&spec, 1, (&desired, &observed), &plan))
+        inspect(&Report::new(&spec, 1, &desired, &observed, &plan))
     }
 
     #[test]

@@ -201,7 +201,7 @@ mod tests {
     /// Returns the status of the release `store` with its drift. `before` is its previous status.
     fn reported(fixture: &Fixture, before: Option<&HelmReleaseStatus>) -> HelmReleaseStatus {
         let (plan, spec) = (fixture.plan(), crate::api::OpenStackDeploymentSpec::default());
-        let report = Report::new(&spec, 1, (&fixture.desired, &fixture.observed), &plan);
+        let report = Report::new(&spec, 1, &fixture.desired, &fixture.observed, &plan);
         let mut child = HelmReleaseStatus::default();
         report_drift(&mut child, before, "store", &plan.decisions["store"], &report, EARLY);
         child

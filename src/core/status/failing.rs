@@ -36,12 +36,20 @@ pub fn failing_status(
         (condition::RECONCILING, true),
         (condition::STALLED, false),
     ] {
-        let details = match type_ {
+        let (reason, message) = match type_ {
             condition::READY => (reason::FAILING, ready_message.clone()),
             _ if holds => (reason::FAILING, message.clone()),
             _ => (reason::NONE, String::new()),
         };
-        set(&mut status.conditions, type_, holds, details, generation, now);
+        let condition = Condition {
+            type_: type_.into(),
+            status: if holds { "True" } else { "False" }.into(),
+            observed_generation: Some(generation),
+            last_transition_time: Time(now),
+            reason: reason.into(),
+            message,
+        };
+        set(&mut status.conditions, condition);
     }
     // Without this subject Kubernetes would merge the events of different failures into one.
     let about = Some(Subject::Field("status.conditions".to_owned()));
@@ -61,27 +69,15 @@ fn warnings(before: &OpenStackDeploymentStatus) -> &str {
     message.find(WARNING).map_or("", |start| &message[start..])
 }
 
-fn set(
-    conditions: &mut Vec<Condition>,
-    type_: &str,
-    holds: bool,
-    (reason, message): (&str, String),
-    generation: i64,
-    now: Timestamp,
-) {
-    let status = if holds { "True" } else { "False" };
-    let known = conditions.iter().position(|condition| condition.type_ == type_);
-    let since = known.map(|index| &conditions[index]).filter(|known| known.status == status);
-    let condition = Condition {
-        type_: type_.into(),
-        status: status.into(),
-        observed_generation: Some(generation),
-        last_transition_time: since.map_or(Time(now), |known| known.last_transition_time.clone()),
-        reason: reason.into(),
-        message,
+/// Adds a condition, or replaces the one of the same type. If the status stays the same, keeps the time of the last
+/// transition.
+fn set(conditions: &mut Vec<Condition>, mut condition: Condition) {
+    let Some(known) = conditions.iter_mut().find(|known| known.type_ == condition.type_) else {
+        conditions.push(condition);
+        return;
     };
-    match known {
-        Some(index) => conditions[index] = condition,
-        None => conditions.push(condition),
+    if known.status == condition.status {
+        condition.last_transition_time = known.last_transition_time.clone();
     }
+    *known = condition;
 }

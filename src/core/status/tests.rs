@@ -84,7 +84,7 @@ fn reported_while(
         names: &[(ReleaseKey::new("openstack", "x"), "front".to_owned())].into(),
         findings,
         deleting: deleting.map(str::to_owned),
-        ..Report::new(spec, 2, (&desired, observed), plan)
+        ..Report::new(spec, 2, &desired, observed, plan)
     };
     report(previous, &inputs, now)
 }

@@ -74,7 +74,7 @@ fn coupled_values(coupling: &EqualSetting, server: &str, cloud: &Cloud<'_>) -> V
         for (name, layers) in cloud.layers.iter().filter(|(name, _)| is_coupled(name)) {
             let values = cloud.values[name.as_str()];
             for path in expand(&setting.path, values) {
-                match coupled_value(cloud, (name, layers), values, &path) {
+                match coupled_value(cloud, name, layers, values, &path) {
                     Some(value) => values_set.push(value),
                     None => unset.push((name, path)),
                 }
@@ -103,7 +103,8 @@ fn coupled_values(coupling: &EqualSetting, server: &str, cloud: &Cloud<'_>) -> V
 
 fn coupled_value(
     cloud: &Cloud<'_>,
-    (name, layers): (&str, &[Layer]),
+    name: &str,
+    layers: &[Layer],
     values: &Values,
     path: &Path,
 ) -> Option<CoupledValue> {

@@ -8,7 +8,7 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use crate::cloud::Cloud;
-use crate::manifests;
+use crate::manifests::{self, ObjectName};
 use osdpl_core::catalog::CertificateKeys;
 use osdpl_core::desired::Certificate;
 use osdpl_core::finding::Finding;
@@ -80,9 +80,8 @@ pub(crate) fn check_secrets(
 ) -> Vec<Finding> {
     let mut found = Vec::new();
     for certificate in certificates {
-        let secret = ("Secret", certificate.name.as_str());
-        let namespaces = (certificate.namespace.as_str(), namespace);
-        let Some(secret) = manifests::find_in(secret, namespaces, manifests) else { continue };
+        let secret = ObjectName { kind: "Secret", namespace: &certificate.namespace, name: &certificate.name };
+        let Some(secret) = manifests::find_in(&secret, namespace, manifests) else { continue };
         let keys = &certificate.keys;
         let keys = [&keys.certificate, &keys.key, &keys.authority].into_iter().flatten();
         let texts = keys.filter_map(|key| Some((key.clone(), manifests::text(secret, key).ok()?))).collect_map();

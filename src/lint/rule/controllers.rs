@@ -137,7 +137,7 @@ fn servers_without_nodes(cloud: &Cloud<'_>, release: &str, values: &Values) -> V
         let path: Path = replicas.keys().iter().chain([name]).cloned().collect();
         let known = &cloud.catalog.cross_checks.separate_servers;
         let known = known.iter().find(|known| known.chart == chart && known.replicas == path);
-        servers(cloud, (release, values), &path, known)
+        servers(cloud, release, values, &path, known)
     });
     found.collect()
 }
@@ -147,7 +147,8 @@ fn servers_without_nodes(cloud: &Cloud<'_>, release: &str, values: &Values) -> V
 /// `known` is the entry about these servers in `values/rules.yaml`; `None` if the file has no such entry.
 fn servers(
     cloud: &Cloud<'_>,
-    (release, values): (&str, &Values),
+    release: &str,
+    values: &Values,
     path: &Path,
     known: Option<&SeparateServers>,
 ) -> Option<Servers> {

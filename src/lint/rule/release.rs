@@ -37,8 +37,7 @@ pub(crate) fn check_release_move(deployed: &str, spec: &OpenStackDeploymentSpec,
         ),
     )];
     found.extend(
-        pinned(spec)
-            .map(|(field, tags)| pinned_warning(field, &format!("the images of {tags} are"), (deployed, target))),
+        pinned(spec).map(|(field, tags)| pinned_warning(field, &format!("the images of {tags} are"), deployed, target)),
     );
     found
 }
@@ -68,12 +67,12 @@ pub(crate) fn pinned_in_values_from(
     };
     let found = sources.filter_map(|(field, source)| {
         let tags = outdated_tags(values_of(source)?, target)?;
-        Some(pinned_warning(field, &format!("the images of {tags} in this object are"), (deployed, target)))
+        Some(pinned_warning(field, &format!("the images of {tags} in this object are"), deployed, target))
     });
     found.collect()
 }
 
-fn pinned_warning(field: String, which: &str, (deployed, target): (&str, &str)) -> Finding {
+fn pinned_warning(field: String, which: &str, deployed: &str, target: &str) -> Finding {
     let message = format!(
         "{which} pinned, so that they do not change when spec.openstackRelease moves from {deployed} to {target}; remove them, or use images of {target}"
     );

@@ -40,7 +40,7 @@ fn even_counts(cloud: &Cloud<'_>, release: &str) -> Vec<Finding> {
     let found = of_chart.filter_map(|SeparateServers { what, replicas, even, .. }| {
         let count = get(cloud.values.get(release)?, replicas)?.as_u64()?;
         let message = format!("an even number of {what} {even}; set an odd number");
-        (count > 0 && count % 2 == 0).then(|| finding(cloud, release, replicas, (Level::Warning, &message)))
+        (count > 0 && count % 2 == 0).then(|| finding(cloud, release, replicas, Level::Warning, &message))
     });
     found.collect()
 }
@@ -52,11 +52,11 @@ fn check_rule(rule: &Rule, cloud: &Cloud<'_>, scope: &Scope<'_>) -> Option<Findi
         return None;
     }
     let name = rule.releases.first()?;
-    Some(finding(cloud, name, &rule.path, (rule.level, &rule.message)))
+    Some(finding(cloud, name, &rule.path, rule.level, &rule.message))
 }
 
 /// Returns the finding about a value of a release; its message contains the value unless the value is secret.
-fn finding(cloud: &Cloud<'_>, release: &str, path: &Path, (level, message): (Level, &str)) -> Finding {
+fn finding(cloud: &Cloud<'_>, release: &str, path: &Path, level: Level, message: &str) -> Finding {
     let is_secret = cloud.is_secret(release, path);
     let value = cloud.values.get(release).and_then(|values| get(values, path));
     let value = value.filter(|value| !is_secret && !value.is_object());

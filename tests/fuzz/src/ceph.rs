@@ -25,12 +25,12 @@ pub fn run(input: &[u8]) {
     let store = ObjectStore::from_feature(&json!({"objectStore": {"name": "store"}}));
     use_settings(&read_declared_ceph("openstack/ceph", Ok(data.clone()), RELEASES.into_iter(), store.as_ref()));
     for access in ["admin", "leastPrivilege"] {
-        let settings = RookSettings::from_feature(&json!({"mode": "rook", "rook": {"access": access}}));
-        let Some(settings) = settings else { continue };
+        let rook = RookSettings::from_feature(&json!({"mode": "rook", "rook": {"access": access}}));
+        let Some(rook) = rook else { continue };
         let status = json!({"status": {"phase": "Ready", "ceph": {"fsid": "6d2a1b7e-0c8f-4a53-9d61-1f6f0f1d2c3b"}}});
-        let cluster = Cluster::from_object(&settings.namespace, "main", &status);
-        let read = settings.read(&consumers(RELEASES.into_iter()), Ok(vec![cluster]), |_| Ok(data.clone()));
-        use_settings(&DeclaredCeph::from_rook(read));
+        let cluster = Cluster::from_object(&rook.namespace, "main", &status);
+        let (settings, cluster) = rook.read(&consumers(RELEASES.into_iter()), Ok(vec![cluster]), |_| Ok(data.clone()));
+        use_settings(&DeclaredCeph::from_rook(settings, cluster));
     }
 }
 
