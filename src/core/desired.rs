@@ -341,7 +341,7 @@ pub struct DesiredRelease {
 
 impl Desired {
     /// Returns the digest of [`object_settings`](Self::object_settings): 12 hexadecimal digits.
-    pub fn object_digest(&self) -> String {
+    pub(crate) fn object_digest(&self) -> String {
         let mut digest = osdpl_values::digest(self.object_settings.iter().map(String::as_str));
         digest.truncate(12);
         digest
@@ -358,7 +358,7 @@ impl Desired {
 impl DesiredRelease {
     /// Returns the digest of the inputs that a person approves. Facts of Jobs do not change this digest: Jobs store
     /// facts while osdpl carries out an approved change, and the approval must stay valid.
-    pub fn approved_inputs(&self) -> &str {
+    pub(crate) fn approved_inputs(&self) -> &str {
         self.inputs_without_facts.as_deref().unwrap_or(&self.inputs)
     }
 

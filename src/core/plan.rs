@@ -74,7 +74,7 @@ impl Policy {
 
     /// Whether a change that the spec requested may start: the spec does not set `approval: Always`, or a person
     /// approved the target hash `hash`.
-    pub fn approves_spec_change(&self, hash: &str) -> bool {
+    pub(crate) fn approves_spec_change(&self, hash: &str) -> bool {
         self.approval != Approval::Always || self.approves(hash)
     }
 

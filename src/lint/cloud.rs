@@ -73,7 +73,7 @@ impl<'a> Cloud<'a> {
     /// These rules check the layers of the user (`spec.common`, `spec.services` and the objects in `valuesFrom`) and
     /// the layers of additions to the catalogue. All other layers, such as the catalogue's own layers, have no
     /// location.
-    pub fn layer_location(&self, origin: &Origin) -> Option<Location> {
+    pub(crate) fn layer_location(&self, origin: &Origin) -> Option<Location> {
         if let Some(field) = user_field(origin) {
             return Some(Location::of_field(field));
         }
@@ -88,21 +88,21 @@ impl<'a> Cloud<'a> {
     }
 
     /// Describes a layer for a message: by its location if an addition contains the layer, and otherwise by its origin.
-    pub fn describe_layer(&self, origin: &Origin) -> String {
+    pub(crate) fn describe_layer(&self, origin: &Origin) -> String {
         self.addition(origin).unwrap_or_else(|| origin.to_string())
     }
 
     /// Returns the location of the layer that sets a value of a release.
     ///
     /// Returns `None` if no layer sets the value, or if the layer has no location ([`Cloud::layer_location`]).
-    pub fn value_location(&self, release: &str, path: &Path) -> Option<Location> {
+    pub(crate) fn value_location(&self, release: &str, path: &Path) -> Option<Location> {
         self.origin(release, path).0.and_then(|origin| self.layer_location(origin))
     }
 
     /// Returns the text that precedes the message of a finding about a value of a release.
     ///
     /// The text contains the path of the value. It is empty if the field of the finding already ends with the path.
-    pub fn message_prefix(&self, release: &str, path: &Path) -> String {
+    pub(crate) fn message_prefix(&self, release: &str, path: &Path) -> String {
         match self.value_location(release, path) {
             Some(location) => location.child(path).message_prefix(release),
             None => format!("{path} of {release}: "),
@@ -133,12 +133,12 @@ impl<'a> Cloud<'a> {
     ///
     /// The catalogue contains the key tree of only one version of each chart. So osdpl does not know the keys if the
     /// spec sets another version of the chart.
-    pub fn chart_keys(&self, release: &str) -> Option<&KeyTree> {
+    pub(crate) fn chart_keys(&self, release: &str) -> Option<&KeyTree> {
         self.catalog.keys().get(self.known_chart(release)?)
     }
 
     /// Whether osdpl knows the keys of a release's chart. Does not load them.
-    pub fn knows_chart_keys(&self, release: &str) -> bool {
+    pub(crate) fn knows_chart_keys(&self, release: &str) -> bool {
         self.known_chart(release).is_some_and(|chart| self.catalog.keys().contains(chart))
     }
 
@@ -146,7 +146,7 @@ impl<'a> Cloud<'a> {
     /// osdpl does not know the keys.
     ///
     /// [`Keys::read`]: osdpl_core::catalog::Keys::read
-    pub fn read_chart_keys<T>(&self, release: &str, read: impl FnOnce(&KeyTree) -> T) -> Option<T> {
+    pub(crate) fn read_chart_keys<T>(&self, release: &str, read: impl FnOnce(&KeyTree) -> T) -> Option<T> {
         self.catalog.keys().read(self.known_chart(release)?, read)
     }
 
@@ -173,7 +173,7 @@ pub(crate) struct Location {
 
 impl Location {
     /// Creates the location of a field of the resource.
-    pub fn of_field(field: String) -> Self {
+    pub(crate) fn of_field(field: String) -> Self {
         Self { addition: None, field }
     }
 
@@ -197,7 +197,7 @@ impl Location {
     ///
     /// If the layer is in an addition or in an object of `valuesFrom`, the location names `path` and not the entry.
     #[must_use]
-    pub fn unset_entry(&self, index: usize, path: &Path) -> Self {
+    pub(crate) fn unset_entry(&self, index: usize, path: &Path) -> Self {
         match (&self.addition, self.field.strip_suffix(".values")) {
             (None, Some(above)) => Self::of_field(format!("{above}.unset[{index}]")),
             _ => self.child(path),
@@ -207,7 +207,7 @@ impl Location {
     /// Returns the text that precedes a message about this location; empty for a field of the resource.
     ///
     /// For a location in an addition, the text contains the location and `releases`, the names of releases.
-    pub fn message_prefix(&self, releases: &str) -> String {
+    pub(crate) fn message_prefix(&self, releases: &str) -> String {
         self.addition.as_ref().map(|addition| format!("{addition} of {releases}: ")).unwrap_or_default()
     }
 }

@@ -315,7 +315,7 @@ fn early_conditions(catalog: &Catalog) -> impl Iterator<Item = (&str, &Expressio
 
 /// Returns the names of the releases whose facts an expression reads, such as `nova` for `facts.nova`, and `ceph-rgw`
 /// for `facts['ceph-rgw']`.
-pub fn releases_of_facts(expression: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn releases_of_facts(expression: &str) -> impl Iterator<Item = &str> {
     let matches = expression
         .match_indices("facts")
         .filter(|(start, _)| !expression[..*start].ends_with(|c: char| c.is_alphanumeric() || "._".contains(c)));

@@ -7,7 +7,6 @@ use osdpl_values::expr::Patterns;
 use serde_json::{Map, Value};
 
 pub use messages::{field_description, violation_message};
-pub use type_messages::parse_boolean_word;
 
 /// One violation of a schema: a wrong value, or a required field that is missing.
 #[derive(Debug, PartialEq)]

@@ -9,7 +9,7 @@ use super::Feature;
 
 /// The keyword that marks a field of a feature's schema as a reference to a key of a Secret. osdpl removes the keyword
 /// from the CRD, because the API server does not know the keyword.
-pub const MARK: &str = "x-osdpl-secret";
+pub(crate) const MARK: &str = "x-osdpl-secret";
 
 /// A field of the spec that references a key of a Secret.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

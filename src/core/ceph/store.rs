@@ -25,7 +25,7 @@ pub struct Keystone {
 /// The name of the Keystone user with which gateways validate tokens.
 ///
 /// The chart ceph-rgw creates this user. The name is the chart's default (`endpoints.identity.auth.swift`).
-pub const KEYSTONE_USER: &str = "swift";
+pub(crate) const KEYSTONE_USER: &str = "swift";
 /// The name of the project of [`KEYSTONE_USER`], and of the domain that contains the user and the project. Rook
 /// requires that user and project are in the same domain. Upstream's chart uses the name `service`, too.
 const PROJECT: &str = "service";

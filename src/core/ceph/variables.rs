@@ -64,7 +64,7 @@ pub fn uses_ceph(expression: &str) -> bool {
 }
 
 /// Returns each name that follows `ceph.` in an expression, such as `glance` for `ceph.glance.pool`.
-pub fn ceph_names_in(expression: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn ceph_names_in(expression: &str) -> impl Iterator<Item = &str> {
     let occurrences = expression.split("ceph.").skip(1);
     occurrences.map(|rest| rest.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default())
 }

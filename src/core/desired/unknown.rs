@@ -32,7 +32,11 @@ const FILLED_BY_USERS: [(&str, usize); 4] = [("conf", 2), ("endpoints", 2), ("ne
 /// A warning names only the first few unknown keys of its location. [`find_unknown_keys`] returns a warning for each
 /// key. If the user chose the version of a release's chart, osdpl does not check the release, because the catalogue
 /// contains only the keys of the version in the chart lock.
-pub fn warn_unknown_keys(spec: &OpenStackDeploymentSpec, catalog: &Catalog, layered: &ResolvedLayers) -> Vec<Finding> {
+pub(crate) fn warn_unknown_keys(
+    spec: &OpenStackDeploymentSpec,
+    catalog: &Catalog,
+    layered: &ResolvedLayers,
+) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (name, layers) in layered.layers.iter().chain(&layered.partial) {
         let release = catalog.release(name).filter(|_| overridden_chart_version(spec, catalog, name).is_none());
@@ -87,7 +91,7 @@ pub fn find_unknown_keys(
 }
 
 /// Whether a finding is a warning about unknown keys.
-pub fn is_about_unknown_keys(finding: &Finding) -> bool {
+pub(crate) fn is_about_unknown_keys(finding: &Finding) -> bool {
     finding.message.contains(NOTHING_READS_THEM)
 }
 

@@ -71,7 +71,7 @@ impl Node {
     }
 
     /// Whether the operator set the label `key` to `value` for a cloud with another owner label than `owner`.
-    pub fn is_of_another(&self, owner: &str, key: &str, value: &str) -> bool {
+    pub(crate) fn is_of_another(&self, owner: &str, key: &str, value: &str) -> bool {
         let mut others = self.listed.iter().filter(|(other, _)| !other.is_empty() && *other != owner);
         others.any(|(_, labels)| labels.get(key).is_some_and(|other| other == value))
     }

@@ -10,7 +10,7 @@ use crate::observed::{DaemonSetGroup, Observed, ObservedRelease, ReleaseKey, Wor
 
 /// Whether a component of the release `key` is available, so that helm can install or upgrade other releases that need
 /// the component.
-pub fn component_available(component: &Component, key: &ReleaseKey, observed: &Observed) -> bool {
+pub(crate) fn component_available(component: &Component, key: &ReleaseKey, observed: &Observed) -> bool {
     // A component has several DaemonSets if the spec sets values for single nodes. A DaemonSet that selects no node
     // runs no pods, so ignore it.
     let own =

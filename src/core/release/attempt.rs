@@ -10,7 +10,7 @@ const LABEL_VALUE_MAX: usize = 63;
 ///
 /// A label value has at most 63 characters. After the name of the operator process, an attempt label contains up to 23
 /// more characters: "-4294967295" for the number of the attempt, and "-v4294967295" for the revision.
-pub const INSTANCE_MAX: usize = 40;
+pub(crate) const INSTANCE_MAX: usize = 40;
 
 /// Identifies one attempt of osdpl to make a revision. The label value is `<instance>-<number>-v<revision>`.
 ///

@@ -35,12 +35,12 @@ impl ChartIdentity {
 
     /// Whether the content of the chart changed from `before` to `self` although the spec and the catalogue requested
     /// the same chart both times.
-    pub fn is_changed_content_of(&self, before: &Self) -> bool {
+    pub(crate) fn is_changed_content_of(&self, before: &Self) -> bool {
         self.request == before.request && !self.has_content_of(before)
     }
 
     /// Whether this chart has the same content as the chart `other`.
-    pub fn has_content_of(&self, other: &Self) -> bool {
+    pub(crate) fn has_content_of(&self, other: &Self) -> bool {
         self.content == other.content
     }
 }

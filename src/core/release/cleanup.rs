@@ -21,7 +21,7 @@ use super::{Object, Objects, ReleaseKey, Status, helm_owner};
 
 /// helm's annotation on an object. With the value `keep`, helm and osdpl do not remove the object. Both programs ignore
 /// the case of the value and spaces around it.
-pub const RESOURCE_POLICY_ANNOTATION: &str = "helm.sh/resource-policy";
+pub(crate) const RESOURCE_POLICY_ANNOTATION: &str = "helm.sh/resource-policy";
 
 /// The kinds of objects that osdpl never removes as leftovers, because a later revision could create the object again
 /// but not its data.
@@ -56,7 +56,7 @@ pub struct Cleanup {
 /// interrupted.
 ///
 /// `history` lists the revisions of one release, in any order.
-pub fn pending_cleanup(history: &[PastRevision]) -> Option<Cleanup> {
+pub(crate) fn pending_cleanup(history: &[PastRevision]) -> Option<Cleanup> {
     let newest = newest(history)?;
     let base = base(history, newest);
     let below = base.map_or(0, |base| base.revision);
@@ -77,7 +77,7 @@ pub fn pending_cleanup(history: &[PastRevision]) -> Option<Cleanup> {
 ///
 /// helm's uninstall removes only the objects of the newest revision, and then deletes all records of the release. After
 /// that, no record names the objects that only older revisions had.
-pub fn cleanup_before_uninstall(history: &[PastRevision]) -> Option<Cleanup> {
+pub(crate) fn cleanup_before_uninstall(history: &[PastRevision]) -> Option<Cleanup> {
     let newest = newest(history)?;
     let mut cleanup = pending_cleanup(history).unwrap_or(Cleanup {
         revisions: BTreeSet::new(),

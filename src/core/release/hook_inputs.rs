@@ -28,7 +28,7 @@ impl HookInputs {
     ///
     /// helm copies the label if somebody else, or an older version of osdpl, makes a revision. The hooks of that
     /// revision may have run with inputs that do not match the copied digest.
-    pub fn of_revision(&self, revision: u32) -> Option<&str> {
+    pub(crate) fn of_revision(&self, revision: u32) -> Option<&str> {
         (self.revision == revision).then_some(self.digest.as_str())
     }
 }

@@ -192,7 +192,7 @@ pub fn newest_record<'a>(records: impl IntoIterator<Item = &'a RecordMeta>) -> O
 }
 
 /// helm's annotation with the name of the release, on every object of a release except hooks.
-pub const RELEASE_NAME_ANNOTATION: &str = "meta.helm.sh/release-name";
+pub(crate) const RELEASE_NAME_ANNOTATION: &str = "meta.helm.sh/release-name";
 
 /// helm's annotation with the namespace of the release, on every object of a release except hooks.
 pub const RELEASE_NAMESPACE_ANNOTATION: &str = "meta.helm.sh/release-namespace";

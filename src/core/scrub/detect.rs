@@ -67,7 +67,7 @@ pub fn is_secret_value(path: &Path, value: &Value) -> bool {
 /// The layers of values already mark most secrets of the spec, so this function returns true in fewer cases than
 /// [`is_secret_value`]. Of the keys above the value's own key, it considers only keys that name a password: below a key
 /// such as `token` there may be settings, for example `token: {provider: fernet}`.
-pub fn is_secret_in_clear(path: &Path, value: &Value) -> bool {
+pub(crate) fn is_secret_in_clear(path: &Path, value: &Value) -> bool {
     let keys = path.keys();
     let own = keys.last().map(|key| Path::root().child(key)).unwrap_or_default();
     let is_plain = value.is_null() || keys.first().is_none_or(|top| top == "secrets");
@@ -97,7 +97,7 @@ pub(super) fn sounds_secret(name: &str) -> bool {
 ///
 /// A number is secret only if its key ends with such a word. So the numbers under `token.expiration` and
 /// `password_expires_days` are settings, not secrets.
-pub fn is_secret_key(key: &str) -> bool {
+pub(crate) fn is_secret_key(key: &str) -> bool {
     let key = key.to_lowercase();
     key.rsplit(['_', '-', '.']).next() == Some(PIN) || WORDS.iter().any(|word| key.ends_with(word))
 }

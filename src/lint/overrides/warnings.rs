@@ -23,7 +23,7 @@ pub(super) struct Warning {
 
 impl Warning {
     /// Whether the warning says that the value has no effect.
-    pub fn is_without_effect(&self) -> bool {
+    pub(crate) fn is_without_effect(&self) -> bool {
         WITHOUT_EFFECT.contains(&self.kind)
     }
 }

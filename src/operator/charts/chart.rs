@@ -154,7 +154,7 @@ impl Chart {
     ///
     /// # Errors
     /// Returns an error if the archive is missing or damaged.
-    pub fn may_render_crds(&self) -> Result<bool, Error> {
+    pub(crate) fn may_render_crds(&self) -> Result<bool, Error> {
         let contents = self.contents()?;
         let is_documentation = |path: &str| Path::new(path).extension().is_some_and(|extension| extension == "md");
         let mut searched = contents.files().filter(|(path, _)| !is_definition(path) && !is_documentation(path));

@@ -15,7 +15,7 @@ use osdpl_core::release::Attempt;
 pub(super) mod process;
 
 /// The environment variable of helm processes that contains the identity of their operator process.
-pub const INSTANCE_VARIABLE: &str = "OSDPL_INSTANCE";
+pub(crate) const INSTANCE_VARIABLE: &str = "OSDPL_INSTANCE";
 
 /// The maximum length, in characters, of a pod token (the short form of the pod's uid). With a longer token, the
 /// attempt label could exceed Kubernetes' limit. A uid without dashes has exactly this length.
@@ -77,7 +77,7 @@ impl Instance {
 
     /// Returns whether the operator process with the identity `other`, or one of its helm processes, runs on this
     /// machine.
-    pub fn state_of(&self, other: &str) -> ProcessState {
+    pub(crate) fn state_of(&self, other: &str) -> ProcessState {
         self.state_in(other, Path::new("/proc"))
     }
 

@@ -57,14 +57,14 @@ impl Pattern {
     }
 
     /// Returns the number of evaluation steps that [`Pattern::compile`] costs.
-    pub fn compile_steps(pattern: &str) -> usize {
+    pub(crate) fn compile_steps(pattern: &str) -> usize {
         let is_class = |escaped: &&str| escaped.starts_with(|letter: char| letter.is_ascii_alphabetic());
         let classes = pattern.split('\\').skip(1).filter(is_class).count();
         COMPILE.saturating_add(pattern.len().saturating_mul(4)).saturating_add(classes.saturating_mul(CLASS))
     }
 
     /// Returns the number of evaluation steps that a search in `text` costs.
-    pub fn search_steps(&self, text: &str) -> usize {
+    pub(crate) fn search_steps(&self, text: &str) -> usize {
         text.len().saturating_add(COMPILED_AS).saturating_mul(self.steps)
     }
 

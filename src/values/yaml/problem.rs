@@ -37,7 +37,7 @@ const UNQUOTED: [&str; 3] = [
 ];
 
 /// Translates a message of the YAML library for users.
-pub fn translate(message: &str) -> String {
+pub(crate) fn translate(message: &str) -> String {
     let message = redact_literals(message);
     let message = message.split(" at line ").next().unwrap_or(&message);
     if UNQUOTED.iter().any(|unquoted| message.ends_with(unquoted)) {

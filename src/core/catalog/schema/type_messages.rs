@@ -86,7 +86,7 @@ fn joined_by_commas(items: &[Value], schema: &Value) -> Option<String> {
 }
 
 /// Parses a word such as `yes` or `off` as a boolean; `None` for any other word.
-pub fn parse_boolean_word(text: &str) -> Option<bool> {
+fn parse_boolean_word(text: &str) -> Option<bool> {
     match text.to_lowercase().as_str() {
         "true" | "yes" | "on" | "y" => Some(true),
         "false" | "no" | "off" | "n" => Some(false),

@@ -53,7 +53,7 @@ impl Chain {
     /// Returns why the private key in the entry `name` does not match the first certificate; `None` if the key matches.
     ///
     /// The reason never contains key data.
-    pub fn key_problem(&self, name: &str, text: &str) -> Option<String> {
+    pub(crate) fn key_problem(&self, name: &str, text: &str) -> Option<String> {
         let key = PrivateKeyDer::from_pem_slice(text.as_bytes()).ok();
         // Accept private keys on the curve P-521 unchecked: rustls with ring can't read them, but the servers of the
         // cloud can.
@@ -71,7 +71,7 @@ impl Chain {
     }
 
     /// Returns a message with the hosts for which the first certificate is not valid; `None` if there is no such host.
-    pub fn host_problem(&self, hosts: &[String]) -> Option<String> {
+    pub(crate) fn host_problem(&self, hosts: &[String]) -> Option<String> {
         let first = ParsedCertificate::try_from(&self.all[0]).ok()?;
         let is_valid_for = |host: &str| {
             // A rustls `ServerName` can't be a wildcard. For `*.example.org`, check a name that the wildcard matches.
@@ -91,7 +91,7 @@ impl Chain {
 
     /// Returns why a client that trusts only the CAs in `authorities` does not trust the first certificate; `None` if
     /// the client trusts it. The function does not check the expiry.
-    pub fn trust_problem(&self, authorities: &Self) -> Option<String> {
+    pub(crate) fn trust_problem(&self, authorities: &Self) -> Option<String> {
         use CertificateError::{BadSignature, InvalidPurpose, InvalidPurposeContext, UnknownIssuer};
         // If the certificate itself is one of the trusted CAs, clients trust it even if no CA has signed it.
         if authorities.all.contains(&self.all[0]) {
@@ -126,7 +126,7 @@ impl Chain {
     /// Returns the period in which all certificates that clients need are valid.
     ///
     /// Clients need the first certificate, and each intermediate certificate for which [`Self::needs`] returns true.
-    pub fn validity(&self, authorities: Option<&Self>) -> Validity {
+    pub(crate) fn validity(&self, authorities: Option<&Self>) -> Validity {
         let intermediates =
             (1..self.all.len()).filter(|index| self.needs(*index, authorities)).map(|index| &self.all[index]);
         let validities = std::iter::once(&self.all[0]).chain(intermediates).map(validity);
@@ -152,7 +152,7 @@ impl Chain {
     }
 
     /// Returns the validity period of the certificate that expires last.
-    pub fn latest_validity(&self) -> Validity {
+    pub(crate) fn latest_validity(&self) -> Validity {
         let last = self.all.iter().map(validity).max_by_key(|(_, until)| until.unwrap_or(Timestamp::MAX));
         last.unwrap_or_default()
     }
