@@ -112,7 +112,9 @@ fn every_page_is_in_the_summary() {
 fn lines_fit_the_page() {
     let mut long = Vec::new();
     for (page, text) in committed() {
-        let wide = text.lines().enumerate().filter(|(_, line)| line.chars().count() > WIDEST && !line.starts_with('|'));
+        // A row of a table can't be wrapped. In the README, which people also read as plain text, it must still fit.
+        let may_be_long = |line: &str| line.starts_with('|') && page != "README.md";
+        let wide = text.lines().enumerate().filter(|(_, line)| line.chars().count() > WIDEST && !may_be_long(line));
         long.extend(wide.map(|(index, _)| format!("{page}:{}", index + 1)));
     }
     assert!(long.is_empty(), "these lines have more than {WIDEST} characters: {long:?}");
