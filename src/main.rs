@@ -140,7 +140,6 @@
 //! | plan | every action of a pass, the step of each release, and requests for the next pass |
 //! | policy | the rules for a pass that the resource's spec and annotations set: approval, pause, adoption, deletion |
 //! | preset | a named set of services, features and sizes |
-//! | provenance | the layer, file and line that a value comes from |
 //! | record | the Secret in which helm stores one revision of a release |
 //! | release | one helm release; a service has one or more |
 //! | request | an object, chart or record that a plan asks for, so that the next snapshot contains it |
@@ -148,7 +147,6 @@
 //! | root cause | the last object in the chain of objects for which a component waits |
 //! | service | an OpenStack or infrastructure service of the catalogue |
 //! | snapshot | all data from which a pass makes its decision, read before the decision |
-//! | standby | an operator process that waits for the Lease |
 //! | step | the decision about one release: run helm, wait, settle (helm is done, pods are not ready yet), or nothing |
 //! | target hash | a hash of the desired inputs of all releases; an approval names the hash |
 //! | unmanage | removing osdpl's labels from one release (`managed: false`) |
