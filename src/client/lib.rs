@@ -5,6 +5,7 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests look at the clock"))]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+#![warn(unreachable_pub)]
 
 mod controller;
 mod error;

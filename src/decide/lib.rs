@@ -19,6 +19,7 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests start programs, read files and use the clock"))]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+#![warn(unreachable_pub)]
 
 mod action;
 mod additions;

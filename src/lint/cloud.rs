@@ -25,7 +25,7 @@ pub(crate) struct Cloud<'a> {
 
 impl<'a> Cloud<'a> {
     /// Creates the input of the rules from a spec, its facts and its resolved layers.
-    pub fn new(
+    pub(crate) fn new(
         spec: &'a OpenStackDeploymentSpec,
         catalog: &'a Catalog,
         selection: &'a Selection,
@@ -39,7 +39,7 @@ impl<'a> Cloud<'a> {
 
     /// Returns what osdpl knows about the Kubernetes cluster in which the cloud runs, such as its nodes and
     /// `StorageClasses`.
-    pub fn cluster_info(&self) -> &ClusterInfo {
+    pub(crate) fn cluster_info(&self) -> &ClusterInfo {
         &self.facts.cluster_info
     }
 
@@ -47,7 +47,7 @@ impl<'a> Cloud<'a> {
     ///
     /// Returns `None` if no credential or several credentials have this value. In an adopted cloud, several users can
     /// have the same password, so that the text does not identify one credential.
-    pub fn credential(&self, text: &str) -> Option<(&str, &str)> {
+    pub(crate) fn credential(&self, text: &str) -> Option<(&str, &str)> {
         let all = self.facts.credentials.iter();
         let all = all.flat_map(|(service, own)| own.iter().map(move |(name, value)| (service, name, value)));
         let mut matches = all.filter(|(_, _, value)| *value == text);
@@ -58,13 +58,13 @@ impl<'a> Cloud<'a> {
     /// Returns the origin of the layer that sets a value of a release, and whether the value is secret.
     ///
     /// The origin is `None` if no layer sets the value, so that the chart's default applies.
-    pub fn origin(&self, release: &str, path: &Path) -> (Option<&Origin>, bool) {
+    pub(crate) fn origin(&self, release: &str, path: &Path) -> (Option<&Origin>, bool) {
         let traced = self.layers.get(release).map(|layers| trace(layers, path)).unwrap_or_default();
         traced.first().map_or((None, false), |trace| (Some(trace.origin), trace.secret))
     }
 
     /// Whether a value of a release is secret.
-    pub fn is_secret(&self, release: &str, path: &Path) -> bool {
+    pub(crate) fn is_secret(&self, release: &str, path: &Path) -> bool {
         self.origin(release, path).1
     }
 
@@ -113,7 +113,7 @@ impl<'a> Cloud<'a> {
     ///
     /// This field sets the value, or selects the file of the catalogue that sets the value. If there is no such field,
     /// the function returns the field of the release's service, such as `spec.services.nova`.
-    pub fn field(&self, release: &str, path: &Path) -> String {
+    pub(crate) fn field(&self, release: &str, path: &Path) -> String {
         let origin = self.origin(release, path).0;
         if let Some(field) = origin.and_then(user_field) {
             return format!("{field}.{path}");
@@ -179,13 +179,13 @@ impl Location {
 
     /// Returns the location as text, if the location is in an addition to the catalogue; `None` for a field of the
     /// resource.
-    pub fn addition(&self) -> Option<&str> {
+    pub(crate) fn addition(&self) -> Option<&str> {
         self.addition.as_deref()
     }
 
     /// Returns the location of the value at a path below this location.
     #[must_use]
-    pub fn child(&self, path: &Path) -> Self {
+    pub(crate) fn child(&self, path: &Path) -> Self {
         match &self.addition {
             None => Self::of_field(format!("{}.{path}", self.field)),
             Some(addition) => Self { addition: Some(format!("{addition}, {path}")), field: self.field.clone() },

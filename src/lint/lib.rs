@@ -6,6 +6,7 @@
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests start programs, read files and look at the clock"))]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+#![warn(unreachable_pub)]
 
 mod cloud;
 mod evaluate;

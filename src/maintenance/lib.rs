@@ -21,6 +21,7 @@
 //! instances. It only reads from Neutron.
 
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+#![warn(unreachable_pub)]
 
 mod controller;
 mod decide;

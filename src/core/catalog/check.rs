@@ -9,7 +9,7 @@ use osdpl_values::CollectSorted;
 use osdpl_values::expr::{Expression, Template};
 
 /// Compares the catalogue's files with each other, and returns the errors, such as a name that no file declares.
-pub fn check(catalog: &Catalog) -> Vec<Error> {
+pub(crate) fn check(catalog: &Catalog) -> Vec<Error> {
     let mut errors = Vec::new();
     owners(catalog, &mut errors);
     needs(catalog, &mut errors);

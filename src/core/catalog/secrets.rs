@@ -24,7 +24,7 @@ pub struct SecretField {
 
 /// Returns the fields in a feature's settings that reference a key of a Secret. `value` contains the settings. Skips a
 /// field if its `name` or `key` is missing.
-pub fn secrets(feature: &str, schema: &Value, value: &Value) -> Vec<SecretField> {
+pub(crate) fn secrets(feature: &str, schema: &Value, value: &Value) -> Vec<SecretField> {
     let mut found = Vec::new();
     walk(schema, value, &format!("spec.features.{feature}"), &mut found);
     found

@@ -19,7 +19,7 @@ const KNOWN: [Consumer; 4] = [Consumer::Nova, Consumer::Cinder, Consumer::Glance
 ///
 /// # Errors
 /// Returns an error about the first key that is missing or malformed.
-pub fn mirantis(object: &str, data: &BTreeMap<String, Vec<u8>>) -> Result<Ceph, SecretError> {
+pub(crate) fn mirantis(object: &str, data: &BTreeMap<String, Vec<u8>>) -> Result<Ceph, SecretError> {
     let source = SecretData { object, data };
     let monitors = source.parsed("mon_endpoints", Monitors::parse(source.required("mon_endpoints")?))?;
     let mut users = BTreeMap::new();

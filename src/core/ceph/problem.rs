@@ -87,7 +87,7 @@ pub(super) struct SecretData<'a> {
 }
 
 impl<'a> SecretData<'a> {
-    pub fn problem(&self, key: &str, complaint: ValueError) -> SecretError {
+    pub(crate) fn problem(&self, key: &str, complaint: ValueError) -> SecretError {
         SecretError { object: self.object.to_owned(), key: key.to_owned(), error: complaint }
     }
 
@@ -95,17 +95,17 @@ impl<'a> SecretData<'a> {
     ///
     /// The method removes spaces and newlines at both ends, because a file from `kubectl create secret --from-file`
     /// usually ends with a newline.
-    pub fn text(&self, key: &str) -> Result<Option<&'a str>, SecretError> {
+    pub(crate) fn text(&self, key: &str) -> Result<Option<&'a str>, SecretError> {
         let Some(bytes) = self.data.get(key) else { return Ok(None) };
         let text = std::str::from_utf8(bytes).map_err(|_| self.problem(key, ValueError::NotText))?.trim();
         if text.is_empty() { Err(self.problem(key, ValueError::Empty)) } else { Ok(Some(text)) }
     }
 
-    pub fn required(&self, key: &str) -> Result<&'a str, SecretError> {
+    pub(crate) fn required(&self, key: &str) -> Result<&'a str, SecretError> {
         self.text(key)?.ok_or_else(|| self.problem(key, ValueError::Missing))
     }
 
-    pub fn parsed<T>(&self, key: &str, result: Result<T, ValueError>) -> Result<T, SecretError> {
+    pub(crate) fn parsed<T>(&self, key: &str, result: Result<T, ValueError>) -> Result<T, SecretError> {
         result.map_err(|complaint| self.problem(key, complaint))
     }
 }

@@ -44,7 +44,7 @@ impl Warnings {
     /// Adds the result of checking the value at `location` for the release `release`.
     ///
     /// `warning` is `None` if the check found nothing.
-    pub fn add(&mut self, location: Location, release: &str, warning: Option<Warning>) {
+    pub(crate) fn add(&mut self, location: Location, release: &str, warning: Option<Warning>) {
         let entry = self.0.entry(location).or_default();
         entry.releases.insert(release.to_owned());
         if let Some(Warning { kind, message }) = warning {
@@ -55,7 +55,7 @@ impl Warnings {
     /// Returns one finding for each location and each kind of warning about the location.
     ///
     /// Leaves out a warning that a value has no effect, if the value has an effect in at least one release.
-    pub fn findings(self) -> Vec<Finding> {
+    pub(crate) fn findings(self) -> Vec<Finding> {
         let mut found = Vec::new();
         for (location, Entry { releases, mut by_kind }) in self.0 {
             // A warning about the type already says which value the option takes.

@@ -23,7 +23,7 @@ pub(super) struct Count {
 impl Count {
     /// Whether the finding `other` reports that this number has the wrong type. If so, the caller can drop `other`,
     /// because [`Self::finding`] already reports the number.
-    pub fn covers(&self, other: &Finding) -> bool {
+    pub(crate) fn covers(&self, other: &Finding) -> bool {
         other.rule == TYPE_CHANGED && other.field() == self.finding.field() && other.message.starts_with(&self.prefix)
     }
 }

@@ -20,7 +20,7 @@ const TAR_OVERHEAD: u64 = 1024 * MAX_ENTRIES as u64;
 ///
 /// The function also unpacks the archives in the chart's `charts/` folders, as helm would do later. So osdpl checks the
 /// content of these archives, too, and the digest of the chart covers it.
-pub fn read(mut from: impl Read) -> Result<Contents, ChartProblem> {
+pub(crate) fn read(mut from: impl Read) -> Result<Contents, ChartProblem> {
     let mut contents = Contents::default();
     unpack(&mut from, MAX_DEPTH, &mut contents)?;
     if contents.get("Chart.yaml").is_none() {
@@ -158,7 +158,7 @@ fn below_top(path: &str, top: &mut Option<String>) -> Result<Option<String>, Cha
 }
 
 /// Writes a chart as a `.tgz`. The same content and chart name always result in the same bytes.
-pub fn write(name: &str, contents: &Contents, to: impl Write) -> io::Result<()> {
+pub(crate) fn write(name: &str, contents: &Contents, to: impl Write) -> io::Result<()> {
     let mut archive = tar::Builder::new(GzEncoder::new(to, Compression::fast()));
     for (path, content) in contents.files() {
         let mut header = tar::Header::new_gnu();

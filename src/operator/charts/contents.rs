@@ -17,12 +17,12 @@ pub(crate) struct Contents {
 
 impl Contents {
     /// Returns all files, sorted by path.
-    pub fn files(&self) -> impl Iterator<Item = (&str, &[u8])> {
+    pub(crate) fn files(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.files.iter().map(|(path, content)| (path.as_str(), content.as_slice()))
     }
 
     /// Returns the content of the file at `path`; `None` if the chart has no such file.
-    pub fn get(&self, path: &str) -> Option<&[u8]> {
+    pub(crate) fn get(&self, path: &str) -> Option<&[u8]> {
         self.files.get(path).map(Vec::as_slice)
     }
 

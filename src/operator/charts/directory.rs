@@ -19,7 +19,7 @@ use super::problem::ChartProblem;
 /// repository has only one version.
 ///
 /// Records each file and folder that it reads in `states`, so that osdpl can detect a later change.
-pub fn read(folder: &Path, root: &Path, states: &mut FileStates) -> Result<Contents, ChartProblem> {
+pub(crate) fn read(folder: &Path, root: &Path, states: &mut FileStates) -> Result<Contents, ChartProblem> {
     Reader { root, states, charts: Vec::new() }.chart(folder)
 }
 

@@ -16,12 +16,12 @@ type State = Option<(u64, u64, i64, i64, i64, i64)>;
 impl FileStates {
     /// Records the state of the file or folder at `path`. Call this function before you read the file, so that osdpl
     /// also detects a change during the read.
-    pub fn record(&mut self, path: &Path) {
+    pub(crate) fn record(&mut self, path: &Path) {
         self.0.push((path.to_owned(), state(path)));
     }
 
     /// Whether all recorded files and folders exist and still have the recorded states.
-    pub fn is_current(&self) -> bool {
+    pub(crate) fn is_current(&self) -> bool {
         self.0.iter().all(|(path, before)| before.is_some() && state(path) == *before)
     }
 }

@@ -18,7 +18,7 @@ use super::problem::ChartProblem;
 
 /// A folder of archives `<name>-<version>.tgz`, chart directories `<name>/Chart.yaml`, or both.
 #[derive(Debug)]
-pub struct Folder<'a> {
+pub(crate) struct Folder<'a> {
     /// The path of the folder as the user has named it. Messages contain this path.
     shown: &'a Path,
     /// The path of the folder with all links resolved. osdpl reads no file outside of this folder.
@@ -184,7 +184,7 @@ impl<'a> Folder<'a> {
     ///
     /// helm cannot install a library chart. The function does not unpack archives, so each archive counts as
     /// installable.
-    pub fn names(&self) -> Result<BTreeMap<String, bool>, Error> {
+    pub(crate) fn names(&self) -> Result<BTreeMap<String, bool>, Error> {
         let mut names = BTreeMap::new();
         for file in self.entries()? {
             let chart_yaml = self.shown.join(&file).join("Chart.yaml");

@@ -13,7 +13,7 @@ const FILE: &str = "Chart.yaml";
 /// The fields of a `Chart.yaml` that the store reads.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Metadata {
+pub(crate) struct Metadata {
     /// The chart's name.
     pub name: String,
     /// The version of the chart.
@@ -31,7 +31,7 @@ pub struct Metadata {
 
 /// A dependency of a chart: one entry of `dependencies` in its `Chart.yaml`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct Dependency {
+pub(crate) struct Dependency {
     /// The name of the required chart.
     pub name: String,
     /// The repository of the required chart. A `file://` path is relative to the folder of the chart that requires it.

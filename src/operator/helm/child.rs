@@ -47,7 +47,7 @@ impl fmt::Display for StopReason {
 
 /// How a helm process ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Exit {
+pub(crate) enum Exit {
     /// helm succeeded.
     Success,
     /// helm failed with this exit code. The code is 1 unless helm itself crashed.
@@ -69,7 +69,7 @@ pub enum Exit {
 
 /// The outcome of one run of helm. The Runner keeps it until a pass takes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outcome {
+pub(crate) struct Outcome {
     /// The release that helm worked on.
     pub release: ReleaseKey,
     /// The operation that helm executed: upgrade or uninstall.
@@ -90,7 +90,7 @@ pub struct Outcome {
 
 impl Outcome {
     /// Whether helm succeeded.
-    pub fn succeeded(&self) -> bool {
+    pub(crate) fn succeeded(&self) -> bool {
         self.exit == Exit::Success
     }
 }

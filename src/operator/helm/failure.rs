@@ -14,7 +14,7 @@ pub(crate) use words::condense;
 
 /// An object that an error message names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Subject {
+pub(crate) struct Subject {
     /// The object's kind, as in the message. helm writes kinds such as `Secret`; the API server writes plural names
     /// such as `secrets`.
     pub kind: String,
@@ -30,7 +30,7 @@ impl fmt::Display for Subject {
 
 /// The kind of failure that an error message of helm describes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Failure {
+pub(crate) enum Failure {
     /// The newest record of the release is pending: another helm process is working on the release, or was killed
     /// during its work.
     Pending,
@@ -160,7 +160,7 @@ const RENDER: &[&str] = &[
 ];
 
 /// Returns the kind of failure that helm's stderr describes. The caller has removed secrets from the text.
-pub fn classify(text: &str) -> Failure {
+pub(crate) fn classify(text: &str) -> Failure {
     let text = error_text(text);
     if let Some((_, failure)) = RULES.iter().find(|(phrases, _)| phrases.iter().any(|phrase| text.contains(phrase))) {
         return failure(&text);

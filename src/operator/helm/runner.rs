@@ -29,7 +29,8 @@ mod counters;
 mod job;
 
 pub(crate) use counters::Counters;
-pub use job::{Config, Job, JobRejection, RunningJob};
+pub use job::Config;
+pub(crate) use job::{Job, JobRejection, RunningJob};
 
 /// Starts, stops and tracks helm processes. All clones of a Runner share one table of processes.
 #[derive(Clone)]

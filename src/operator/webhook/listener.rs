@@ -34,7 +34,7 @@ pub(crate) struct TlsListener {
 
 impl TlsListener {
     /// Starts to accept TLS connections on `listener`, with the certificate and key in `files`.
-    pub fn new(listener: TcpListener, files: CertificateFiles) -> anyhow::Result<Self> {
+    pub(crate) fn new(listener: TcpListener, files: CertificateFiles) -> anyhow::Result<Self> {
         let address = listener.local_addr()?;
         let certificate = Certificate::read(files)?;
         let (sender, ready) = mpsc::channel(MAX_WAITING);

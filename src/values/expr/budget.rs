@@ -41,19 +41,19 @@ pub(super) struct Total {
 }
 
 impl Total {
-    pub fn used(&self) -> Work {
+    pub(crate) fn used(&self) -> Work {
         Work { steps: self.steps.load(Ordering::Relaxed), bytes: self.bytes.load(Ordering::Relaxed) }
     }
 
     /// Sets the counted work back to `used`, an earlier result of [`Total::used`].
-    pub fn reset(&self, used: Work) {
+    pub(crate) fn reset(&self, used: Work) {
         self.steps.store(used.steps, Ordering::Relaxed);
         self.bytes.store(used.bytes, Ordering::Relaxed);
     }
 
     /// Returns the largest number of steps and the largest number of bytes that a single evaluation needed. The two
     /// numbers may come from different evaluations.
-    pub fn largest(&self) -> Work {
+    pub(crate) fn largest(&self) -> Work {
         Work { steps: self.most_steps.load(Ordering::Relaxed), bytes: self.most_bytes.load(Ordering::Relaxed) }
     }
 
@@ -73,25 +73,25 @@ pub(super) struct Budget<'a> {
 }
 
 impl<'a> Budget<'a> {
-    pub fn new(total: &'a Total) -> Self {
+    pub(crate) fn new(total: &'a Total) -> Self {
         Self { used: Work::default(), before: total.used(), total }
     }
 
     /// Counts `steps` steps. Fails if this evaluation exceeds [`Work::OF_ONE`], or all evaluations together exceed
     /// [`Work::OF_ALL`].
-    pub fn step(&mut self, steps: usize) -> Result<(), Failure> {
+    pub(crate) fn step(&mut self, steps: usize) -> Result<(), Failure> {
         self.used.steps = self.used.steps.saturating_add(steps);
         self.check()
     }
 
     /// Counts the steps that it takes to read a text of `bytes` bytes.
-    pub fn read(&mut self, bytes: usize) -> Result<(), Failure> {
+    pub(crate) fn read(&mut self, bytes: usize) -> Result<(), Failure> {
         self.step(bytes / 32)
     }
 
     /// Counts the bytes of a value, and fails in the same cases as [`Budget::step`]. The evaluation calls this function
     /// before it creates the value.
-    pub fn create(&mut self, bytes: usize) -> Result<(), Failure> {
+    pub(crate) fn create(&mut self, bytes: usize) -> Result<(), Failure> {
         self.used.bytes = self.used.bytes.saturating_add(bytes);
         self.read(bytes)
     }

@@ -53,7 +53,7 @@ pub(super) struct Evaluation<'a> {
 
 impl<'a> Evaluation<'a> {
     /// Returns the value as an owned value. Copies the value if it is borrowed, and counts the bytes of the copy.
-    pub fn own(&mut self, value: Cow<Value>) -> Result<Value> {
+    pub(crate) fn own(&mut self, value: Cow<Value>) -> Result<Value> {
         if let Cow::Borrowed(value) = value {
             self.budget.create(size(value))?;
         }
@@ -61,7 +61,7 @@ impl<'a> Evaluation<'a> {
     }
 
     /// Whether two JSON values are equal. Counts the bytes that the comparison reads.
-    pub fn equal(&mut self, one: &Value, other: &Value) -> Result<bool> {
+    pub(crate) fn equal(&mut self, one: &Value, other: &Value) -> Result<bool> {
         match (one, other) {
             (Value::Array(_), Value::Array(_)) | (Value::Object(_), Value::Object(_)) => {
                 self.budget.read(size(one) + size(other))?;
@@ -270,7 +270,7 @@ impl<'a> Evaluation<'a> {
     }
 
     /// Whether a list contains a value.
-    pub fn contains(&mut self, items: &[Value], value: &Value) -> Result<bool> {
+    pub(crate) fn contains(&mut self, items: &[Value], value: &Value) -> Result<bool> {
         for item in items {
             self.budget.step(1)?;
             if self.equal(item, value)? {

@@ -16,13 +16,13 @@ pub(super) enum Numeric {
 }
 
 impl Numeric {
-    pub fn of(number: &Number) -> Self {
+    pub(crate) fn of(number: &Number) -> Self {
         let whole = number.as_i64().map(Self::Int).or_else(|| number.as_u64().map(Self::Uint));
         whole.unwrap_or_else(|| Self::Double(number.as_f64().unwrap_or(f64::MAX)))
     }
 
     #[expect(clippy::cast_precision_loss, reason = "CEL converts whole numbers to floats with the same loss")]
-    pub fn double(self) -> f64 {
+    pub(crate) fn double(self) -> f64 {
         match self {
             Self::Int(number) => number as f64,
             Self::Uint(number) => number as f64,

@@ -44,7 +44,7 @@ impl Pattern {
     ///
     /// # Errors
     /// Returns an error if the regular expression is invalid, or too large.
-    pub fn compile(pattern: &str) -> Result<Self, Error> {
+    pub(crate) fn compile(pattern: &str) -> Result<Self, Error> {
         let mut result = Err(Error::CompiledTooBig(LONGEST));
         for (size, steps) in SIZES.into_iter().filter(|_| pattern.len() <= LONGEST) {
             let regex = RegexBuilder::new(pattern).size_limit(size).dfa_size_limit(size).build();
@@ -69,7 +69,7 @@ impl Pattern {
     }
 
     /// Whether the pattern matches a part of `text`.
-    pub fn is_match(&self, text: &str) -> bool {
+    pub(crate) fn is_match(&self, text: &str) -> bool {
         self.regex.is_match(text)
     }
 }

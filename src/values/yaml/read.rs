@@ -2,7 +2,7 @@
 //! catalogue.
 
 #[path = "problem.rs"]
-pub mod problem;
+pub(crate) mod problem;
 
 use serde::de::DeserializeOwned;
 

@@ -111,7 +111,7 @@ pub(super) struct Variants(pub Vec<ServiceOption>);
 
 impl Variants {
     /// Returns the variant of an OpenStack release; `None` if the release does not have the option.
-    pub fn of(&self, openstack_release: &str) -> Option<&ServiceOption> {
+    pub(crate) fn of(&self, openstack_release: &str) -> Option<&ServiceOption> {
         let applies = |option: &&ServiceOption| {
             option.releases.is_empty() || option.releases.iter().any(|release| release == openstack_release)
         };

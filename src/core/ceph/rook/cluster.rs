@@ -60,7 +60,7 @@ impl Cluster {
 /// # Errors
 /// Returns an error if osdpl can't read the `CephCluster`s of the namespace, if there is none, or if Rook does not
 /// report the fsid yet.
-pub fn only(namespace: &str, clusters: Result<Vec<Cluster>, String>) -> Result<(Cluster, String), NotReady> {
+pub(crate) fn only(namespace: &str, clusters: Result<Vec<Cluster>, String>) -> Result<(Cluster, String), NotReady> {
     let clusters = clusters.map_err(NotReady::Rook)?;
     let none = || {
         NotReady::Rook(format!(

@@ -12,7 +12,7 @@ use crate::release::Status;
 use crate::testing::{self, Fixture, NOW};
 
 /// A cloud with two components of the data plane, and with a pod of each component on every node.
-pub struct Cloud {
+pub(crate) struct Cloud {
     pub fixture: Fixture,
     pub plan: Plan,
     pub settings: Rollout,
@@ -23,15 +23,15 @@ pub struct Cloud {
     pod_count: u32,
 }
 
-pub const SWITCH: (&str, &str) = ("openvswitch", "openvswitch/server");
-pub const COMPUTE: (&str, &str) = ("nova", "nova/compute");
+pub(crate) const SWITCH: (&str, &str) = ("openvswitch", "openvswitch/server");
+pub(crate) const COMPUTE: (&str, &str) = ("nova", "nova/compute");
 
-pub fn daemons(component: &str) -> DaemonSetGroup {
+pub(crate) fn daemons(component: &str) -> DaemonSetGroup {
     DaemonSetGroup { namespace: "openstack".into(), component: crate::catalog::Component::parse(component).unwrap() }
 }
 
 impl Cloud {
-    pub fn new(nodes: usize) -> Self {
+    pub(crate) fn new(nodes: usize) -> Self {
         let mut fixture = testing::fixture();
         fixture.catalog.rollout = [SWITCH.0, COMPUTE.0].map(str::to_owned).into();
         fixture.desired.releases.clear();
@@ -64,12 +64,12 @@ impl Cloud {
         cloud
     }
 
-    pub fn pods(&mut self, component: &str) -> &mut Vec<DaemonPod> {
+    pub(crate) fn pods(&mut self, component: &str) -> &mut Vec<DaemonPod> {
         &mut self.rolling.get_mut(&daemons(component)).unwrap().pods
     }
 
     /// Simulates that helm changes the pod template of a component. `revision` is the revision of the new template.
-    pub fn template(&mut self, (release, component): (&str, &str), revision: &str) {
+    pub(crate) fn template(&mut self, (release, component): (&str, &str), revision: &str) {
         let own = self.rolling.get_mut(&daemons(component)).unwrap();
         own.revisions.insert(release.into(), revision.into());
         self.recount();
@@ -90,7 +90,7 @@ impl Cloud {
     }
 
     /// Simulates one pass of the operator: decides about the rollouts, stores their status and evicts the pods.
-    pub fn pass(&mut self) -> NextRollouts {
+    pub(crate) fn pass(&mut self) -> NextRollouts {
         let Fixture { desired, observed, catalog, policy, .. } = &self.fixture;
         let next = decide(&Input {
             desired,
@@ -117,7 +117,7 @@ impl Cloud {
     }
 
     /// Simulates that Kubernetes replaces the evicted pods by new pods, which are starting.
-    pub fn replace(&mut self) {
+    pub(crate) fn replace(&mut self) {
         for rolling in self.rolling.values_mut() {
             for pod in rolling.pods.iter_mut().filter(|pod| pod.state == PodState::Terminating) {
                 self.pod_count += 1;
@@ -128,20 +128,20 @@ impl Cloud {
         self.recount();
     }
 
-    pub fn settle(&mut self) {
+    pub(crate) fn settle(&mut self) {
         let (now, pods) = (self.now, self.rolling.values_mut().flat_map(|rolling| &mut rolling.pods));
         for pod in pods.filter(|pod| matches!(pod.state, PodState::Starting(..))) {
             pod.state = PodState::Ready(Some(now));
         }
     }
 
-    pub fn approve(&mut self) {
+    pub(crate) fn approve(&mut self) {
         self.fixture.policy.approved = Some(self.plan.hash.clone());
         self.pass();
         self.fixture.policy.approved = None;
     }
 
-    pub fn phase(&self, component: &str) -> Option<RolloutPhase> {
+    pub(crate) fn phase(&self, component: &str) -> Option<RolloutPhase> {
         self.status.get(component).map(|status| status.phase)
     }
 }
@@ -158,7 +158,7 @@ fn pod(set: &str, name: &str, node: &str, revision: &str) -> DaemonPod {
     }
 }
 
-pub fn batches(cloud: &mut Cloud) -> Vec<String> {
+pub(crate) fn batches(cloud: &mut Cloud) -> Vec<String> {
     let mut batches = Vec::new();
     for _ in 0..100 {
         let next = cloud.pass();

@@ -2,7 +2,7 @@
 
 /// One token of an action (`{{ … }}`) in a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Token {
+pub(crate) enum Token {
     /// A path such as `.a.b`, `$.a.b` or `$name.a.b`: its start (empty, `$` or `$name`), and its keys.
     Field(String, Vec<String>),
     /// A quoted string, without its quotes.
@@ -18,7 +18,7 @@ pub enum Token {
 }
 
 /// Returns the actions of a template, each as a list of its tokens. Skips comments.
-pub fn actions(text: &str) -> Vec<Vec<Token>> {
+pub(crate) fn actions(text: &str) -> Vec<Vec<Token>> {
     let mut found = Vec::new();
     let mut rest = text;
     while let Some((_, after)) = rest.split_once("{{") {

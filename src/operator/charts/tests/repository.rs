@@ -13,14 +13,14 @@ use super::Fixture;
 use crate::charts::pull::{PullFailure, Request};
 use crate::charts::{Lock, Pull, Source, Store};
 
-pub const URL: &str = "https://charts.example/x";
-pub const LOCK: &str = "charts: {demo: {version: 1.0.0}}";
+pub(crate) const URL: &str = "https://charts.example/x";
+pub(crate) const LOCK: &str = "charts: {demo: {version: 1.0.0}}";
 
 /// The response of the fake repository to the request for an archive.
-pub type Response = Result<Vec<u8>, PullFailure>;
+pub(crate) type Response = Result<Vec<u8>, PullFailure>;
 
 /// A fake repository of chart archives. `archives` contains the response for each chart and version.
-pub struct Repository {
+pub(crate) struct Repository {
     pub archives: Mutex<BTreeMap<(String, String), Response>>,
     pub pulls: AtomicUsize,
     /// The permits for pulls. Each pull consumes one permit. Without a permit, a pull waits, as if the network hung.
@@ -28,22 +28,22 @@ pub struct Repository {
 }
 
 impl Repository {
-    pub fn new() -> Arc<Self> {
+    pub(crate) fn new() -> Arc<Self> {
         let network = Semaphore::new(1000);
         Arc::new(Self { archives: Mutex::default(), pulls: AtomicUsize::new(0), network })
     }
 
-    pub fn with(response: Response) -> Arc<Self> {
+    pub(crate) fn with(response: Response) -> Arc<Self> {
         let repository = Self::new();
         repository.publish("demo", "1.0.0", response);
         repository
     }
 
-    pub fn publish(&self, chart: &str, version: &str, response: Response) {
+    pub(crate) fn publish(&self, chart: &str, version: &str, response: Response) {
         self.archives.lock().unwrap().insert((chart.to_owned(), version.to_owned()), response);
     }
 
-    pub fn pulls(&self) -> usize {
+    pub(crate) fn pulls(&self) -> usize {
         self.pulls.load(Ordering::SeqCst)
     }
 }
@@ -71,7 +71,7 @@ impl Pull for Repository {
     }
 }
 
-pub fn store(fixture: &Fixture, repository: &Arc<Repository>, lock: &str) -> Store {
+pub(crate) fn store(fixture: &Fixture, repository: &Arc<Repository>, lock: &str) -> Store {
     let lock = Lock::parse("values/lock.yaml", lock).unwrap();
     let pull: Arc<dyn Pull> = Arc::<Repository>::clone(repository);
     Store::new(fixture.cache.path(), Source::Repository { url: URL.into() }, lock, pull)
