@@ -16,6 +16,7 @@
 mod budget;
 mod error;
 mod eval;
+mod evaluation;
 mod failure;
 mod functions;
 pub mod network;
@@ -28,11 +29,9 @@ mod ssh;
 mod syntax;
 mod template;
 
-pub use budget::Work;
 pub use error::Error;
-pub use functions::Secrets;
 pub use pattern::{Patterns, matches, pattern_error};
-pub use scope::Scope;
+pub use scope::{Scope, Secrets};
 pub use template::Template;
 
 use std::fmt;
@@ -41,6 +40,29 @@ use std::sync::OnceLock;
 use cel::IdedExpr;
 use failure::Failure;
 use serde_json::Value;
+
+/// How much work an evaluation needs: the number of its steps, and the bytes of the values that it creates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    /// The number of steps: one for each evaluated part of an expression, and one for every 32 bytes that a function
+    /// reads.
+    pub steps: usize,
+    /// The total size of the values that the evaluation creates or copies, including values that it drops at once.
+    pub bytes: usize,
+}
+
+impl Work {
+    /// The limit of one evaluation of one expression. An evaluation that reaches this limit takes tens of milliseconds.
+    /// The most expensive expression of the catalogue, for a spec with the maximum number of flavors, needs a tenth of
+    /// this limit.
+    pub const OF_ONE: Self = Self { steps: 400_000, bytes: 8 << 20 };
+    /// The limit of all evaluations together for one resource in one reconcile pass.
+    pub const OF_ALL: Self = Self { steps: 10_000_000, bytes: 64 << 20 };
+
+    fn exceeds(self, limit: Self) -> bool {
+        self.steps > limit.steps || self.bytes > limit.bytes
+    }
+}
 
 /// A CEL expression, compiled when it is first needed.
 pub struct Expression {

@@ -1,6 +1,6 @@
 //! Defines the reasons why the evaluation of an expression can fail.
 
-use super::budget::Work;
+use super::Work;
 
 /// Why the evaluation of an expression failed. The messages contain no values of variables, because these values may be
 /// secrets.

@@ -20,11 +20,10 @@
 //! Each function first counts the work that its call needs ([`super::budget`]), and only then does the work.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::eval::{Evaluation, size};
+use super::evaluation::{Evaluation, size};
 use super::failure::Failure;
 use super::operators::{self, Numeric};
 use super::pattern::Pattern;
@@ -32,9 +31,6 @@ use super::{network, numbers};
 
 /// The name of the function that reads a Secret.
 pub(super) const SECRET: &str = "secret";
-
-/// Texts from Kubernetes Secrets, by the name of the Secret and the key in the Secret.
-pub type Secrets = BTreeMap<(String, String), String>;
 
 type Result<T> = std::result::Result<T, Failure>;
 

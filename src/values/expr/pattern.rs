@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use regex::{Error, Regex, RegexBuilder};
 
-use super::budget::Work;
+use super::Work;
 
 /// The size classes of compiled regular expressions: the maximum size in bytes, and the number of evaluation steps that
 /// a search costs for each byte of the text. A pattern belongs to the smallest class that it fits into.

@@ -1,12 +1,16 @@
 //! Defines the scope of an expression: the variables that the expression can use.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::budget::{Total, Work};
-use super::functions::Secrets;
+use super::Work;
+use super::budget::Total;
+
+/// Texts from Kubernetes Secrets, by the name of the Secret and the key in the Secret.
+pub type Secrets = BTreeMap<(String, String), String>;
 
 /// The variables that expressions can use.
 ///
