@@ -13,10 +13,10 @@ use osdpl_values::CollectSorted;
 use serde_json::Value;
 
 use super::draft::Draft;
-use super::leftovers::Needed;
+use super::needed::Needed;
 use super::objects::Objects;
 use super::requests::{FRESH, Read, Reference};
-use super::resource::paused_releases;
+use super::selection::paused_releases;
 use osdpl_core::api::{OpenStackDeploymentSpec, ValuesKind};
 use osdpl_core::ceph::{self, Ceph, Consumer, DeclaredCeph, NotReady, Object, ObjectStore, RookSettings};
 use osdpl_core::desired::{Desired, Facts, Selection};

@@ -9,11 +9,13 @@ use super::charts::{self, Placeholders};
 use super::credentials;
 use super::draft::Draft;
 use super::kept::Resolved;
-use super::leftovers::{Needed, leftovers};
+use super::leftovers::leftovers;
+use super::needed::Needed;
 use super::objects::ObjectState;
 use super::plan::{Hold, Plan, RecordedValues};
 use super::requests::Watches;
-use super::resource::{corrected, observe, policy, release_names, select};
+use super::resource::{corrected, observe, policy, select};
+use super::selection::release_names;
 use super::{
     additions, annotations, ceph, changes, comparison, external, hosts, namespaces, nodes, ownership, releases,
     rollouts, spec_references,

@@ -9,7 +9,7 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 use super::certificates::Certificates;
 use super::lookups::Damped;
-use super::resource::Selected;
+use super::selection::Selected;
 use osdpl_core::api::{LabelRemovalStatus, OpenStackDeploymentSpec};
 use osdpl_core::catalog::Catalog;
 use osdpl_core::desired::{Desired, ExternalService, Facts};

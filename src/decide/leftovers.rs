@@ -5,11 +5,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::needed::Needed;
 use super::requests::Reference;
-use super::resource::release_names;
+use super::selection::release_names;
 use osdpl_core::api::ValuesKind;
 use osdpl_core::catalog::{Catalog, Release};
-use osdpl_core::ceph::{self, Object};
+use osdpl_core::ceph;
 use osdpl_core::credentials::secret_name;
 use osdpl_core::desired::Selection;
 use osdpl_core::observed::{Observed, ObservedRelease, ReleaseKey};
@@ -31,23 +32,6 @@ pub(crate) struct Leftovers {
     pub(crate) kept: BTreeSet<Reference>,
     /// The objects that osdpl does not delete, because pods of releases that osdpl does not manage may need them.
     pub(crate) needed: Needed,
-}
-
-/// The objects that osdpl does not delete, because pods of releases that osdpl does not manage may need them.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Needed {
-    /// The releases that osdpl does not manage and whose pods may need objects that osdpl wrote.
-    pub(crate) releases: BTreeSet<ReleaseKey>,
-    /// Whether pods of `releases` may select nodes by role labels, so that osdpl must not remove these labels.
-    pub(crate) labels: bool,
-    /// The namespaces and names of the Services through which `releases` may use external services, even if the spec no
-    /// longer names these external services.
-    pub(crate) external: BTreeSet<ReleaseKey>,
-    /// The objects for Ceph that `releases` may mount. Use only their kinds, namespaces and names, because their
-    /// contents are incomplete.
-    pub(crate) ceph: Vec<Object>,
-    /// Whether `releases` may use the object store of Ceph.
-    pub(crate) store: bool,
 }
 
 /// Returns the objects that remain when osdpl has uninstalled the releases that it manages.

@@ -43,6 +43,7 @@ mod kept;
 mod leftovers;
 mod lookups;
 mod namespaces;
+mod needed;
 mod nodes;
 mod objects;
 mod ownership;
@@ -51,6 +52,7 @@ mod releases;
 mod requests;
 mod resource;
 mod rollouts;
+mod selection;
 mod snapshot;
 mod spec_references;
 #[cfg(test)]
@@ -73,12 +75,13 @@ pub use ownership::owned_releases;
 pub use plan::{Hold, Plan};
 pub use releases::RENDER_LIMIT;
 pub use requests::{
-    AbandonedCrd, ChartRequest, DigestSource, ExpectedDigest, Leftover, Published, Read, Received, Recorded, Reference,
+    AbandonedCrd, ChartRequest, Crds, DigestSource, ExpectedDigest, Published, Read, Received, Recorded, Reference,
     Requests, Response, Responses, Stored, Watches,
 };
-pub use resource::{find_older, is_finalized, release_names, selection, target};
+pub use resource::{find_older, is_finalized, target};
 pub use rollouts::report_refused_eviction;
-pub use snapshot::{Assumed, ChartState, Charts, Crds, Helm, Snapshot};
+pub use selection::{release_names, selection};
+pub use snapshot::{Assumed, ChartState, Charts, Helm, Snapshot};
 
 use draft::Draft;
 use osdpl_core::api::{FINALIZER, OpenStackDeployment};

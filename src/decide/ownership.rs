@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use super::ceph::rook;
-use super::resource::release_names;
+use super::selection::release_names;
 use super::snapshot::Snapshot;
 use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::desired::Selection;

@@ -13,7 +13,6 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::core::ApiResource;
 use serde_json::Value;
 
-use super::snapshot::Crds;
 use osdpl_core::api::ValuesKind;
 use osdpl_core::desired::Desired;
 use osdpl_core::endpoint::Target;
@@ -285,6 +284,9 @@ pub struct Published {
     /// The Endpoints of the Service; `None` if they do not exist.
     pub endpoints: Option<Endpoints>,
 }
+
+/// The CRDs of a chart, or why osdpl can't decode them.
+pub type Crds = Result<Arc<[CustomResourceDefinition]>, String>;
 
 /// A CRD that an uninstalled release left behind.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,6 +9,7 @@ use kube::api::ObjectMeta;
 
 use super::draft::Draft;
 use super::ownership::claim;
+use super::selection::{Selected, paused_releases, release_names, selection};
 use super::snapshot::Snapshot;
 use osdpl_core::api::{ADOPT, APPROVE, FINALIZER, OpenStackDeployment, OpenStackDeploymentSpec, REPAIR, SKIP_HOOKS};
 use osdpl_core::catalog::Catalog;
@@ -17,56 +18,7 @@ use osdpl_core::desired::{RejectedMoves, Selection, identify_release, reject_mov
 use osdpl_core::endpoint;
 use osdpl_core::observed::{Observed, ObservedRelease, ReleaseKey};
 use osdpl_core::plan::Policy;
-use osdpl_lint::Input;
 use osdpl_values::CollectSorted;
-use osdpl_values::expr::Work;
-
-/// Returns the services and releases that `spec` selects for this resource, with findings about the spec.
-pub fn selection(deployment: &OpenStackDeployment, spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Selection {
-    Input::of_resource(deployment, spec, catalog).select()
-}
-
-/// A selection of services and releases, with the data from which osdpl made it.
-pub(crate) struct Selected {
-    annotations: BTreeMap<String, String>,
-    spec: OpenStackDeploymentSpec,
-    deployed: Option<String>,
-    catalog: Arc<Catalog>,
-    selection: Arc<Selection>,
-    /// How much work osdpl spent on the expressions of the catalogue to make `selection`. The work of each pass is
-    /// limited.
-    used: Work,
-}
-
-impl Selected {
-    fn new(deployment: &OpenStackDeployment, catalog: &Arc<Catalog>) -> Self {
-        let selection = selection(deployment, &deployment.spec, catalog);
-        Self {
-            annotations: deployment.annotations().clone(),
-            spec: deployment.spec.clone(),
-            deployed: deployed(deployment).cloned(),
-            catalog: Arc::clone(catalog),
-            used: selection.scope.used(),
-            selection: Arc::new(selection),
-        }
-    }
-
-    /// Whether a new selection from `deployment` and `catalog` would equal this selection.
-    ///
-    /// The function compares all data that [`Input::of_resource`] reads.
-    fn is_of(&self, deployment: &OpenStackDeployment, catalog: &Arc<Catalog>) -> bool {
-        Arc::ptr_eq(&self.catalog, catalog)
-            && self.selection.name == deployment.name_any()
-            && self.selection.namespace == deployment.namespace().unwrap_or_default()
-            && self.annotations == *deployment.annotations()
-            && self.deployed.as_ref() == deployed(deployment)
-            && self.spec == deployment.spec
-    }
-}
-
-fn deployed(deployment: &OpenStackDeployment) -> Option<&String> {
-    deployment.status.as_ref()?.openstack_release.deployed.as_ref()
-}
 
 /// Returns the services and releases that the spec of the `OpenStackDeployment` selects.
 ///
@@ -112,17 +64,6 @@ pub fn target(snapshot: &Snapshot) -> (OpenStackDeploymentSpec, Arc<Selection>, 
     (spec.clone(), selection, observed)
 }
 
-/// Returns the catalogue name of each release in the catalogue, even if the spec does not select the release. Each key
-/// contains the namespace and name that the helm release has or would have.
-pub fn release_names(selection: &Selection) -> BTreeMap<ReleaseKey, String> {
-    let all = selection.scope.variable("releases").and_then(|releases| releases.as_object()).into_iter().flatten();
-    all.map(|(name, release)| {
-        let text = |field: &str| release[field].as_str().unwrap_or_default().to_owned();
-        (ReleaseKey::new(text("namespace"), text("name")), name.clone())
-    })
-    .collect_map()
-}
-
 /// Returns the observed state of the cloud.
 ///
 /// The function takes the observed state from the snapshot, and adds three things: which releases belong to the cloud,
@@ -166,12 +107,6 @@ pub(crate) fn policy(deployment: &OpenStackDeployment) -> Policy {
         deleting: deployment.metadata.deletion_timestamp.is_some(),
         changed_additions: BTreeSet::new(),
     }
-}
-
-/// Returns the catalogue names of the releases that the spec pauses individually, with the release's field `paused`.
-pub(crate) fn paused_releases(spec: &OpenStackDeploymentSpec) -> BTreeSet<String> {
-    let releases = spec.services.values().flat_map(|service| &service.releases);
-    releases.filter(|(_, release)| release.paused).map(|(name, _)| name.clone()).collect_set()
 }
 
 /// Returns the `OpenStackDeployment` in `all` that takes precedence over `than`; `None` if there is none. Without

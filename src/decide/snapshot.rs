@@ -3,12 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::jiff::Timestamp;
 
 use super::kept::Kept;
 use super::objects::Objects;
-use super::requests::{ChartRequest, Responses};
+use super::requests::{ChartRequest, Crds, Responses};
 use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::catalog::{Catalog, file};
 use osdpl_core::cause::AffectedObject;
@@ -142,9 +141,6 @@ pub struct Charts {
     /// The names of the releases whose charts may have CRDs in their templates.
     pub crd_templates: BTreeSet<String>,
 }
-
-/// The CRDs of a chart, or why osdpl can't decode them.
-pub type Crds = Result<Arc<[CustomResourceDefinition]>, String>;
 
 /// The operator's progress in fetching a requested chart.
 #[derive(Clone, Debug)]
