@@ -26,13 +26,13 @@ impl Arguments {
     pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
         let catalog = self.catalog.load()?;
         if self.kind != Some(Kind::Nodemaintenance) {
-            output::print(osdpl_core::api::crd_yaml(&catalog)?);
+            output::print(osdpl_core::schema::crd_yaml(&catalog)?);
         }
         if self.kind.is_none() {
             output::line("---");
         }
         if self.kind != Some(Kind::Openstackdeployment) {
-            output::print(osdpl_core::api::maintenance_crd_yaml()?);
+            output::print(osdpl_core::schema::maintenance_crd_yaml()?);
         }
         Ok(ExitCode::SUCCESS)
     }

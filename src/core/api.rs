@@ -9,8 +9,7 @@ mod choice;
 mod maintenance;
 mod nodes;
 mod rollout;
-mod rules;
-mod schema;
+pub(crate) mod rules;
 mod spec;
 mod status;
 
@@ -23,7 +22,6 @@ pub use maintenance::{
 };
 pub use nodes::{NodeOperator, NodeOverride, NodeRequirement, NodeSelector, NodeValues, Nodes, RoleNodes};
 pub use rollout::{Rollout, RolloutPhase, RolloutStatus};
-pub use schema::{SchemaError, crd, crd_yaml, maintenance_crd, maintenance_crd_yaml};
 pub use spec::{
     AdditionReference, Charts, Common, External, Images, OpenStackDeployment, OpenStackDeploymentSpec, Overrides,
     ReleaseOverrides, SecretKey, ServiceOverrides, ValuesFrom, ValuesKind,
@@ -119,4 +117,9 @@ mod tests {
         let is_valid = |label: &str| label.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
         assert!(is_valid(&one), "{one}");
     }
+}
+
+/// Returns the schema of a map with any keys and values. The API server prunes none of them.
+fn free_form_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({ "type": "object", "maxProperties": 256, "x-kubernetes-preserve-unknown-fields": true })
 }

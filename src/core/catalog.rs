@@ -32,7 +32,7 @@ pub use checks::{ConnectionPool, CrossChecks, EqualSetting, Rule, SeparateServer
 #[doc(hidden)]
 pub use error::SEARCHES;
 pub use error::{Error, Errors, did_you_mean, nearest_name};
-pub use file::{CertificateKeys, CredentialKind, Form, Group, Hosts, Level, Role, WorkloadKind};
+pub use file::{CertificateKeys, CredentialKind, Form, Group, Hosts, Role, WorkloadKind};
 pub use fragment::{Body, Fragment, ReleaseIndex, ValuesForEvery};
 pub use keys::{ANY_KEY, KeyTree, KeyType, Keys, READ_MARKER, TEXT_PREFIX, entry_name, entry_shape, is_short};
 pub use named::{ConfigMapData, NamedAdditions};
@@ -42,6 +42,7 @@ pub use secrets::SecretField;
 pub use text::{Files, LazyTree, Text};
 
 use crate::drift::ToleratedChanges;
+pub use crate::finding::Level;
 use osdpl_values::CollectSorted;
 use osdpl_values::expr::Expression;
 use osdpl_values::{Path, Values};

@@ -19,17 +19,17 @@ mod facts;
 mod follow;
 mod roots;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 pub use claim::deletion_commands;
-pub use facts::{Explanation, Facts};
+pub use facts::Explanation;
 pub use roots::{AffectedObject, group_by_root_cause};
 
 use crate::api::CauseObject;
 use crate::catalog::WorkloadKind;
-use crate::health::pod::{OwnerKind, UnreadyPod};
-use crate::observed::{ObservedJob, ReleaseKey, Workload};
+use crate::health::pod::{Mount, OwnerKind, UnreadyPod};
+use crate::observed::{Claim, Class, ObservedJob, ReleaseKey, Workload};
 
 /// The arrow in messages. The object to the left of the arrow waits for the object to the right of the arrow.
 const ARROW: &str = " ← ";
@@ -42,6 +42,33 @@ pub type Pods<'a> = BTreeMap<OwnerRef<'a>, Vec<&'a UnreadyPod>>;
 
 /// The label selectors of all Services, by the namespace and name of the Service.
 pub type Services<'a> = BTreeMap<(&'a str, &'a str), &'a BTreeMap<String, String>>;
+
+/// The state of claims, nodes and other objects in the cluster, from which osdpl explains why pods are not ready.
+#[derive(Default)]
+pub struct Facts<'a> {
+    /// The volume claims by namespace and name: all claims of releases, and every pending claim in the cluster.
+    pub claims: BTreeMap<(&'a str, &'a str), &'a Claim>,
+    /// The `StorageClasses` by name; `None` if the operator can't read `StorageClasses`.
+    pub classes: Option<BTreeMap<&'a str, &'a Class>>,
+    /// Whether each node is usable, by the node's name; `None` if the operator can't read nodes.
+    ///
+    /// `false` means that the node is lost: it is not ready, and its grace period is over. The grace period is the time
+    /// for which osdpl waits for a node to become ready again, for example after a restart of the kubelet.
+    pub nodes: Option<BTreeMap<&'a str, bool>>,
+    /// The names of the nodes that are not ready but still in their grace period. These nodes may become ready again
+    /// soon, so osdpl treats the pods of `DaemonSets` on them as ready.
+    pub recovering_nodes: BTreeSet<&'a str>,
+    /// The Secrets and `ConfigMaps` that a pod mounts but that do not exist, by the pod's uid.
+    pub absent: BTreeMap<&'a str, &'a [Mount]>,
+    /// The reason why Kubernetes can't create the pods of a workload or Job, as the workload's or Job's controller
+    /// reports it. The map's key is the workload or Job.
+    pub rejections: BTreeMap<OwnerRef<'a>, &'a str>,
+    /// The error with which a storage provisioner failed to create a volume, by the namespace and name of the volume
+    /// claim.
+    pub provisioners: BTreeMap<(&'a str, &'a str), &'a str>,
+    /// The last lines of the log of a pod's failed container, with secrets redacted, by the pod's uid.
+    pub logs: BTreeMap<&'a str, &'a str>,
+}
 
 /// The observed objects in which osdpl searches for root causes.
 pub struct Input<'a> {

@@ -15,6 +15,7 @@
 mod candidates;
 mod certificates;
 mod claims;
+mod conditions;
 mod features;
 mod images;
 mod installed;
@@ -29,9 +30,12 @@ mod per_node;
 mod resolve;
 mod roles;
 mod select;
+mod selectors;
 mod services;
 mod sizes;
+mod source;
 mod unknown;
+mod variables;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

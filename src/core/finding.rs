@@ -3,13 +3,34 @@
 use std::fmt;
 
 use serde::ser::SerializeStruct;
-use serde::{Serialize, Serializer};
-
-use crate::catalog::Level;
+use serde::{Deserialize, Serialize, Serializer};
 
 /// The rule name of findings that osdpl derives from the catalogue: unknown names, services that lack another service
 /// that they need, and violations of the catalogue's checks.
 pub const CATALOGUE: &str = "catalogue";
+
+/// The severity of a finding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// Information that requires no action, for example that osdpl added a service.
+    Note,
+    /// A problem despite which the operator accepts the `OpenStackDeployment`.
+    Warning,
+    /// A problem because of which the operator refuses the `OpenStackDeployment`.
+    Error,
+}
+
+impl Level {
+    /// Returns the word for the severity in messages, such as `warning`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Note => "note",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
+}
 
 /// A finding: an error, warning or note about a custom resource, with its location and remedy.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -26,9 +26,37 @@ pub mod pod_creation;
 pub mod storage;
 pub mod workload;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use serde::Deserialize;
+
 use crate::api::{ComponentHealth, ComponentStatus};
 use crate::catalog::WorkloadKind;
 use crate::observed::{ObservedJob, Workload};
+
+/// Upstream's label with the name of the release. osdpl finds the release of a hook's Job by this label, because helm
+/// does not annotate hooks with the name of their release.
+pub const RELEASE_GROUP: &str = "release_group";
+
+/// The kind `CronJob`. A Job is a run of a `CronJob` if an owner of the Job has this kind.
+pub const CRON_JOB: &str = "CronJob";
+
+/// A condition in the status of an object.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Condition {
+    /// The type of the condition, such as `Ready`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The status of the condition: `True`, `False` or `Unknown`.
+    pub status: String,
+    /// The reason why the condition has this status, in `CamelCase`.
+    pub reason: String,
+    /// The reason why the condition has this status, as text for people.
+    pub message: String,
+    /// The time when the condition's status last changed.
+    #[serde(rename = "lastTransitionTime")]
+    pub since: Option<Time>,
+}
 
 /// The message in the status for a component of which no workload exists.
 pub(crate) const NO_WORKLOAD: &str = "none of its workloads exists yet";

@@ -43,6 +43,7 @@ pub mod placeholder;
 pub mod plan;
 pub mod release;
 pub mod rollout;
+pub mod schema;
 pub mod scrub;
 pub mod status;
 #[doc(hidden)]

@@ -25,11 +25,11 @@ use osdpl_values::CollectSorted;
 
 use crate::api::{OpenStackDeploymentSpec, RoleStatus};
 use crate::catalog::Catalog;
-use crate::desired::Finding;
+use crate::finding::Finding;
 use crate::observed::{Labels, Node, NodeCount};
 
 pub use removal::{
-    LabelApproval, LabelBatch, LabelLosses, LabelRemoval, after_batch, losses, next_batch, removal_target, unfinished,
+    LabelApproval, LabelBatch, LabelRemoval, after_batch, losses, next_batch, removal_target, unfinished,
 };
 
 /// The nodes of the cluster, by name.

@@ -11,7 +11,6 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 use crate::catalog::{Component, WorkloadKind};
 use crate::drift;
-use crate::nodes::LabelLosses;
 
 mod cause;
 mod cluster_info;
@@ -30,7 +29,7 @@ pub use cluster_info::{ClusterInfo, NodeCount, Range};
 pub use comparison::{ComparisonResult, ManifestComparison};
 pub use cron::{FinishedRun, ObservedCronJob, Run, RunState};
 pub use failed::{Failed, RetryCondition};
-pub use node::{Labels, Node};
+pub use node::{LabelLosses, Labels, Node};
 pub use rollout::{DaemonPod, DaemonSetGroup, OnDelete, PodState, RolloutPods};
 pub use storage::{Claim, ClaimPhase, Class};
 

@@ -7,6 +7,7 @@ mod adopt;
 mod approval;
 mod drift;
 mod messages;
+mod next_step;
 mod prepare;
 mod settle;
 mod state;
@@ -16,12 +17,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::jiff::Timestamp;
 
-pub use drift::{DriftAction, count_repairs};
+pub use drift::count_repairs;
 pub use prepare::{backoff_delay, jobs_to_delete};
 pub(crate) use settle::component_available;
 pub use settle::settle_step;
 pub use state::{State, classify};
-pub use step::{Action, Decision, Reason, Step, Wait};
+pub use step::{Action, Decision, DriftAction, Reason, Step, Wait};
 
 use crate::api::{Approval, HookPolicy};
 use crate::catalog::{Catalog, Component};

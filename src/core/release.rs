@@ -37,7 +37,7 @@ mod verb;
 pub use attempt::{Attempt, BadAttempt};
 pub use chart_identity::ChartIdentity;
 pub use cleanup::{Cleanup, PastRevision, find_orphans, has_object, is_leftover};
-pub(crate) use cleanup::{RESOURCE_POLICY_ANNOTATION, cleanup_before_uninstall, pending_cleanup};
+pub(crate) use cleanup::{cleanup_before_uninstall, pending_cleanup};
 pub use decode::{DecodeError, decode, decode_contents, decode_hooks, decode_objects, decode_values};
 pub use fields::Field;
 pub use hook_inputs::HookInputs;
@@ -52,6 +52,10 @@ pub use rewrite::mark_secret_failed;
 pub use source::{RevisionSource, chart_fingerprint, decode_source, dependency_names};
 pub use status::{Status, UnknownStatus};
 pub use verb::Verb;
+
+/// helm's annotation on an object. With the value `keep`, helm and osdpl do not remove the object. Both programs ignore
+/// the case of the value and spaces around it.
+pub(crate) const RESOURCE_POLICY_ANNOTATION: &str = "helm.sh/resource-policy";
 
 /// Label on a record: the digest (at most 63 characters) of all inputs of the revision: chart, values and flags.
 pub const INPUTS_LABEL: &str = "osdpl.dev/inputs";

@@ -10,10 +10,12 @@ mod detect;
 mod extra_objects;
 mod pem;
 mod shapes;
+mod words;
 
+pub(crate) use detect::is_secret_in_clear;
 pub use detect::{collect_secret_scalars, is_secret_value};
-pub(crate) use detect::{is_secret_in_clear, is_secret_key};
 pub use extra_objects::{collect_secret_texts, find_secret_paths};
+pub(crate) use words::is_secret_key;
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -10,6 +10,7 @@ mod children;
 mod conditions;
 mod crons;
 mod drift;
+mod event;
 mod events;
 mod failing;
 mod labels;
@@ -19,14 +20,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::jiff::Timestamp;
 
-pub use events::{
+pub use event::{
     Event, Subject, credential_restored_event, host_deleted_event, host_not_deleted_event, mapping_hosts_event,
     retained_event,
 };
 pub use failing::failing_status;
 pub use rollouts::line as rollout_line;
 
-use crate::api::{Approval, OpenStackDeploymentSpec, OpenStackDeploymentStatus, ReleaseStatus, RoleStatus};
+use crate::api::{
+    Approval, HelmReleaseStatus, OpenStackDeploymentSpec, OpenStackDeploymentStatus, ReleaseStatus, RoleStatus,
+};
 use crate::ceph::DeclaredCeph;
 use crate::desired::{Desired, Finding};
 use crate::nodes::LabelRemoval;
@@ -85,6 +88,9 @@ pub struct Report<'a> {
     /// OpenStackDeployment is not being deleted.
     pub deleting: Option<String>,
 }
+
+/// The status of each release, by the release's name in the catalogue.
+type Children = BTreeMap<String, HelmReleaseStatus>;
 
 /// Why osdpl ignores an `OpenStackDeployment`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -202,6 +208,16 @@ pub fn report(
     };
     let events = events::events(&before, &status, report);
     (status, events)
+}
+
+/// Returns the first of several lines about a release, followed by the number of the other lines. `osdpl status` shows
+/// all lines.
+fn first(lines: &[String]) -> String {
+    match lines {
+        [] => String::new(),
+        [one] => one.clone(),
+        [one, more @ ..] => format!("{one} (and {} more)", more.len()),
+    }
 }
 
 /// Shortens the message for a column of `kubectl get`, at the end of a word. The conditions contain the full message.

@@ -12,10 +12,10 @@ use super::requests::{Read, Received, Response};
 use osdpl_core::api::{self, LabelRemovalStatus, OpenStackDeploymentSpec};
 use osdpl_core::catalog::Catalog;
 use osdpl_core::nodes::{
-    Inventory, LabelApproval, LabelBatch, LabelChange, LabelLosses, LabelRemoval, after_batch, count_labelled_nodes,
-    losses, next_batch, removal_target, unfinished,
+    Inventory, LabelApproval, LabelBatch, LabelChange, LabelRemoval, after_batch, count_labelled_nodes, losses,
+    next_batch, removal_target, unfinished,
 };
-use osdpl_core::observed::{Class, ClusterInfo, Range};
+use osdpl_core::observed::{Class, ClusterInfo, LabelLosses, Range};
 use osdpl_lint::rule;
 
 /// The reason for the removal of labels from a node.

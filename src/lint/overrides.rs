@@ -11,8 +11,6 @@ mod types;
 mod warnings;
 
 pub use options::{OptionProblem, find_option_problems};
-use types::HIDDEN_KEY;
-pub(crate) use types::TYPE_CHANGED;
 
 use osdpl_core::desired::{OVERRIDES, list_node_layers};
 use osdpl_core::finding::Finding;
@@ -20,6 +18,11 @@ use osdpl_values::{Layer, Origin};
 
 use crate::cloud::Cloud;
 use warnings::Warnings;
+
+/// The kind of warning about a value whose type differs from the type of the value that it replaces.
+pub(crate) const TYPE_CHANGED: &str = "type-changed";
+/// The kind of warning about a value that the service can't read.
+const OPTION_VALUE: &str = "option-value";
 
 /// The kinds of warnings, each with the rule that an override must follow. An override that breaks the rule causes a
 /// warning of this kind.
@@ -33,7 +36,7 @@ pub(crate) const KINDS: [(&str, &str); 11] = [
     ("contradiction", "A value that must be the same in several charts is the same in all of them."),
     (HIDDEN_KEY, "An override that replaces a map is also a map, because another value would hide the map's keys."),
     (options::UNKNOWN_OPTION, "The service has the option in the OpenStack release of the cloud."),
-    (options::OPTION_VALUE, "The service can read the value of an option."),
+    (OPTION_VALUE, "The service can read the value of an option."),
     (options::DEPRECATED_OPTION, "The service does not deprecate the option."),
 ];
 

@@ -39,7 +39,7 @@ use tokio::sync::{Mutex, Notify};
 use tokio_util::sync::CancellationToken;
 
 pub use apply::build_upgrade;
-pub use catalog::{CatalogHandle, CatalogWithFindings};
+pub use catalog::{CatalogBuild, CatalogHandle, CatalogWithFindings};
 pub use charts::{ChartSource, chart_of_release};
 pub use preview::{Preview, preview};
 pub use secrets::collect_secrets;

@@ -10,7 +10,7 @@
 //! runner      starts a limited number of helm processes              child       runs one process
 //! failure     classifies helm's error messages                       instance    identifies operator processes
 //! pull        pulls charts for the chart store                       template    renders a chart
-//! guard       kills helm if the operator hangs
+//! guard       kills helm if the operator hangs                       version     the version of a helm program
 //! ```
 //!
 //! The module is based on the behaviour of helm v3.22.0 and v4.3.1. Two rules matter everywhere:
@@ -36,12 +36,14 @@ mod runner;
 mod spawner;
 mod tail;
 pub mod template;
+mod version;
 
 pub use arguments::{ChartReference, Upgrade};
 pub use error::Error;
 pub use instance::{Instance, ProcessState};
-pub use program::{Program, Version};
+pub use program::Program;
 pub use runner::{Config, Runner};
+pub use version::Version;
 
 pub(crate) use arguments::{ApplyMode, Operation, Uninstall};
 pub(crate) use child::{Exit, Outcome, StopReason};

@@ -28,13 +28,14 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use crate::controller::CatalogWithFindings;
+use crate::controller::CatalogBuild;
 use crate::server;
 use listener::TlsListener;
-use osdpl_core::api::{OpenStackDeployment, OpenStackDeploymentSpec, SchemaError, owner_label};
+use osdpl_core::api::{OpenStackDeployment, OpenStackDeploymentSpec, owner_label};
 use osdpl_core::catalog::{Catalog, Level};
 use osdpl_core::finding::Finding;
 use osdpl_core::observed::ClusterInfo;
+use osdpl_core::schema::SchemaError;
 use osdpl_decide::advise;
 use osdpl_lint::validate::{ReviewInput, Schemas, spec_to_check};
 use worker::Worker;
@@ -74,10 +75,6 @@ const MAX_REQUESTS: usize = 4;
 
 /// The webhook's response if the validation of a resource took too long or panicked.
 const NO_RESULT: &str = "the operator could not validate the resource in time; try again";
-
-/// A function that builds a catalogue, and returns it with the findings about its additions. The build takes CPU time,
-/// so the webhook runs this function on the webhook's own thread.
-pub type CatalogBuild = Box<dyn FnOnce() -> CatalogWithFindings + Send>;
 
 /// A function that reads the additions that a spec names. Its arguments are the namespace of the resource and the spec.
 /// It returns a function that builds the catalogue with these additions.

@@ -15,17 +15,17 @@ const REGENERATE: &str = "crds/generate";
 
 /// Returns both CRDs as `osdpl crd` prints them.
 fn generated() -> [String; 2] {
-    [osdpl_core::api::crd_yaml(&shipped()).unwrap(), osdpl_core::api::maintenance_crd_yaml().unwrap()]
+    [osdpl_core::schema::crd_yaml(&shipped()).unwrap(), osdpl_core::schema::maintenance_crd_yaml().unwrap()]
 }
 
 /// Returns the schemas of both CRDs.
 fn schemas() -> [Value; 2] {
-    let maintenance = serde_json::to_value(osdpl_core::api::maintenance_crd().unwrap()).unwrap();
+    let maintenance = serde_json::to_value(osdpl_core::schema::maintenance_crd().unwrap()).unwrap();
     [schema(), maintenance["spec"]["versions"][0]["schema"]["openAPIV3Schema"].clone()]
 }
 
 fn schema() -> Value {
-    let crd = serde_json::to_value(osdpl_core::api::crd(&shipped()).unwrap()).unwrap();
+    let crd = serde_json::to_value(osdpl_core::schema::crd(&shipped()).unwrap()).unwrap();
     crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"].clone()
 }
 

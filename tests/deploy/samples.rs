@@ -1,8 +1,8 @@
 //! Checks the samples: the minimal sample stays small, and the CRD's rules and the catalogue accept each sample.
 
 use kube::core::cel::Validator;
-use osdpl_core::api;
 use osdpl_core::desired::select;
+use osdpl_core::{api, schema};
 use osdpl_values::yaml;
 use serde_json::Value;
 
@@ -23,7 +23,7 @@ fn minimal_sample_is_small() {
 #[test]
 fn server_accepts_every_sample() {
     let catalog = shipped();
-    let crd = serde_json::to_value(api::crd(&catalog).unwrap()).unwrap();
+    let crd = serde_json::to_value(schema::crd(&catalog).unwrap()).unwrap();
     let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
     for (name, text) in samples() {
         assert!(
@@ -32,7 +32,7 @@ fn server_accepts_every_sample() {
         );
         let object: Value = yaml::parse(&name, &text).unwrap();
         if object["kind"] == "NodeMaintenance" {
-            let crd = serde_json::to_value(api::maintenance_crd().unwrap()).unwrap();
+            let crd = serde_json::to_value(schema::maintenance_crd().unwrap()).unwrap();
             let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
             Validator::new().validate(schema, &object, None).unwrap_or_else(|errors| panic!("{name}: {errors:?}"));
             drop(yaml::parse::<api::NodeMaintenance>(&name, &text).unwrap());

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::Arguments;
 use crate::additions::check_additions;
-use crate::common::{Target, unknown_release};
+use crate::common::{Target, newest_records, unknown_release};
 use crate::connect::readable;
 use crate::output;
 use osdpl_core::api::{ADOPT, OpenStackDeployment};

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use super::names::{Subject, workloads_of_component};
 use osdpl_core::api::{CauseObject, ComponentHealth};
 use osdpl_core::cause::{AffectedObject, Chain};
-use osdpl_core::health::{self, JobHealth, cron};
+use osdpl_core::health::{self, CRON_JOB, JobHealth};
 use osdpl_core::observed::{ObservedCronJob, ObservedJob, ReleaseKey, Workload};
 use osdpl_core::plan::{Step, Wait};
 use osdpl_operator::controller::Preview;
@@ -225,7 +225,7 @@ impl Explanation {
 }
 
 fn is_cron(affected: &AffectedObject) -> bool {
-    affected.chain.links[0].object.kind == cron::KIND
+    affected.chain.links[0].object.kind == CRON_JOB
 }
 
 /// Returns a line about an object that waits for the root cause, such as `nova/compute waits for it, through

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::describe::CloudInventory;
+use super::inventory::CloudInventory;
 use osdpl_values::{Path, get};
 
 /// The path of a field of the spec, and the candidate values of the field. osdpl takes the candidates from the values

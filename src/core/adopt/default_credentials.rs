@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::describe::credential;
 use super::identify::{IdentifiedReleases, InstalledRelease};
+use super::inventory::credential;
 use crate::catalog::{Body, Catalog, CredentialKind};
 use crate::credentials::Name;
 use osdpl_values::{Path, get};

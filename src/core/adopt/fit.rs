@@ -20,7 +20,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use super::candidates::{FieldCandidates, choices, field_candidates, sets};
-use super::describe::{CloudInventory, distance};
+use super::inventory::CloudInventory;
 use super::openstack::detect_openstack_release;
 use crate::api::OpenStackDeploymentSpec;
 use crate::catalog::Level;
@@ -229,6 +229,14 @@ impl<'a> Fit<'a> {
             }
         }
     }
+}
+
+/// Returns the [`score`] of a spec, which says how far the resulting cloud is from the running cloud. Returns `None` if
+/// osdpl can't run helm for a running release with this spec.
+fn distance(cloud: &CloudInventory<'_>, spec: &OpenStackDeploymentSpec) -> Option<usize> {
+    let selection = cloud.selected(spec);
+    let facts = cloud.facts(&selection);
+    score(cloud, spec, &selection, &facts)
 }
 
 /// Returns the score of a spec; a lower score is better.

@@ -6,9 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::MaintenanceLimits;
-use super::Rollout;
-use super::spec::free_form_schema;
+use super::{MaintenanceLimits, Rollout, free_form_schema};
 
 /// Settings for nodes: their roles, values for the pods on some nodes, the rollout of the data plane, and limits for
 /// maintenance. If unset, the operator sets no labels on nodes.

@@ -15,7 +15,7 @@
 use serde_json::{Value, json};
 
 /// A CEL rule of a CRD, and the part of the schema to which it applies.
-pub(super) struct Rule {
+pub(crate) struct Rule {
     /// The path of the field to which the rule applies, such as `spec.nodes.overrides.[]`. In the path, `*` stands for
     /// the values of a map, and `[]` for the items of a list. An empty path means the whole object.
     pub at: &'static str,
@@ -30,7 +30,7 @@ pub(super) struct Rule {
 }
 
 impl Rule {
-    pub(super) fn schema(&self) -> Value {
+    pub(crate) fn schema(&self) -> Value {
         let mut rule = json!({ "rule": self.holds, "message": self.message });
         if let Some(field) = self.field {
             rule["fieldPath"] = field.into();
@@ -58,7 +58,7 @@ const OBJECT_MESSAGE: &str =
     "must be the name of an object in this namespace: lower case letters, digits, `-` and `.`, such as nova-values";
 
 /// The CEL rules that the API server checks for an `OpenStackDeployment`.
-pub(super) const RULES: &[Rule] = &[
+pub(crate) const RULES: &[Rule] = &[
     rule(
         "",
         "self.metadata.name.size() <= 63",
@@ -184,7 +184,7 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 /// The CEL rules that the API server checks for a `NodeMaintenance`.
-pub(super) const MAINTENANCE_RULES: &[Rule] = &[
+pub(crate) const MAINTENANCE_RULES: &[Rule] = &[
     rule(
         "spec.node",
         "self == oldSelf",

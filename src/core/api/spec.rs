@@ -12,9 +12,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::Nodes;
-use super::OpenStackDeploymentStatus;
 use super::choice::{Approval, DeletionPolicy, DriftPolicy, HookPolicy};
+use super::{Nodes, OpenStackDeploymentStatus, free_form_schema};
 
 /// One OpenStack cloud, run from the upstream OpenStack-Helm charts.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -326,11 +325,6 @@ impl Images {
     pub fn rewrites(&self) -> bool {
         !self.mirrors.is_empty() || !self.digests.is_empty()
     }
-}
-
-/// Returns the schema of a map with any keys and values. The API server prunes none of them.
-pub(super) fn free_form_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    schemars::json_schema!({ "type": "object", "maxProperties": 256, "x-kubernetes-preserve-unknown-fields": true })
 }
 
 fn image_digest() -> Value {

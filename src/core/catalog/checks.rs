@@ -19,6 +19,9 @@ pub use rule::Rule;
 pub use separate_servers::SeparateServers;
 pub use shared::SharedClaim;
 
+/// The path of the file with the tables of [`CrossChecks`] except for the couplings.
+const RULES_FILE: &str = "values/rules.yaml";
+
 /// The checks of helm values that `values/couplings.yaml` and `values/rules.yaml` declare. Each field contains the
 /// entries of one table of these files.
 #[derive(Debug, Default)]

@@ -36,6 +36,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::finding::Level;
 use osdpl_values::Values;
 
 pub use certificate::{CertificateKeys, Certificates};
@@ -186,29 +187,6 @@ pub struct Check {
     /// The text of the finding: the problem and the remedy. It can contain expressions (`${…}`), for example to name
     /// the wrong item.
     pub message: String,
-}
-
-/// The severity of a finding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Level {
-    /// Information that requires no action, for example that osdpl added a service.
-    Note,
-    /// A problem despite which the operator accepts the `OpenStackDeployment`.
-    Warning,
-    /// A problem because of which the operator refuses the `OpenStackDeployment`.
-    Error,
-}
-
-impl Level {
-    /// Returns the word for the severity in messages, such as `warning`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Note => "note",
-            Self::Warning => "warning",
-            Self::Error => "error",
-        }
-    }
 }
 
 /// The content of `values/openstack/<release>.yaml`: an OpenStack release, such as 2026.1.

@@ -1,5 +1,6 @@
 //! Validates values against structural schemas, the subset of JSON schema that Kubernetes allows in CRDs.
 
+mod format;
 mod messages;
 mod type_messages;
 

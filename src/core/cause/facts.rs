@@ -1,38 +1,9 @@
 //! Explains why a pod is not ready, from the state of volume claims, nodes and other objects in the cluster.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use super::{OwnerRef, claim, object};
+use super::{Facts, claim, object};
 use crate::api::CauseObject;
-use crate::health::pod::{Mount, UnreadyPod};
-use crate::observed::{Claim, Class, Issue};
-
-/// The state of claims, nodes and other objects in the cluster, from which osdpl explains why pods are not ready.
-#[derive(Default)]
-pub struct Facts<'a> {
-    /// The volume claims by namespace and name: all claims of releases, and every pending claim in the cluster.
-    pub claims: BTreeMap<(&'a str, &'a str), &'a Claim>,
-    /// The `StorageClasses` by name; `None` if the operator can't read `StorageClasses`.
-    pub classes: Option<BTreeMap<&'a str, &'a Class>>,
-    /// Whether each node is usable, by the node's name; `None` if the operator can't read nodes.
-    ///
-    /// `false` means that the node is lost: it is not ready, and its grace period is over. The grace period is the time
-    /// for which osdpl waits for a node to become ready again, for example after a restart of the kubelet.
-    pub nodes: Option<BTreeMap<&'a str, bool>>,
-    /// The names of the nodes that are not ready but still in their grace period. These nodes may become ready again
-    /// soon, so osdpl treats the pods of `DaemonSets` on them as ready.
-    pub recovering_nodes: BTreeSet<&'a str>,
-    /// The Secrets and `ConfigMaps` that a pod mounts but that do not exist, by the pod's uid.
-    pub absent: BTreeMap<&'a str, &'a [Mount]>,
-    /// The reason why Kubernetes can't create the pods of a workload or Job, as the workload's or Job's controller
-    /// reports it. The map's key is the workload or Job.
-    pub rejections: BTreeMap<OwnerRef<'a>, &'a str>,
-    /// The error with which a storage provisioner failed to create a volume, by the namespace and name of the volume
-    /// claim.
-    pub provisioners: BTreeMap<(&'a str, &'a str), &'a str>,
-    /// The last lines of the log of a pod's failed container, with secrets redacted, by the pod's uid.
-    pub logs: BTreeMap<&'a str, &'a str>,
-}
+use crate::health::pod::UnreadyPod;
+use crate::observed::Issue;
 
 /// The reason why a pod is not ready, and the objects that a person should inspect.
 #[derive(Clone, Debug, PartialEq, Eq)]

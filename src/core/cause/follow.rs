@@ -6,9 +6,8 @@ use std::collections::BTreeMap;
 use super::{Chain, Explanation, Input, Link, OwnerRef, object, owner_of_workload};
 use crate::api::CauseObject;
 use crate::catalog::{Component, WorkloadKind};
-use crate::health::job::RELEASE_GROUP;
 use crate::health::pod::{Dependency, OwnerKind, UnreadyPod};
-use crate::health::{assess, has_no_nodes};
+use crate::health::{RELEASE_GROUP, assess, has_no_nodes};
 use crate::observed::{Issue, ObservedJob, ReleaseKey, Workload};
 
 /// The reason that messages give if a pod waits for an object that does not exist, and that may never have existed.

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::Finding;
-use super::select::{holds, refused};
+use super::conditions::{holds, refused};
 use crate::catalog::{Catalog, CertificateKeys, Certificates};
 use osdpl_values::Origin;
 use osdpl_values::expr::Scope;

@@ -74,7 +74,7 @@ pub fn reject_moves(
         let message = match (installed, other) {
             (Some((actual, _)), _) => {
                 keep_identity(&mut rejected.spec, service, name, actual);
-                let home = super::select::home_namespace(&selection.namespace, catalog, service, name);
+                let home = super::variables::home_namespace(&selection.namespace, catalog, service, name);
                 move_message(&field, name, actual, key, home)
             }
             (None, Some(other)) => format!(

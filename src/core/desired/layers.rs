@@ -1,29 +1,15 @@
 //! Builds the layers of values that osdpl merges for one release. Each layer overrides the layers before it.
 
-use super::{Facts, Finding, Selection, Unavailable, images, passwords, release_overrides, sizes};
-use crate::api::{OpenStackDeploymentSpec, Overrides, ReleaseOverrides, ValuesKind};
-use crate::catalog::{Body, Catalog, Fragment, Group, Level, Release, SECRET_MARK, credentials_in};
-use crate::scrub::{find_secret_paths, is_secret_in_clear};
-use osdpl_values::expr::Scope;
+use super::passwords::{self, plain_text_secret_paths};
+use super::source::Source;
+use super::{Facts, Finding, Selection, Unavailable, images, sizes};
+use crate::api::{OpenStackDeploymentSpec, Overrides, ValuesKind};
+use crate::catalog::{Body, Catalog, Fragment, Group, Level, SECRET_MARK, credentials_in};
 use osdpl_values::{Layer, Origin, Path, Values, leaves, merge_layers};
 
 /// The folder of the catalogue that contains the features. Fragments of features copy settings from the spec into
 /// values. So osdpl searches the layers that come from this folder for passwords that a user wrote into the spec.
 const FEATURES: &str = "values/features/";
-
-/// The inputs from which osdpl builds the layers of one release.
-pub(super) struct Source<'a> {
-    pub spec: &'a OpenStackDeploymentSpec,
-    pub catalog: &'a Catalog,
-    pub selection: &'a Selection,
-    pub facts: &'a Facts,
-    pub service: &'a str,
-    pub name: &'a str,
-    pub release: &'a Release,
-    /// The passwords that the user wrote into features in plain text; osdpl redacts values that contain them.
-    pub passwords: &'a [String],
-    pub scope: &'a Scope<'a>,
-}
 
 /// The available layers of a release, and the reasons why osdpl can't run helm for the release, such as a layer that is
 /// not available.
@@ -50,8 +36,8 @@ pub fn layers(
     facts: &Facts,
 ) -> Result<Vec<Layer>, Vec<Finding>> {
     let Some((service, release)) = catalog.release(name) else { return Ok(Vec::new()) };
-    let common = super::resolve::common(catalog, selection, facts);
-    let scope = super::resolve::scope(&common, facts, name);
+    let common = super::variables::common(catalog, selection, facts);
+    let scope = super::variables::scope(&common, facts, name);
     let passwords = &passwords::find_passwords(&selection.features);
     let Stack { mut layers, problems, .. } =
         Source { spec, catalog, selection, facts, service, name, release, passwords, scope: &scope }.layers();
@@ -63,12 +49,7 @@ pub fn layers(
     Ok(layers)
 }
 
-impl<'a> Source<'a> {
-    /// Returns the settings of this release below `spec.services`; `None` if the spec has none.
-    pub(super) fn own(&self) -> Option<&'a ReleaseOverrides> {
-        release_overrides(self.spec, self.service, self.name)
-    }
-
+impl Source<'_> {
     pub(super) fn layers(&self) -> Stack {
         let (mut layers, mut problems, mut unset_errors) = (Vec::new(), Vec::new(), Vec::new());
         self.catalogue(&mut layers, &mut problems);
@@ -106,7 +87,7 @@ impl<'a> Source<'a> {
             let when = fragment.when.as_ref();
             if let Some(problem) = when.and_then(|when| self.unreadable_facts(when.source())) {
                 problems.push(problem);
-            } else if super::select::holds(when, self.scope, &field, problems) {
+            } else if super::conditions::holds(when, self.scope, &field, problems) {
                 self.body(body, &fragment.file, &fragment.field, layers, problems);
             }
         }
@@ -165,7 +146,7 @@ impl<'a> Source<'a> {
             Some((format!("credential {service}.{name}"), problem.clone()))
         });
         let (field, message) = missing.unwrap_or_else(|| {
-            let remedy = if super::select::is_added(&location) {
+            let remedy = if super::conditions::is_added(&location) {
                 "correct the expression, or set the fields of the spec that the expression reads"
             } else {
                 "set the fields of the spec that the expression reads, or report this bug of the catalogue"
@@ -238,13 +219,6 @@ impl<'a> Source<'a> {
 fn all(values: &Values) -> Vec<Path> {
     let set = leaves(values).into_iter().filter(|(_, value)| !value.is_object());
     set.map(|(path, _)| path).collect()
-}
-
-/// Returns the paths at which a user wrote a secret in plain text. osdpl never shows the values at these paths.
-pub(super) fn plain_text_secret_paths(values: &Values) -> Vec<Path> {
-    let found =
-        leaves(values).into_iter().filter(|(path, value)| is_secret_in_clear(path, value)).map(|(path, _)| path);
-    found.chain(find_secret_paths(values)).collect()
 }
 
 /// Adds the layer with `overrides.values` and `overrides.unset`. `field` is the path of `overrides` in the spec.

@@ -1,7 +1,7 @@
 //! Finds names in a spec that the catalogue does not have.
 
 use super::Finding;
-use super::select::refused;
+use super::conditions::refused;
 use crate::api::OpenStackDeploymentSpec;
 use crate::catalog::{Catalog, did_you_mean};
 

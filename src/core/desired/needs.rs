@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use osdpl_values::CollectSorted;
 
-use super::layers::Source;
+use super::source::Source;
 use super::{Finding, Provider};
 use crate::catalog::{Component, Need};
 
@@ -36,7 +36,7 @@ impl Source<'_> {
     /// Returns those of `needs` whose condition (`when`) holds in this cloud.
     fn applicable<'n>(&self, needs: &'n [Need], findings: &mut Vec<Finding>) -> Vec<&'n Need> {
         let field = format!("spec.services (release {})", self.name);
-        let holds = |need: &&Need| super::select::holds(need.when.as_ref(), self.scope, &field, findings);
+        let holds = |need: &&Need| super::conditions::holds(need.when.as_ref(), self.scope, &field, findings);
         needs.iter().filter(holds).collect()
     }
 }

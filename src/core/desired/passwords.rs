@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use crate::scrub::{MIN_SECRET_LENGTH, is_secret_key, is_secret_value};
+use crate::scrub::{MIN_SECRET_LENGTH, find_secret_paths, is_secret_in_clear, is_secret_key, is_secret_value};
 use osdpl_values::{Layer, Path, Values, leaves};
 
 /// Returns the strings in features that osdpl considers passwords: strings whose key looks like the name of a password,
@@ -24,6 +24,13 @@ pub(super) fn find_paths(layer: &Layer, passwords: &[String]) -> Vec<Path> {
     }
     let has_one = |value: &Value| passwords.iter().any(|password| contains(value, password));
     leaves(&layer.values).into_iter().filter(|(_, value)| has_one(value)).map(|(path, _)| path).collect()
+}
+
+/// Returns the paths at which a user wrote a secret in plain text. osdpl never shows the values at these paths.
+pub(super) fn plain_text_secret_paths(values: &Values) -> Vec<Path> {
+    let found =
+        leaves(values).into_iter().filter(|(path, value)| is_secret_in_clear(path, value)).map(|(path, _)| path);
+    found.chain(find_secret_paths(values)).collect()
 }
 
 fn in_map(map: &Values, found: &mut Vec<String>) {

@@ -17,11 +17,10 @@ use std::collections::BTreeMap;
 pub(super) use check::check;
 pub use split::NodeSplit;
 pub(super) use split::split;
-pub(super) use target::is_subdomain;
 pub use target::{NodeTarget, parse_target};
 
 use super::Finding;
-use super::layers::plain_text_secret_paths;
+use super::passwords::plain_text_secret_paths;
 use crate::api::{NodeOverride, NodeValues, OpenStackDeploymentSpec};
 use crate::catalog::{Catalog, DaemonSet, Level, Release};
 use osdpl_values::expr::Scope;
@@ -125,7 +124,7 @@ fn select_daemonsets<'a>(
         let known = given.daemonsets.iter().map(String::as_str).filter(|name| release.daemonsets.contains_key(*name));
         return Some(known.collect());
     }
-    let runs = |own: &DaemonSet, findings: &mut _| super::select::holds(own.when.as_ref(), scope, field, findings);
+    let runs = |own: &DaemonSet, findings: &mut _| super::conditions::holds(own.when.as_ref(), scope, field, findings);
     let all = release.daemonsets.iter().filter(|(_, own)| runs(own, findings)).map(|(name, _)| name.as_str());
     let all: Vec<_> = all.collect();
     if all.len() < 2 {
@@ -147,9 +146,8 @@ fn warn_conflicts(parts: &[EntryValues<'_>], findings: &mut Vec<Finding>) {
             let other = parts[..index].iter().rev().filter(|other| other.target.overlaps(&part.target));
             let mut other = other.filter_map(|other| Some((other, osdpl_values::get(other.values, &path)?)));
             let Some((other, before)) = other.next().filter(|(_, before)| *before != value) else { continue };
-            let is_clear = |part: &EntryValues<'_>| {
-                super::layers::plain_text_secret_paths(part.values).iter().any(|clear| clear.covers(&path))
-            };
+            let is_clear =
+                |part: &EntryValues<'_>| plain_text_secret_paths(part.values).iter().any(|clear| clear.covers(&path));
             let (value, before) = if is_clear(part) || is_clear(other) {
                 ("one secret".to_owned(), "another".to_owned())
             } else {

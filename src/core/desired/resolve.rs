@@ -4,17 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::json;
 
-use super::layers::{Source, Stack};
+use super::layers::Stack;
+use super::source::Source;
+use super::variables::{common, scope};
 use super::{
     Blocked, ChartInfo, Desired, DesiredRelease, ExternalService, Facts, Finding, Selection, VersionSource, claims,
     overridden_chart_version, sizes,
 };
 use crate::api::{OpenStackDeploymentSpec, reason};
 use crate::catalog::{Catalog, Level, Release};
-use crate::ceph::DeclaredCeph;
 use crate::observed::ReleaseKey;
 use crate::release::ChartIdentity;
-use osdpl_values::CollectSorted;
 use osdpl_values::expr::Scope;
 use osdpl_values::{
     Layer, Path, Values, canonical_map, digest, marked_paths, merge_layers, merge_owned_layers, secret_paths,
@@ -289,39 +289,6 @@ fn missing_inputs(problems: &[Finding]) -> Blocked {
     }
     let message = messages.join("; ");
     Blocked { reason: reason::INPUTS.into(), message }
-}
-
-/// Returns the variables that the CEL expressions of all releases can read, including credentials and other facts.
-pub(super) fn common<'a>(catalog: &Catalog, selection: &'a Selection, facts: &Facts) -> Scope<'a> {
-    let ceph = facts.ceph.as_ref().map(DeclaredCeph::variables).unwrap_or_default();
-    let mut releases = selection.scope.variable("releases").cloned().unwrap_or_default();
-    for (name, baseline) in &facts.baselines {
-        releases[name.as_str()]["baseline"] = json!(baseline);
-    }
-    let variables = [
-        ("releases", releases),
-        ("credentials", json!(facts.credentials)),
-        ("ceph", ceph.into()),
-        ("facts", super::job_facts::variable(catalog, facts).into()),
-    ];
-    let variables = variables.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-    let read =
-        |(reference, text): (&(String, String), &Result<String, _>)| Some((reference.clone(), text.clone().ok()?));
-    selection.scope.nested(variables).with_secrets(facts.secrets.iter().filter_map(read).collect_map())
-}
-
-/// Returns the variables that the CEL expressions of one release can read: the variables of all releases, and
-/// `release`. If all existing volume claims of the release have the same storage class, `spec.storageClass` contains
-/// this class instead of the class in the spec.
-pub(super) fn scope<'a>(common: &'a Scope<'_>, facts: &Facts, name: &str) -> Scope<'a> {
-    let release = common.variable("releases").and_then(|releases| releases.get(name)).cloned();
-    let mut variables = Values::from_iter([("release".to_owned(), release.unwrap_or_else(|| json!({})))]);
-    if let Some((class, spec)) = claims::kept(&facts.claim_classes, name).zip(common.variable("spec")) {
-        let mut spec = spec.clone();
-        spec["storageClass"] = json!(class);
-        variables.insert("spec".into(), spec);
-    }
-    common.nested(variables)
 }
 
 /// Returns a copy of the values for display: `<redacted>` replaces the value at each path in `secret`.

@@ -1,21 +1,17 @@
 //! Determines the services, features and releases that a spec selects, and runs the checks that need no facts about the
 //! cluster.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 
 use super::certificates::certificates;
+use super::conditions::{holds, refused};
 use super::services::{self, Chosen};
-use super::{
-    BASELINE, ExternalService, Finding, Selection, candidates, features, images, names, per_node, release_overrides,
-    roles,
-};
+use super::{Finding, Selection, candidates, features, images, names, per_node, roles};
 use crate::api::OpenStackDeploymentSpec;
 use crate::catalog::{Catalog, Check, Level};
 use crate::observed::ReleaseKey;
 use osdpl_values::Values;
-use osdpl_values::expr::{Expression, Scope, Template};
+use osdpl_values::expr::{Scope, Template};
 
 /// Returns the services, features and releases that a spec selects, with findings about all problems of the spec.
 ///
@@ -84,112 +80,6 @@ fn fields(spec: &OpenStackDeploymentSpec, catalog: &Catalog, findings: &mut Vec<
     roles::check(spec, catalog, findings);
     findings.extend(images::check_names(&spec.images));
     features::merge_features(spec, catalog, findings)
-}
-
-pub(super) fn refused(field: impl Into<String>, message: impl Into<String>) -> Finding {
-    Finding::new(Level::Error, field, message)
-}
-
-/// Returns the namespace and name of a helm release as the spec sets them. The defaults are [`home_namespace`] and the
-/// release's name in the catalogue.
-pub(super) fn key(
-    namespace: &str,
-    spec: &OpenStackDeploymentSpec,
-    catalog: &Catalog,
-    service: &str,
-    release: &str,
-) -> ReleaseKey {
-    let overrides = release_overrides(spec, service, release);
-    let named = |field: Option<&String>, usual: &str| field.cloned().unwrap_or_else(|| usual.to_owned());
-    ReleaseKey {
-        namespace: named(
-            overrides.and_then(|o| o.namespace.as_ref()),
-            home_namespace(namespace, catalog, service, release),
-        ),
-        name: named(overrides.and_then(|o| o.name.as_ref()), release),
-    }
-}
-
-/// Returns the namespace of a release if the spec sets none: the catalogue's namespace for the release, or else
-/// `namespace`, the namespace of the OpenStackDeployment.
-pub(super) fn home_namespace<'a>(namespace: &'a str, catalog: &'a Catalog, service: &str, release: &str) -> &'a str {
-    let entry = catalog.services.get(service).and_then(|service| service.releases.get(release));
-    entry.and_then(|entry| entry.namespace.as_deref()).unwrap_or(namespace)
-}
-
-/// Returns the variables that the catalogue's CEL expressions can read, without credentials and other facts.
-///
-/// The variables `services` and `releases` also contain disabled services and their releases, so that expressions can
-/// ask whether a service or release is enabled.
-pub(super) fn variables(
-    namespace: &str,
-    spec: &OpenStackDeploymentSpec,
-    catalog: &Catalog,
-    features: &Values,
-    enabled: &BTreeSet<String>,
-    external: &BTreeMap<String, ExternalService>,
-) -> Values {
-    let mut services = Map::new();
-    let mut releases = Map::new();
-    for (service, entry) in &catalog.services {
-        let outside = external.get(service).map(|e| json!({"host": e.host, "port": e.port, "service": e.service}));
-        services.insert(service.clone(), json!({"enabled": enabled.contains(service), "external": outside}));
-        for release in entry.releases.keys() {
-            let key = key(namespace, spec, catalog, service, release);
-            // If the release is installed, the module `resolve` later replaces this baseline by the one in the
-            // release's record.
-            let entry = json!({"name": key.name, "namespace": key.namespace, "enabled": false, "baseline": BASELINE});
-            releases.insert(release.clone(), entry);
-        }
-    }
-    let openstack = catalog.openstack.get(&spec.openstack_release).map(|release| release.variables.clone());
-    let spec = json!({
-        "namespace": namespace,
-        "openstackRelease": spec.openstack_release,
-        "presets": spec.presets,
-        "region": spec.region.as_deref().unwrap_or("RegionOne"),
-        "publicDomain": spec.public_domain.as_deref().unwrap_or_default(),
-        "storageClass": spec.storage_class.as_deref().unwrap_or("general"),
-        "pullPolicy": spec.images.pull_policy,
-        "roles": spec.nodes.roles.keys().collect::<Vec<_>>(),
-        "mirrors": spec.images.mirrors.keys().collect::<Vec<_>>(),
-    });
-    let Value::Object(variables) = json!({
-        "spec": spec, "features": features, "openstack": openstack, "services": services, "releases": releases,
-        // The module `resolve` later replaces this empty map, because the operator must first read Ceph's settings from
-        // the cluster.
-        "ceph": {},
-    }) else {
-        return Map::new();
-    };
-    variables
-}
-
-/// Whether a location is in a catalogue file that a user added. If so, the user can correct errors at this location.
-pub(super) fn is_added(location: &str) -> bool {
-    location.starts_with("ConfigMap ")
-}
-
-/// Whether a condition of the catalogue holds. A missing condition always holds.
-///
-/// If osdpl can't evaluate the condition, the function returns false, and adds to `findings` an error about `field`.
-pub(super) fn holds(
-    when: Option<&Expression>,
-    scope: &Scope,
-    field: &(impl ToString + ?Sized),
-    findings: &mut Vec<Finding>,
-) -> bool {
-    when.is_none_or(|when| {
-        when.evaluate_condition(scope).unwrap_or_else(|error| {
-            let field = field.to_string();
-            let mistake = if is_added(&field) { "correct the expression" } else { "report this bug of the catalogue" };
-            findings.push(refused(
-                field,
-                format!("{error}; set the field of the spec that the expression reads; if it is set, {mistake}"),
-            ));
-            false
-        })
-    })
 }
 
 /// Adds an error if the spec gives two releases of the catalogue the same namespace and the same helm release name.

@@ -6,7 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::select::{holds, key, refused, variables};
+use super::conditions::{holds, refused};
+use super::variables::{key, variables};
 use super::{ExternalService, Finding};
 use crate::api::OpenStackDeploymentSpec;
 use crate::catalog::{Catalog, Level};

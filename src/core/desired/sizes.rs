@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use super::Finding;
-use super::layers::Source;
+use super::source::Source;
 use crate::catalog::{Catalog, ClaimOwner, Level};
 use crate::observed::{Claim, Observed, ReleaseKey, Workload};
 use osdpl_values::{CollectSorted, Layer, Origin, Path, Values, get, set};

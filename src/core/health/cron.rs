@@ -6,14 +6,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::job::{self, RELEASE_GROUP};
 use super::workload::{Template, component};
+use super::{CRON_JOB, RELEASE_GROUP, job};
 use crate::api::{ComponentHealth, ComponentStatus};
 use crate::observed::{FinishedRun, ObservedCronJob, Run, RunState};
 use crate::release;
-
-/// The kind `CronJob`. A Job is a run of a `CronJob` if an owner of the Job has this kind.
-pub const KIND: &str = "CronJob";
 
 /// The fields of a CronJob's `spec` that osdpl reads.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -73,7 +70,7 @@ pub fn observe(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<Ob
 /// Converts a Job of a `CronJob` to a run of that `CronJob`; returns `None` if no `CronJob` created the Job, or if the
 /// Job is being deleted.
 pub fn run(metadata: &ObjectMeta, status: &job::Status) -> Option<Run> {
-    let owner = metadata.owner_references.iter().flatten().find(|owner| owner.kind == KIND)?;
+    let owner = metadata.owner_references.iter().flatten().find(|owner| owner.kind == CRON_JOB)?;
     if metadata.deletion_timestamp.is_some() {
         return None;
     }

@@ -4,14 +4,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::jiff::Timestamp;
 use serde::Deserialize;
 
-use super::cron;
-use super::workload::{Condition, Template};
+use super::workload::Template;
+use super::{CRON_JOB, Condition, RELEASE_GROUP};
 use crate::observed::{Issue, ObservedJob, RunState};
 use crate::release;
-
-/// Upstream's label with the name of the release. osdpl finds the release of a hook's Job by this label, because helm
-/// does not annotate hooks with the name of their release.
-pub const RELEASE_GROUP: &str = "release_group";
 
 /// The fields of a Job's `spec` that osdpl reads.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -51,7 +47,7 @@ impl Status {
 /// osdpl finds the release by helm's annotation, or by the charts' label [`RELEASE_GROUP`] on the Job or its pod
 /// template. The function skips the Jobs of a `CronJob`: helm does not create them, so no release waits for them.
 pub fn observe(metadata: &ObjectMeta, spec: &Spec, status: &Status) -> Option<ObservedJob> {
-    let periodic = metadata.owner_references.iter().flatten().any(|owner| owner.kind == cron::KIND);
+    let periodic = metadata.owner_references.iter().flatten().any(|owner| owner.kind == CRON_JOB);
     if periodic || metadata.deletion_timestamp.is_some() {
         return None;
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 
-use super::workload::Condition;
+use super::Condition;
 
 /// The fields of a node's `spec` that osdpl reads.
 #[derive(Clone, Debug, Default, Deserialize)]

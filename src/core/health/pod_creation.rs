@@ -1,6 +1,6 @@
 //! Formats the error with which a controller, such as the `ReplicaSet` controller, fails to create pods.
 
-use super::workload::Condition;
+use super::Condition;
 
 /// The type of the condition that a Deployment has while its `ReplicaSet` cannot create pods.
 const REPLICA_FAILURE: &str = "ReplicaFailure";

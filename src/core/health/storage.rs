@@ -3,7 +3,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
 
-use super::job::RELEASE_GROUP;
+use super::RELEASE_GROUP;
 use crate::observed::{Claim, ClaimPhase, Class};
 use crate::release::{self, ReleaseKey};
 

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
 
-use super::{pod_creation, storage};
+use super::{Condition, pod_creation, storage};
 use crate::catalog::{Component, WorkloadKind};
 use crate::observed::{Issue, OnDelete, Workload};
 use crate::release;
@@ -80,24 +80,6 @@ pub struct Status {
     number_misscheduled: i32,
     updated_number_scheduled: i32,
     conditions: Vec<Condition>,
-}
-
-/// A condition in the status of an object.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct Condition {
-    /// The type of the condition, such as `Ready`.
-    #[serde(rename = "type")]
-    pub kind: String,
-    /// The status of the condition: `True`, `False` or `Unknown`.
-    pub status: String,
-    /// The reason why the condition has this status, in `CamelCase`.
-    pub reason: String,
-    /// The reason why the condition has this status, as text for people.
-    pub message: String,
-    /// The time when the condition's status last changed.
-    #[serde(rename = "lastTransitionTime")]
-    pub since: Option<Time>,
 }
 
 /// Converts a workload of the API server to osdpl's type; returns `None` if the workload has no annotation of a helm

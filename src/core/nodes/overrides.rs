@@ -8,7 +8,8 @@ use osdpl_values::CollectSorted;
 use super::{Inventory, format_names};
 use crate::api::{NodeOverride, NodeValues, Nodes};
 use crate::catalog::{Catalog, Form, Level};
-use crate::desired::{Finding, NodeTarget, OVERRIDES, parse_target};
+use crate::desired::{NodeTarget, OVERRIDES, parse_target};
+use crate::finding::Finding;
 
 /// The node label that contains the host name. If an entry of `spec.nodes.overrides` names a node, charts select the
 /// node by this label.

@@ -12,11 +12,7 @@ use osdpl_values::CollectSorted;
 
 use super::{Inventory, LabelChange};
 use crate::api::{LabelRemovalStatus, Rollout};
-use crate::observed::Node;
-
-/// The labels to remove from each node, by the name of the node. The labels of one node are a text such as
-/// `l3-agent=enabled,openvswitch=enabled`.
-pub type LabelLosses = BTreeMap<String, String>;
+use crate::observed::{LabelLosses, Node};
 
 /// The state of the removal of node labels after a reconcile pass.
 #[derive(Clone, Debug, Default, PartialEq)]

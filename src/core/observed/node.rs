@@ -5,6 +5,10 @@ use std::collections::BTreeMap;
 /// The labels of a node, by key.
 pub type Labels = BTreeMap<String, String>;
 
+/// The labels to remove from each node, by the name of the node. The labels of one node are a text such as
+/// `l3-agent=enabled,openvswitch=enabled`.
+pub type LabelLosses = BTreeMap<String, String>;
+
 /// The observed state of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Node {

@@ -2,7 +2,7 @@
 
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
-use super::{Context, Decision, Policy, Reason, backoff_delay};
+use super::{Context, Decision, DriftAction, Policy, Reason, backoff_delay};
 use crate::api::DriftPolicy;
 use crate::desired::DesiredRelease;
 use crate::observed::{ReleaseKey, Repaired, RetryCondition};
@@ -13,25 +13,6 @@ use crate::observed::{ReleaseKey, Repaired, RetryCondition};
 /// This time must be longer than the longest backoff before a repair. Otherwise each such backoff would reset the
 /// count.
 const SETTLED: SignedDuration = SignedDuration::from_hours(2);
-
-/// What osdpl does about the drift of a release.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DriftAction {
-    /// Only report the drift, because the spec does not request its repair.
-    Reported,
-    /// Do not repair the drift, because the release is paused or its namespace is being deleted.
-    Paused,
-    /// Do not repair the drift before the time `until`, because someone changed the objects again after the last
-    /// repair.
-    Backoff {
-        /// The number of drift repairs of the release in a row so far.
-        count: u32,
-        /// When the next repair of the drift starts.
-        until: Timestamp,
-    },
-    /// Repair the drift now, by a helm upgrade with unchanged inputs.
-    Now,
-}
 
 impl Decision {
     /// Returns the time at which the operator must decide about the release again: the end of the step's wait or of the

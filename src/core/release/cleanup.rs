@@ -17,11 +17,7 @@ use std::collections::BTreeSet;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use osdpl_values::CollectSorted;
 
-use super::{Object, Objects, ReleaseKey, Status, helm_owner};
-
-/// helm's annotation on an object. With the value `keep`, helm and osdpl do not remove the object. Both programs ignore
-/// the case of the value and spaces around it.
-pub(crate) const RESOURCE_POLICY_ANNOTATION: &str = "helm.sh/resource-policy";
+use super::{Object, Objects, RESOURCE_POLICY_ANNOTATION, ReleaseKey, Status, helm_owner};
 
 /// The kinds of objects that osdpl never removes as leftovers, because a later revision could create the object again
 /// but not its data.

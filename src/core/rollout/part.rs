@@ -2,7 +2,7 @@
 //! component's `DaemonSets`, the desired state of its release, and the previous status of the rollout.
 
 use super::pod_counts::PodCounts;
-use super::{Input, NAMED, State, is_automatic};
+use super::{Input, is_automatic};
 use crate::api::{RolloutPhase, RolloutStatus};
 use crate::catalog::{Component, WorkloadKind};
 use crate::desired::DesiredRelease;
@@ -97,45 +97,6 @@ impl Part<'_> {
         let status = self.before.filter(|status| status.phase == RolloutPhase::Complete)?;
         Some(RolloutStatus { approved_inputs: String::new(), ..status.clone() })
     }
-
-    /// Returns the next status of the rollout; `None` if there is no rollout to show. While the operator does not know
-    /// all pods yet, the function returns the previous status, to which it only adds the approved inputs.
-    pub(super) fn next_status(
-        &self,
-        input: &Input<'_>,
-        state: &State,
-        approved_inputs: String,
-    ) -> Option<RolloutStatus> {
-        if *state == State::Unobserved {
-            let known = self.before.cloned();
-            return known.map(|status| RolloutStatus {
-                approved_inputs: first_non_empty(approved_inputs, &status.approved_inputs),
-                ..status
-            });
-        }
-        if *state == State::Joining {
-            return self.completed();
-        }
-        let PodCounts { total, revision, ready, .. } = &self.counts;
-        let limited = |mut nodes: Vec<String>| {
-            nodes.truncate(NAMED);
-            nodes
-        };
-        Some(RolloutStatus {
-            phase: state.phase(),
-            release: self.release.to_owned(),
-            revision: revision.clone(),
-            approved: self.approved,
-            automatic: is_automatic(input.settings),
-            approved_inputs,
-            updated: *ready,
-            total: *total,
-            batch_size: input.settings.batch_size_for(*total),
-            batch: limited(state.batch()),
-            skipped: limited(self.counts.skipped.iter().cloned().collect()),
-            message: state.to_string(),
-        })
-    }
 }
 
 /// Whether helm changes a release now or soon: `step` starts an operation, waits for helm, or waits for the components
@@ -158,8 +119,4 @@ pub(super) fn is_rolled_out(release: &DesiredRelease, component: &Component) -> 
 
 fn strategy() -> Path {
     STRATEGY.iter().fold(Path::root(), |path, key| path.child(key))
-}
-
-fn first_non_empty(approved_inputs: String, known: &str) -> String {
-    if approved_inputs.is_empty() { known.to_owned() } else { approved_inputs }
 }

@@ -3,8 +3,9 @@
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 use super::part::{Part, is_changing};
-use super::{Eviction, Input};
-use crate::api::RolloutPhase;
+use super::pod_counts::PodCounts;
+use super::{Eviction, Input, NAMED, is_automatic};
+use crate::api::{RolloutPhase, RolloutStatus};
 use crate::plan::{Step, Wait};
 
 /// The state of a component's rollout: its next step, or the reason why the rollout waits.
@@ -199,4 +200,49 @@ fn evict(input: &Input<'_>, part: &Part<'_>) -> State {
         node: pod.node.clone(),
     });
     State::Evict(pods.collect())
+}
+
+impl Part<'_> {
+    /// Returns the next status of the rollout; `None` if there is no rollout to show. While the operator does not know
+    /// all pods yet, the function returns the previous status, to which it only adds the approved inputs.
+    pub(super) fn next_status(
+        &self,
+        input: &Input<'_>,
+        state: &State,
+        approved_inputs: String,
+    ) -> Option<RolloutStatus> {
+        if *state == State::Unobserved {
+            let known = self.before.cloned();
+            return known.map(|status| RolloutStatus {
+                approved_inputs: first_non_empty(approved_inputs, &status.approved_inputs),
+                ..status
+            });
+        }
+        if *state == State::Joining {
+            return self.completed();
+        }
+        let PodCounts { total, revision, ready, .. } = &self.counts;
+        let limited = |mut nodes: Vec<String>| {
+            nodes.truncate(NAMED);
+            nodes
+        };
+        Some(RolloutStatus {
+            phase: state.phase(),
+            release: self.release.to_owned(),
+            revision: revision.clone(),
+            approved: self.approved,
+            automatic: is_automatic(input.settings),
+            approved_inputs,
+            updated: *ready,
+            total: *total,
+            batch_size: input.settings.batch_size_for(*total),
+            batch: limited(state.batch()),
+            skipped: limited(self.counts.skipped.iter().cloned().collect()),
+            message: state.to_string(),
+        })
+    }
+}
+
+fn first_non_empty(approved_inputs: String, known: &str) -> String {
+    if approved_inputs.is_empty() { known.to_owned() } else { approved_inputs }
 }

@@ -1,7 +1,7 @@
 //! Finds the secrets in assignments such as `smtp_auth_password: hunter2` or `bind_password = 'hunter2'`. The text may
 //! be a whole configuration file, because charts take such files as one string in their values.
 
-use super::detect::{is_secret_key, sounds_secret};
+use super::words::{is_secret_key, sounds_secret};
 
 /// The endings of keys that mark a secret only in an assignment within a text, such as `service_key=x`. A chart's
 /// values may contain a key with such an ending, but there it does not mark a secret.

@@ -6,44 +6,13 @@ use std::borrow::Cow;
 use serde_json::{Map, Value};
 
 use super::assigned::find_assigned_secrets;
+use super::words::{is_secret_key, sounds_secret};
 use osdpl_values::{Path, print_large_number};
-
-/// Words that mark a secret. A string is probably secret if a key on its path contains one of these words. A number is
-/// probably secret if its own key ends with one of these words.
-const WORDS: [&str; 21] = [
-    "password",
-    "passphrase",
-    "passwd",
-    "secret",
-    "token",
-    "private",
-    "credential",
-    "keyring",
-    "transport_url",
-    "api_key",
-    "encryption_key",
-    "heartbeat_key",
-    "cookie",
-    "apikey",
-    "pwd",
-    "kek",
-    "access_key",
-    "url_key",
-    "tmpurlkey",
-    "hash_path",
-    "sst_auth",
-];
 
 /// A key that ends with one of these words names a password. If the value of such a key is a map, osdpl treats these
 /// parts of the map as secrets: strings, lists, and numbers with more digits than a port number. A map under any other
 /// secret key, such as `token`, may contain settings that are not secret.
 const PASSWORDS: [&str; 4] = ["password", "passphrase", "passwd", "pwd"];
-
-/// A further word that marks a secret: a key is also secret if it is this word, or ends with this word after `_`, `-`
-/// or `.`. Under such a key, even a number is a secret.
-///
-/// Unlike for `WORDS`, the word must be separate, because some keys end with the letters `pin` by chance (`cpu_spin`).
-const PIN: &str = "pin";
 
 /// Whether a value probably is a secret: because of its key, or because it contains a private key, a URL with a
 /// password, or an assignment to a secret key.
@@ -86,20 +55,6 @@ fn is_below_password(keys: &[String], value: &Value) -> bool {
             Value::Array(items) => !items.is_empty(),
             Value::Null | Value::Bool(_) | Value::Object(_) => false,
         }
-}
-
-/// Whether a name contains a word that marks a secret.
-pub(super) fn sounds_secret(name: &str) -> bool {
-    WORDS.iter().any(|word| name.to_lowercase().contains(word))
-}
-
-/// Whether a key ends with a word that marks a secret.
-///
-/// A number is secret only if its key ends with such a word. So the numbers under `token.expiration` and
-/// `password_expires_days` are settings, not secrets.
-pub(crate) fn is_secret_key(key: &str) -> bool {
-    let key = key.to_lowercase();
-    key.rsplit(['_', '-', '.']).next() == Some(PIN) || WORDS.iter().any(|word| key.ends_with(word))
 }
 
 /// Whether a map describes a container's environment variable that has a literal value.

@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use osdpl_values::CollectSorted;
 
-use super::drift::{self, Children};
-use super::{Ignored, Report, children::first, crons, labels, rollouts};
+use super::{Children, Ignored, Report, crons, drift, first, labels, rollouts};
 use crate::api::{ComponentHealth, ComponentStatus, Phase, reason};
 use crate::catalog::{Level, WorkloadKind};
 use crate::health;

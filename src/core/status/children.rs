@@ -6,8 +6,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::jiff::Timestamp;
 use osdpl_values::CollectSorted;
 
-use super::Report;
-use super::drift::{self, Children};
+use super::{Children, Report, drift, first};
 use crate::api::{ComponentHealth, ComponentStatus, HelmReleaseStatus, OpenStackDeploymentStatus};
 use crate::endpoint;
 use crate::health;
@@ -87,16 +86,6 @@ pub(super) fn size_warning(stored: usize) -> Option<String> {
             "its helm record fills {percent} % of the 1 MiB that a Secret may contain, and helm fails if the record is larger; shorten the texts in its values, because the record contains the values and the rendered manifests"
         )
     })
-}
-
-/// Returns the first of several lines about a release, followed by the number of the other lines. `osdpl status` shows
-/// all lines.
-pub(super) fn first(lines: &[String]) -> String {
-    match lines {
-        [] => String::new(),
-        [one] => one.clone(),
-        [one, more @ ..] => format!("{one} (and {} more)", more.len()),
-    }
 }
 
 /// Returns the health of all components of releases that are desired or still exist, by application and component.

@@ -3,8 +3,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
 
-use super::drift::{self, Children};
-use super::{Report, assessment::Assessment, causes, rollouts};
+use super::{Children, Report, assessment::Assessment, causes, drift, rollouts};
 use crate::api::{condition, reason};
 use crate::catalog::Level;
 use crate::ceph::{DeclaredCeph, NotReady};

@@ -7,8 +7,7 @@ use std::collections::btree_map::Entry;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use osdpl_values::CollectSorted;
 
-use super::Report;
-use super::children::first;
+use super::{Report, first};
 use crate::api::{ComponentStatus, TestStatus};
 use crate::health::cron;
 use crate::observed::{FinishedRun, ObservedCronJob, ReleaseKey};

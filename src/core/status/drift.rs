@@ -1,18 +1,13 @@
 //! Reports drift in the status: which object of a release changed, who changed it, and what osdpl does about the
 //! change.
 
-use std::collections::BTreeMap;
-
 use k8s_openapi::jiff::Timestamp;
 
-use super::events::{Subject, event};
-use super::{Event, Report, children};
+use super::event::{Subject, event};
+use super::{Children, Event, Report, first};
 use crate::api::{DriftPolicy, HelmReleaseStatus, ObjectDrift, REPAIR};
 use crate::drift::{Change, DriftedObject};
 use crate::plan::{Decision, DriftAction, Step};
-
-/// The status of each release, by the release's name in the catalogue.
-pub(super) type Children = BTreeMap<String, HelmReleaseStatus>;
 
 /// The maximum number of drifted objects in the status of a release.
 const MAX_OBJECTS: usize = 10;
@@ -41,7 +36,7 @@ pub(super) fn report_drift(
     child.drift = found.iter().take(MAX_OBJECTS).cloned().collect();
     let mut lines: Vec<String> = child.drift.iter().map(describe).collect();
     lines.extend((MAX_OBJECTS..found.len()).map(|_| String::new()));
-    let message = format!("{}{}", children::first(&lines), advice(name, decision));
+    let message = format!("{}{}", first(&lines), advice(name, decision));
     child.message = if child.message.is_empty() { message } else { format!("{}; {message}", child.message) };
 }
 

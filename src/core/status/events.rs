@@ -6,95 +6,13 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use super::Report;
 use super::conditions::{WARNINGS, spec_warnings};
+use super::event::{Event, Subject, event};
+use super::{Report, drift, labels, rollouts};
 use crate::api::{HelmReleaseStatus, OpenStackDeploymentStatus, condition, reason};
 use crate::catalog::Level;
-use crate::credentials::RestoredSecret;
-use crate::nodes::format_names;
-use crate::openstack::DeletedHost;
 use crate::plan::{Step, Wait};
 use crate::release::Status;
-
-/// A Kubernetes Event about the `OpenStackDeployment`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Event {
-    /// Whether the type of the event is `Warning`; if false, it is `Normal`.
-    pub warning: bool,
-    /// The field `reason` of the event. osdpl uses only a fixed set of reasons.
-    pub reason: &'static str,
-    /// The text of the event: one line of at most 1,000 bytes.
-    pub note: String,
-    /// The object or field that the event is about. Without a subject, Kubernetes would merge events with the same
-    /// reason into one.
-    pub subject: Option<Subject>,
-}
-
-/// The object or field that an event is about, in addition to the `OpenStackDeployment`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Subject {
-    /// A release, by its name in the catalogue.
-    Release(String),
-    /// A Secret in the namespace of the `OpenStackDeployment`, by name.
-    Secret(String),
-    /// A field of the `OpenStackDeployment`, by path.
-    Field(String),
-    /// An object in the cluster.
-    Object {
-        /// The kind of the object, such as `Deployment`.
-        kind: String,
-        /// The name of the object.
-        name: String,
-    },
-}
-
-/// Returns the event that reports restored credentials in a Secret. The operator publishes the event after it has
-/// written the Secret.
-pub fn credential_restored_event(restored: &RestoredSecret) -> Event {
-    let about = Some(Subject::Secret(restored.secret.clone()));
-    Event { subject: about, ..event(true, "CredentialRestored", restored.to_string()) }
-}
-
-/// Returns the event that reports new compute hosts in Nova, and the Job `job` that maps them to a cell. `count` is the
-/// number of hosts.
-pub fn mapping_hosts_event<'a>(hosts: impl Iterator<Item = &'a str>, count: usize, job: &str) -> Event {
-    let names = format_names(hosts, count);
-    let about = Some(Subject::Object { kind: "Job".into(), name: job.into() });
-    Event {
-        subject: about,
-        ..event(false, "MappingHosts", format!("Job {job} maps new compute hosts into their cell: {names}"))
-    }
-}
-
-/// Returns the event about a host that osdpl deleted from Nova and Neutron. The host's node had left the cluster.
-pub fn host_deleted_event(node: &str, found: &DeletedHost) -> Event {
-    let DeletedHost { host, agents } = found;
-    let message = format!("deleted host {host}: its nova-compute service and {agents} Neutron agents");
-    Event {
-        subject: Some(Subject::Object { kind: "Node".into(), name: node.into() }),
-        ..event(false, "HostForgotten", message)
-    }
-}
-
-/// Returns the event about a host that osdpl could not delete from Nova and Neutron. The host's node had left the
-/// cluster.
-pub fn host_not_deleted_event(node: &str, why: &str) -> Event {
-    let about = Some(Subject::Object { kind: "Node".into(), name: node.into() });
-    Event {
-        subject: about,
-        ..event(true, "HostNotForgotten", format!("host of node {node} is not deleted from Nova and Neutron: {why}"))
-    }
-}
-
-/// Returns the event about the node labels and objects in `kept`. osdpl kept them when it deleted a cloud, because pods
-/// of `releases`, which osdpl does not manage, may need them.
-pub fn retained_event(releases: &[String], kept: &[String]) -> Event {
-    let (releases, kept) = (releases.join(", "), kept.join(", "));
-    let note = format!(
-        "osdpl kept the unmanaged releases {releases} and everything that their pods may need: {kept}; to remove these labels and objects later, see \"Delete a cloud\" in the guide's page on day 2"
-    );
-    event(false, "Retained", note)
-}
 
 /// The reason of an event about a failed release.
 const FAILED: &str = "Failed";
@@ -120,14 +38,14 @@ pub(super) fn events(
         let events_of = installing(name, before, child).into_iter().chain(release(name, before, child));
         let events_of = events_of.chain(failed(name, child, report));
         events.extend(events_of.map(|event| Event { subject: Some(Subject::Release(name.clone())), ..event }));
-        events.extend(super::drift::events(name, before, child));
+        events.extend(drift::events(name, before, child));
     }
     for name in removed(&before.children, &now.children).into_iter().filter(|name| !still_exists(name, report)) {
         let event = event(false, "Uninstalled", format!("release {name} is removed"));
         events.push(Event { subject: Some(Subject::Release(name.to_owned())), ..event });
     }
-    events.extend(super::rollouts::events(&before.rollouts, &now.rollouts));
-    events.extend(super::labels::awaiting_event(before, now, report));
+    events.extend(rollouts::events(&before.rollouts, &now.rollouts));
+    events.extend(labels::awaiting_event(before, now, report));
     events.extend(new_warnings(before, report));
     events.extend(added_services(before, now, report));
     events.extend(ready_changed(before, now));
@@ -291,15 +209,4 @@ fn event_reason(why: &str) -> &'static str {
         reason::FOREIGN,
     ];
     known.into_iter().find(|known| *known == why).unwrap_or(reason::NONE)
-}
-
-/// Creates an event without a subject, and cuts off the end of a note that is too long.
-pub(super) fn event(warning: bool, reason: &'static str, mut note: String) -> Event {
-    // The API server (`events.k8s.io`) refuses notes longer than 1 kB.
-    if note.len() > 1000 {
-        let end = (0..=997).rev().find(|end| note.is_char_boundary(*end)).unwrap_or(0);
-        note.truncate(end);
-        note.push('…');
-    }
-    Event { warning, reason, note, subject: None }
 }

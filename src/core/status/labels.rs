@@ -5,9 +5,8 @@ use std::collections::BTreeSet;
 
 use osdpl_values::CollectSorted;
 
-use super::children::first;
-use super::events::event;
-use super::{Event, Report};
+use super::event::event;
+use super::{Event, Report, first};
 use crate::api::{OpenStackDeploymentStatus, Phase, reason};
 use crate::nodes::format_names;
 

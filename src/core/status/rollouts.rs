@@ -1,7 +1,7 @@
 //! Reports rollouts: their condition, their line in the status messages, and their events.
 
 use super::Event;
-use super::events::{Subject, event};
+use super::event::{Subject, event};
 use crate::api::{Phase, RolloutPhase, RolloutStatus, reason};
 use crate::rollout::Rollouts;
 

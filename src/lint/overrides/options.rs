@@ -9,6 +9,7 @@ use std::cell::Cell;
 
 use serde_json::Value;
 
+use super::OPTION_VALUE;
 use super::warnings::{Warning, Warnings};
 use crate::cloud::{Cloud, Location};
 use osdpl_core::catalog::{Absence, Catalog, Options, ServiceOption, nearest_name};
@@ -21,8 +22,6 @@ const MAX_COMPARISONS: usize = 50_000_000;
 
 /// The kind of warning about an option that the service does not know.
 pub(super) const UNKNOWN_OPTION: &str = "unknown-option";
-/// The kind of warning about a value that the service can't read.
-pub(super) const OPTION_VALUE: &str = "option-value";
 /// The kind of warning about an option that the service deprecates.
 pub(super) const DEPRECATED_OPTION: &str = "deprecated-option";
 

@@ -2,14 +2,10 @@
 
 use serde_json::Value;
 
+use super::TYPE_CHANGED;
 use super::warnings::Warning;
 use osdpl_core::catalog::{KeyTree, KeyType};
 use osdpl_values::Path;
-
-/// The kind of warning about a value whose type differs from the type of the value that it replaces.
-pub(crate) const TYPE_CHANGED: &str = "type-changed";
-/// The kind of warning about a value that replaces a map, and so hides the map's keys.
-pub(super) const HIDDEN_KEY: &str = "hidden-key";
 /// The maximum number of keys or entries that a message names.
 const NAMED: usize = 5;
 

@@ -5,8 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::options::OPTION_VALUE;
-use super::types::{HIDDEN_KEY, TYPE_CHANGED};
+use super::{OPTION_VALUE, TYPE_CHANGED};
 use crate::cloud::Location;
 use osdpl_core::finding::Finding;
 

@@ -7,10 +7,11 @@ use serde_json::{Map, Value, json};
 use super::kinds::{Kind, VERSION};
 use super::{fields, metadata, nulls, schema};
 use crate::field::quote_keys;
-use osdpl_core::api::{self, NodeMaintenanceSpec, OpenStackDeploymentSpec, SchemaError};
+use osdpl_core::api::{NodeMaintenanceSpec, OpenStackDeploymentSpec};
 use osdpl_core::catalog::Catalog;
 use osdpl_core::catalog::schema::{Nulls, validate};
 use osdpl_core::finding::Finding;
+use osdpl_core::schema::{SchemaError, crd, maintenance_crd};
 use osdpl_values::normalize_numbers;
 use osdpl_values::yaml::redact_literals;
 
@@ -45,8 +46,8 @@ impl Schemas {
     /// # Errors
     /// Returns an error if the schema of a feature is not valid.
     pub fn new(catalog: &Catalog) -> Result<Self, SchemaError> {
-        let mut deployment = serde_json::to_value(api::crd(catalog)?)?;
-        let mut maintenance = serde_json::to_value(api::maintenance_crd()?)?;
+        let mut deployment = serde_json::to_value(crd(catalog)?)?;
+        let mut maintenance = serde_json::to_value(maintenance_crd()?)?;
         let take_schema = |crd: &mut Value| crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"].take();
         let releases = catalog.openstack.keys().cloned().collect();
         Ok(Self { deployment: take_schema(&mut deployment), maintenance: take_schema(&mut maintenance), releases })

@@ -23,6 +23,10 @@ const CATALOG_FIELD: &str = "the catalogue";
 /// A catalogue, and the findings about the additions to it.
 pub type CatalogWithFindings = (Arc<Catalog>, Vec<Finding>);
 
+/// A function that builds a catalogue, and returns it with the findings about its additions. The build takes CPU time,
+/// so the webhook runs this function on the webhook's own thread.
+pub type CatalogBuild = Box<dyn FnOnce() -> CatalogWithFindings + Send>;
+
 /// Contains the catalogue that passes use, and rebuilds the catalogue when additions change.
 pub struct CatalogHandle {
     /// The folder of the operator's own catalogue; `None` if it is built in.

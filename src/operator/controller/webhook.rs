@@ -8,8 +8,7 @@ use futures::FutureExt as _;
 use kube::ResourceExt as _;
 use osdpl_values::CollectSorted;
 
-use super::Context;
-use crate::webhook::CatalogBuild;
+use super::{CatalogBuild, Context};
 use osdpl_core::api::{OpenStackDeployment, OpenStackDeploymentSpec};
 use osdpl_core::catalog::Catalog;
 use osdpl_core::nodes;

@@ -5,15 +5,13 @@
 //! in another namespace or cluster.
 
 use std::ffi::OsStr;
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::str::FromStr;
 use std::time::Duration;
 
 use tokio::process::Command;
 
-use super::Error;
+use super::{Error, Version};
 
 /// The oldest version of helm 3 with all flags that the operator uses (`--take-ownership` came with 3.17, `--labels`
 /// with 3.13).
@@ -52,34 +50,6 @@ const PASSED_ON: [&str; 12] = [
 /// peak memory of a helm process grows from 80 MB to 120 MB. Up to twelve helm processes share a few cores, so
 /// processor time is scarcer than memory.
 const GARBAGE_COLLECTION: [(&str, &str); 2] = [("GOGC", "400"), ("GOMEMLIMIT", "160MiB")];
-
-/// The major and minor version of a helm program. osdpl ignores the patch level, because no patch release has changed
-/// helm's command line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Version {
-    /// The major version, 3 or 4. It is part of each release's input digest, because helm 3 and helm 4 render charts
-    /// and apply objects differently.
-    pub major: u32,
-    /// The minor version, such as 17 in 3.17.
-    pub minor: u32,
-}
-
-impl fmt::Display for Version {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}.{}", self.major, self.minor)
-    }
-}
-
-impl FromStr for Version {
-    type Err = ();
-
-    /// Parses a version such as `v4.3.1`, `v4.3` or `3.22.0+gabcdef`. The text must contain a major and a minor number.
-    fn from_str(text: &str) -> Result<Self, ()> {
-        let mut parts = text.trim().trim_start_matches('v').splitn(3, ['.', '+', '-']);
-        let mut number = || parts.next().and_then(|part| part.parse().ok()).ok_or(());
-        Ok(Self { major: number()?, minor: number()? })
-    }
-}
 
 /// A helm program with a supported version.
 #[derive(Clone, Debug)]

@@ -33,7 +33,7 @@ use osdpl_core::api::NODE_LABELS;
 use osdpl_core::catalog::WorkloadKind;
 use osdpl_core::cause::Chain;
 use osdpl_core::health::node::Readiness;
-use osdpl_core::health::{cron, job, pod, storage, workload};
+use osdpl_core::health::{RELEASE_GROUP, cron, pod, storage, workload};
 use osdpl_core::observed;
 
 /// The label that helm sets on every object of a release except hooks.
@@ -148,7 +148,7 @@ impl Watches<'_> {
     /// selects.
     fn watch_pods(&mut self) {
         self.watch_kind::<Pod>(
-            &watcher::Config::default().labels(job::RELEASE_GROUP),
+            &watcher::Config::default().labels(RELEASE_GROUP),
             |store| add(&mut store.pods),
             |store, index, update| {
                 let Store { pods, shared, .. } = store;

@@ -2,8 +2,7 @@
 
 use serde::Deserialize;
 
-use super::Reader;
-use super::rule::FILE;
+use super::{RULES_FILE, Reader};
 use osdpl_values::Path;
 
 /// The settings that determine how many database connections the pods of one component can open.
@@ -59,7 +58,7 @@ pub(super) fn read(entries: Vec<Entry>, reader: &mut Reader<'_>) -> Vec<Connecti
     let read = |(index, entry): (usize, Entry)| {
         let Entry { release, pods, workers, processes, other_processes, pools, section } = entry;
         let field = format!("pools[{index}]");
-        let mut path = |text: &str| reader.path(FILE, &field, &release, text);
+        let mut path = |text: &str| reader.path(RULES_FILE, &field, &release, text);
         let pods = path(&pods)?;
         let workers = workers.iter().map(|text| path(text)).collect::<Option<Vec<_>>>()?;
         let section = section.map(|text| path(&text)).map_or(Some(None), |path| path.map(Some))?;

@@ -9,12 +9,9 @@
 use serde::Deserialize;
 
 use super::super::{Error, Files, Level};
-use super::{CrossChecks, Reader, pool, separate_servers, shared};
+use super::{CrossChecks, RULES_FILE, Reader, pool, separate_servers, shared};
 use osdpl_values::Path;
 use osdpl_values::expr::Expression;
-
-/// The path of the file that this module reads.
-pub(super) const FILE: &str = "values/rules.yaml";
 
 /// A rule about the final values of releases: osdpl reports a finding if the condition `when` is true.
 #[derive(Debug)]
@@ -60,8 +57,8 @@ struct Entry {
 /// Reads all tables of `values/rules.yaml`. The field `couplings` of the result stays empty: `values/couplings.yaml`
 /// contains the couplings, and `super::read` adds them.
 pub(super) fn read(files: &Files, reader: &mut Reader<'_>) -> CrossChecks {
-    let Some(text) = files.get(FILE) else { return CrossChecks::default() };
-    let file: File = text.read(FILE).unwrap_or_else(|error| {
+    let Some(text) = files.get(RULES_FILE) else { return CrossChecks::default() };
+    let file: File = text.read(RULES_FILE).unwrap_or_else(|error| {
         reader.errors.push(error.into());
         File::default()
     });
@@ -80,18 +77,23 @@ fn rule(index: usize, entry: Entry, reader: &mut Reader<'_>) -> Option<Rule> {
     let field = format!("rules[{index}]");
     let Some((first, others)) = entry.releases.split_first() else {
         let problem = format!("{field}.releases is empty; name the releases whose values `when` reads");
-        reader.errors.push(Error::Other { file: FILE.into(), problem });
+        reader.errors.push(Error::Other { file: RULES_FILE.into(), problem });
         return None;
     };
     for name in others {
-        reader.release(FILE, &field, name)?;
+        reader.release(RULES_FILE, &field, name)?;
     }
-    let path = reader.path(FILE, &field, first, &entry.path)?;
+    let path = reader.path(RULES_FILE, &field, first, &entry.path)?;
     let Entry { releases, when, level, message, .. } = entry;
     match Expression::compile(&when) {
         Ok(when) => Some(Rule { releases, when, level, path, message }),
         Err(error) => {
-            reader.errors.push(Error::Expression { file: FILE.into(), line: 0, field: format!("{field}.when"), error });
+            reader.errors.push(Error::Expression {
+                file: RULES_FILE.into(),
+                line: 0,
+                field: format!("{field}.when"),
+                error,
+            });
             None
         }
     }

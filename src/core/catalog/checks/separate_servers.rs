@@ -3,8 +3,7 @@
 use serde::Deserialize;
 
 use super::super::Error;
-use super::Reader;
-use super::rule::FILE;
+use super::{RULES_FILE, Reader};
 use osdpl_values::Path;
 
 /// Servers of one quorum. Each server must run on a different node, so that the failure of a node stops only one
@@ -45,7 +44,11 @@ pub(super) fn read(entries: Vec<Entry>, reader: &mut Reader<'_>) -> Vec<Separate
     let path = |index: usize, field: &str, text: &str, reader: &mut Reader<'_>| {
         let path = Path::parse(text);
         path.map_err(|error| {
-            reader.errors.push(Error::Path { file: FILE.into(), field: format!("apart[{index}].{field}"), error });
+            reader.errors.push(Error::Path {
+                file: RULES_FILE.into(),
+                field: format!("apart[{index}].{field}"),
+                error,
+            });
         })
         .ok()
     };

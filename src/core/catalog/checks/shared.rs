@@ -3,8 +3,7 @@
 use serde::Deserialize;
 
 use super::super::Error;
-use super::Reader;
-use super::rule::FILE;
+use super::{RULES_FILE, Reader};
 use osdpl_values::Path;
 use osdpl_values::expr::Expression;
 
@@ -37,12 +36,16 @@ pub(super) struct Entry {
 pub(super) fn read(entries: Vec<Entry>, reader: &mut Reader<'_>) -> Vec<SharedClaim> {
     let read = |(index, entry): (usize, Entry)| {
         let field = format!("shared[{index}]");
-        let class = reader.path(FILE, &field, &entry.release, &entry.class)?;
+        let class = reader.path(RULES_FILE, &field, &entry.release, &entry.class)?;
         let unless_false = match entry.unless_false.as_deref().map(Path::parse) {
             None => None,
             Some(Ok(path)) => Some(path),
             Some(Err(error)) => {
-                reader.errors.push(Error::Path { file: FILE.into(), field: format!("{field}.unlessFalse"), error });
+                reader.errors.push(Error::Path {
+                    file: RULES_FILE.into(),
+                    field: format!("{field}.unlessFalse"),
+                    error,
+                });
                 return None;
             }
         };
@@ -51,7 +54,7 @@ pub(super) fn read(entries: Vec<Entry>, reader: &mut Reader<'_>) -> Vec<SharedCl
             Some(Ok(when)) => Some(when),
             Some(Err(error)) => {
                 let field = format!("{field}.when");
-                reader.errors.push(Error::Expression { file: FILE.into(), line: 0, field, error });
+                reader.errors.push(Error::Expression { file: RULES_FILE.into(), line: 0, field, error });
                 return None;
             }
         };

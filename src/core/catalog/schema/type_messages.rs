@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::messages::{KEYS, SHOWN, list, names, number, quote};
+use super::format::{KEYS, SHOWN, list, names, number, quote};
 use super::{Nulls, validate};
 
 /// Returns the message for a value of a wrong type: which type the value has, which type is expected, and the remedy.

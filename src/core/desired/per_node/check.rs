@@ -56,13 +56,13 @@ fn check_nodes(entry: &NodeOverride) -> Option<String> {
         (Some(_), false) | (None, true) => {
             Some("must select nodes: either by `selector` or by `nodes`, not by both".into())
         }
-        (Some(selector), true) => crate::desired::roles::bad_selector(selector)
+        (Some(selector), true) => crate::desired::selectors::bad_selector(selector)
             .map(|problem| format!("selector: {problem}"))
             .or_else(|| parse_target(entry).err()),
         (None, false) => entry
             .nodes
             .iter()
-            .find(|name| !super::is_subdomain(name))
+            .find(|name| !crate::desired::selectors::is_subdomain(name))
             .map(|name| format!("nodes: {name:?} is not the name of a node; `kubectl get nodes` lists them")),
     }
 }

@@ -6,7 +6,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{EntryValues, NodeTarget, Subject, is_subdomain};
+use super::super::selectors::is_subdomain;
+use super::{EntryValues, NodeTarget, Subject};
 use crate::catalog::{DaemonSet, Form};
 use osdpl_values::{Path, Values, leaves, merge};
 

@@ -63,12 +63,3 @@ fn unsupported(what: &str) -> String {
         "uses {what}, but charts can select nodes only by the values of one label; add a label to these nodes with a role (spec.nodes.roles), and select by that label"
     )
 }
-
-/// Whether a string is a valid DNS-1123 subdomain, as the name of a node must be
-/// (`k8s.io/apimachinery/pkg/util/validation`).
-pub(crate) fn is_subdomain(text: &str) -> bool {
-    let edge = |c: Option<char>| c.is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
-    let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    let label = |text: &str| edge(text.chars().next()) && edge(text.chars().last()) && text.chars().all(inner);
-    text.len() <= 253 && text.split('.').all(label)
-}

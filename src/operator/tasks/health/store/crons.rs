@@ -6,8 +6,8 @@ use super::{Batch, Store, pods_of};
 use crate::tasks::cache::WatchCache;
 use osdpl_core::api::CauseObject;
 use osdpl_core::cause::{AffectedObject, Chain, Facts, Link, Pods};
-use osdpl_core::health::cron;
 use osdpl_core::health::pod::OwnerKind;
+use osdpl_core::health::{CRON_JOB, cron};
 use osdpl_core::observed::{Issue, ObservedCronJob, ReleaseKey, Run, RunState};
 
 impl Store {
@@ -53,7 +53,7 @@ fn affected_object(cron: &ObservedCronJob, message: String, run: Option<&str>) -
         name: name.into(),
     };
     let release = ReleaseKey::new(&cron.namespace, &cron.release);
-    let link = Link { label: format!("CronJob {}", cron.name), object: object(cron::KIND, &cron.name) };
+    let link = Link { label: format!("CronJob {}", cron.name), object: object(CRON_JOB, &cron.name) };
     let details = run.map(|run| object("Job", run)).into_iter().collect();
     let chain =
         Chain { links: vec![link], why: Some(message), stuck: false, inspect: details, release: Some(release.clone()) };

@@ -4,8 +4,8 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{CustomR
 use kube::CustomResourceExt;
 use serde_json::{Map, Value, json};
 
-use super::rules::{MAINTENANCE_RULES, RULES, Rule};
-use super::{NodeMaintenance, OpenStackDeployment};
+use crate::api::rules::{MAINTENANCE_RULES, RULES, Rule};
+use crate::api::{NodeMaintenance, OpenStackDeployment};
 use crate::catalog::{Catalog, SECRET_MARK};
 
 /// The reason why osdpl can't generate a CRD.
