@@ -107,6 +107,7 @@ fn evaluates_like_cel() {
         "max(1, 3, 2) + min([4, 5]) + max([7])",
         "max([])",
         "max(1, 'a')",
+        "string(max(spec.text))",
         "string(1) + string(1.5) + string(2.0) + string('x')",
         "int('7') + int(2.9) + int(3)",
         "int('x')",
