@@ -104,6 +104,11 @@ impl OpenStackDeployment {
     }
 }
 
+/// Returns the schema of a map with any keys and values. The API server prunes none of them.
+fn free_form_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({ "type": "object", "maxProperties": 256, "x-kubernetes-preserve-unknown-fields": true })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -117,9 +122,4 @@ mod tests {
         let is_valid = |label: &str| label.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
         assert!(is_valid(&one), "{one}");
     }
-}
-
-/// Returns the schema of a map with any keys and values. The API server prunes none of them.
-fn free_form_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    schemars::json_schema!({ "type": "object", "maxProperties": 256, "x-kubernetes-preserve-unknown-fields": true })
 }

@@ -15,6 +15,7 @@ type BuiltIn = (&'static str, &'static [u8], Option<&'static [u8]>);
 /// The files of the built-in catalogue, which are part of the program.
 ///
 /// The build script `src/core/build.rs` generates this table from the folders `values/` and `presets/`.
+#[allow(clippy::unreadable_literal, reason = "the build script writes the numbers")]
 static BUILT_IN: &[BuiltIn] = include!(concat!(env!("OUT_DIR"), "/catalogue.rs"));
 
 /// The compressed texts that the operator reads when it loads the catalogue, or when it installs releases.

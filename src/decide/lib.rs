@@ -75,8 +75,8 @@ pub use ownership::owned_releases;
 pub use plan::{Hold, Plan};
 pub use releases::RENDER_LIMIT;
 pub use requests::{
-    AbandonedCrd, ChartRequest, Crds, DigestSource, ExpectedDigest, Published, Read, Received, Recorded, Reference,
-    Requests, Response, Responses, Stored, Watches,
+    AbandonedCrd, ChartRequest, Crds, DigestSource, ExpectedDigest, Leftover, Published, Read, Received, Recorded,
+    Reference, Requests, Response, Responses, Stored, Watches,
 };
 pub use resource::{find_older, is_finalized, target};
 pub use rollouts::report_refused_eviction;

@@ -21,6 +21,8 @@ use warnings::Warnings;
 
 /// The kind of warning about a value whose type differs from the type of the value that it replaces.
 pub(crate) const TYPE_CHANGED: &str = "type-changed";
+/// The kind of warning about a value that replaces a map, and so hides the map's keys.
+const HIDDEN_KEY: &str = "hidden-key";
 /// The kind of warning about a value that the service can't read.
 const OPTION_VALUE: &str = "option-value";
 

@@ -137,7 +137,8 @@ fn lists_own_secrets(target: &str) -> bool {
 #[test]
 fn commands_end_if_the_server_fails_while_they_read() {
     let folder = tempfile::tempdir().unwrap();
-    let render = ["render", "--credentials", "--out", folder.path().to_str().unwrap()];
+    let out = folder.path().join("out");
+    let render = ["render", "--credentials", "--out", out.to_str().unwrap()];
     for arguments in [&["plan"][..], &["why"], &["diff"], &["explain", "keystone", "pod.replicas.api"], &render] {
         let address = serve_until(lists_own_secrets, Outage::Silent);
         check_failure(address, arguments, "the cluster could not be read within 1 s: the API server did not send all");
@@ -178,6 +179,7 @@ fn commands_end_if_the_server_never_responds() {
     let address = silent.local_addr().unwrap();
     let expected = format!("the API server at http://{address} does not answer: {TIMED_OUT}; check that");
     let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
     for arguments in [
         &["status"][..],
         &["plan"],
@@ -191,7 +193,7 @@ fn commands_end_if_the_server_never_responds() {
         &["adopt", "keystone"],
         &["explain", "keystone", "pod.replicas.api"],
         &["catalog", "--namespace", "site"],
-        &["render", "--credentials", "--out", folder.path().to_str().unwrap()],
+        &["render", "--credentials", "--out", out.to_str().unwrap()],
     ] {
         check_failure(address, arguments, &expected);
     }

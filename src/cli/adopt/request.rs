@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use anyhow::bail;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client, ResourceExt};
+use osdpl_lint::Input;
 use osdpl_values::CollectSorted;
 use serde_json::json;
 
@@ -17,7 +18,7 @@ use crate::connect::readable;
 use crate::output;
 use osdpl_core::api::{ADOPT, OpenStackDeployment};
 use osdpl_core::catalog::Catalog;
-use osdpl_core::desired::{Selection, select};
+use osdpl_core::desired::Selection;
 use osdpl_core::observed::ReleaseKey;
 use osdpl_core::release::{RecordMeta, RevisionOrigin, Status};
 use osdpl_operator::cluster::Reader;

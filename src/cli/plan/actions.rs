@@ -103,7 +103,7 @@ fn objects(action: &Action, preview: &Preview, deployment: &OpenStackDeployment)
         return vec![ObjectOutput { kind, namespace, name }];
     }
     let objects = action.objects(&preview.observed).into_iter();
-    objects.map(|(kind, namespace, name)| ObjectOutput { kind: kind.to_owned(), namespace, name }).collect()
+    objects.map(|(kind, namespace, name)| ObjectOutput { kind, namespace, name }).collect()
 }
 
 /// Returns the changes of node labels in the plan: those that the operator makes now, and those that it makes later,

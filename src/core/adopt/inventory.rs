@@ -33,7 +33,8 @@ impl<'a> CloudInventory<'a> {
     /// Creates the inventory of a cloud that uses no Ceph. `namespace` and `name` are those of the
     /// `OpenStackDeployment` that a person will create.
     pub fn new(
-        (namespace, name): (&'a str, &'a str),
+        namespace: &'a str,
+        name: &'a str,
         known: &'a IdentifiedReleases<'a>,
         catalog: &'a Catalog,
         provide_facts: FactProvider<'a>,

@@ -41,7 +41,7 @@ pub(super) fn sounds_secret(name: &str) -> bool {
 ///
 /// A number is secret only if its key ends with such a word. So the numbers under `token.expiration` and
 /// `password_expires_days` are settings, not secrets.
-pub fn is_secret_key(key: &str) -> bool {
+pub(crate) fn is_secret_key(key: &str) -> bool {
     let key = key.to_lowercase();
     key.rsplit(['_', '-', '.']).next() == Some(PIN) || WORDS.iter().any(|word| key.ends_with(word))
 }

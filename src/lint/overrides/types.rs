@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::TYPE_CHANGED;
 use super::warnings::Warning;
+use super::{HIDDEN_KEY, TYPE_CHANGED};
 use osdpl_core::catalog::{KeyTree, KeyType};
 use osdpl_values::Path;
 /// The maximum number of keys or entries that a message names.

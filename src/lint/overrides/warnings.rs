@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{OPTION_VALUE, TYPE_CHANGED};
+use super::{HIDDEN_KEY, OPTION_VALUE, TYPE_CHANGED};
 use crate::cloud::Location;
 use osdpl_core::finding::Finding;
 

@@ -29,7 +29,7 @@ pub(super) struct Evaluation<'a> {
 
 impl Evaluation<'_> {
     /// Returns the value as an owned value. Copies the value if it is borrowed, and counts the bytes of the copy.
-    pub fn own(&mut self, value: Cow<Value>) -> Result<Value> {
+    pub(super) fn own(&mut self, value: Cow<Value>) -> Result<Value> {
         if let Cow::Borrowed(value) = value {
             self.budget.create(size(value))?;
         }
@@ -37,7 +37,7 @@ impl Evaluation<'_> {
     }
 
     /// Whether two JSON values are equal. Counts the bytes that the comparison reads.
-    pub fn equal(&mut self, one: &Value, other: &Value) -> Result<bool> {
+    pub(super) fn equal(&mut self, one: &Value, other: &Value) -> Result<bool> {
         match (one, other) {
             (Value::Array(_), Value::Array(_)) | (Value::Object(_), Value::Object(_)) => {
                 self.budget.read(size(one) + size(other))?;
@@ -49,7 +49,7 @@ impl Evaluation<'_> {
     }
 
     /// Whether a list contains a value.
-    pub fn contains(&mut self, items: &[Value], value: &Value) -> Result<bool> {
+    pub(super) fn contains(&mut self, items: &[Value], value: &Value) -> Result<bool> {
         for item in items {
             self.budget.step(1)?;
             if self.equal(item, value)? {

@@ -53,13 +53,10 @@ fn reports_options_that_the_service_does_not_have() {
 
 #[test]
 fn suggests_names_only_for_the_first_hundreds_of_options() {
-    let (mut file, mut options) = (OPTIONS.to_owned(), serde_json::Map::new());
-    for number in 0..1000 {
-        file += &format!("    some_long_option_{number:03}: {{type: string}}\n");
-    }
-    for number in 0..200 {
-        options.insert(format!("some_log_option_{number:03}"), json!("x"));
-    }
+    let known: Vec<_> =
+        (0..1000).map(|number| format!("    some_long_option_{number:03}: {{type: string}}\n")).collect();
+    let file = format!("{OPTIONS}{}", known.concat());
+    let options: Value = (0..200).map(|number| (format!("some_log_option_{number:03}"), json!("x"))).collect();
     let values = json!({"conf": {"front": {"api": options}}});
     let spec = json!({"services": {"front": {"releases": {"front": {"values": values}}}}});
     let found =
