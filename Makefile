@@ -15,7 +15,7 @@ MDBOOK_VERSION := 0.5.4
 TEST_THREADS ?= $(shell echo $$(( 3 * $$(nproc) )))
 
 .PHONY: help build dist check test test-charts test-upgrade faults sweep soak fuzz lint demo demo-env demo-down real real-env real-down bench bench-scale \
-	bench-plan golden options docs image-root
+	bench-plan times golden options docs image-root
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -101,6 +101,10 @@ fuzz:
 ## make sweep       kill the operator and helm at each write of install, upgrade and deletion; takes about 40 minutes
 sweep:
 	$(CARGO) test --workspace --test operator sweep:: -- --ignored --nocapture --test-threads 1
+
+## make times       measure make check, make test and the builds, and the size of the program; takes half an hour
+times:
+	tests/times
 
 ## make bench       compare the operator with plain helm: time, memory, latency; CHARTS=DIR for real charts
 bench: dist
