@@ -14,7 +14,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use super::duration;
 use super::input::ReadError;
 use super::kubeconfig;
-use osdpl_client::{Bounds, bounded, connect, describe_failure, refusal};
+use osdpl_client::{Bounds, Buffers, bounded, connect, describe_failure, refusal};
 use osdpl_core::catalog::did_you_mean;
 
 /// The address of the API server that this process uses, and the names of the options with which the user can select
@@ -63,7 +63,7 @@ impl ClusterOption {
         let timeout = self.timeout();
         config.connect_timeout = Some(timeout);
         let bounds = Bounds { gives_up: true, ..Bounds::new(timeout) };
-        Ok(bounded(connect(config, timeout).map_err(readable)?, bounds))
+        Ok(bounded(connect(config, timeout, Buffers::Growing).map_err(readable)?, bounds))
     }
 
     /// Returns the time limit of each request to the API server.

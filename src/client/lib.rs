@@ -21,7 +21,7 @@ pub use controller::run_controller;
 pub use error::{Error, ErrorContext, api_message, describe_failure, explain, refusal};
 pub use http::{Http, HttpConfig, Permit};
 pub use pages::list_metadata;
-pub use requests::{Bounds, Check, REQUEST_TIMEOUT, bounded, connect};
+pub use requests::{Bounds, Buffers, Check, REQUEST_TIMEOUT, bounded, connect};
 pub use resolve::resolve;
 pub use runtime::runtime;
 pub use scope::Scope;

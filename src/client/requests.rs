@@ -32,9 +32,20 @@ const READ_TIMEOUT: Duration = Duration::from_secs(75);
 /// a few milliseconds.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The size of a connection's buffer for responses, in bytes. By default, the buffer grows with the responses, and the
-/// buffers of about 40 watches would take a megabyte more.
-const READ_BUFFER: usize = 8 * 1024;
+/// The size of a small buffer ([`Buffers::Small`]), in bytes.
+const SMALL_BUFFER: usize = 8 * 1024;
+
+/// The buffers into which the connections of a client read responses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Buffers {
+    /// Buffers that grow with the responses.
+    Growing,
+    /// Buffers of 8 KiB. They save a megabyte if about 40 connections wait for events of watches.
+    ///
+    /// The headers of a response must fit into such a buffer. The headers that the API server sends for reads take less
+    /// than 1 KiB. With a write, it can also send warnings of admission webhooks, up to 4096 characters.
+    Small,
+}
 
 /// The read timeout of a client whose requests have no time limit.
 ///
@@ -88,7 +99,7 @@ impl Bounds {
 ///
 /// # Errors
 /// Returns an error if the configuration is not usable, for example because it contains a proxy.
-pub fn connect(config: Config, timeout: Duration) -> Result<Client, kube::Error> {
+pub fn connect(config: Config, timeout: Duration, buffers: Buffers) -> Result<Client, kube::Error> {
     if let Some(proxy_url) = &config.proxy_url {
         return Err(kube::Error::ProxyProtocolUnsupported { proxy_url: Box::new(proxy_url.clone()) });
     }
@@ -106,7 +117,9 @@ pub fn connect(config: Config, timeout: Duration) -> Result<Client, kube::Error>
     let mut http_client = legacy::Client::builder(TokioExecutor::new());
     // Without the timer, the client would never close idle connections.
     http_client.pool_timer(TokioTimer::new()).pool_idle_timeout(IDLE_TIMEOUT);
-    http_client.http1_read_buf_exact_size(READ_BUFFER);
+    if buffers == Buffers::Small {
+        http_client.http1_read_buf_exact_size(SMALL_BUFFER);
+    }
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
         .option_layer(config.auth_layer()?)
@@ -279,7 +292,7 @@ mod tests {
             tokio::spawn(async move { axum::serve(listener, Router::new().fallback(async || OBJECT)).await });
             let (done, is_done) = std::sync::mpsc::channel::<()>();
             let busy = tokio::task::spawn_blocking(move || is_done.recv());
-            let client = connect(Config::new(url.parse().unwrap()), REQUEST_TIMEOUT).unwrap();
+            let client = connect(Config::new(url.parse().unwrap()), REQUEST_TIMEOUT, Buffers::Small).unwrap();
             let api: Api<DynamicObject> = Api::all_with(client, &namespaces());
             let object = tokio::time::timeout(Duration::from_secs(10), api.get("a")).await;
             drop(done);
@@ -330,7 +343,7 @@ mod tests {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         tokio::spawn(async move { axum::serve(listener, Router::new().fallback(respond)).await });
-        let client = connect(Config::new(url.parse().unwrap()), Duration::MAX).unwrap();
+        let client = connect(Config::new(url.parse().unwrap()), Duration::MAX, Buffers::Growing).unwrap();
         let api: Api<DynamicObject> = Api::all_with(bounded(client, Bounds::new(Duration::MAX)), &namespaces());
         let respond = async { start.recv().await.unwrap().send(()).unwrap() };
         let (object, ()) = tokio::join!(api.get("a"), respond);

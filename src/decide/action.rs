@@ -371,8 +371,12 @@ impl fmt::Display for Action {
             }
             Self::CleanUp { release, cleanup, leftovers } => {
                 formatter.write_str(&describe_cleanup(release, cleanup))?;
-                let leftovers: Vec<String> = leftovers.iter().map(ToString::to_string).collect();
-                if leftovers.is_empty() { Ok(()) } else { write!(formatter, ": delete {}", leftovers.join(", ")) }
+                let mut names: Vec<String> = leftovers.iter().take(NAMED_LEFTOVERS).map(ToString::to_string).collect();
+                let others = leftovers.len() - names.len();
+                if others > 0 {
+                    names.push(format!("and {others} more objects"));
+                }
+                if names.is_empty() { Ok(()) } else { write!(formatter, ": delete {}", names.join(", ")) }
             }
             Self::CreateNamespace(name) => write!(formatter, "create namespace {name}"),
             Self::TransferCrd { definition, release } => {
@@ -394,6 +398,9 @@ impl fmt::Display for Action {
         }
     }
 }
+
+/// How many objects the text of a cleanup names. A release record can contain thousands.
+const NAMED_LEFTOVERS: usize = 20;
 
 /// Describes a cleanup without the objects that it deletes.
 fn describe_cleanup(release: &ReleaseKey, cleanup: &Cleanup) -> String {

@@ -44,7 +44,7 @@ pub(crate) const KINDS: [(&str, &str); 11] = [
 
 /// Returns all warnings about the overrides of a cloud.
 pub(crate) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
-    let mut warnings = Warnings::default();
+    let (mut warnings, search) = (Warnings::default(), options::Search::default());
     // Skip releases without a layer that this check covers, so that osdpl does not load the keys of their charts for
     // nothing.
     let has_checked_layer =
@@ -52,10 +52,10 @@ pub(crate) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
     for (name, layers) in cloud.layers.iter().chain(cloud.partial).filter(|(_, layers)| has_checked_layer(layers)) {
         let release = layer::Release { name, layers, chart_keys: cloud.chart_keys(name), cloud };
         layer::check(&release, &mut warnings);
-        options::check(cloud, name, layers, &mut warnings);
+        options::check(cloud, name, layers, &search, &mut warnings);
     }
     for (name, layers) in cloud.layers {
-        check_node_overrides(cloud, name, layers, &mut warnings);
+        check_node_overrides(cloud, name, layers, &search, &mut warnings);
     }
     let mut found = warnings.findings();
     found.extend(couplings::check(cloud));
@@ -67,7 +67,13 @@ pub(crate) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
 /// Checks the values that each entry of `spec.nodes.overrides` sets for a release.
 ///
 /// The function checks each entry alone, as the highest layer of the release.
-fn check_node_overrides(cloud: &Cloud<'_>, name: &str, layers: &[Layer], warnings: &mut Warnings) {
+fn check_node_overrides(
+    cloud: &Cloud<'_>,
+    name: &str,
+    layers: &[Layer],
+    search: &options::Search,
+    warnings: &mut Warnings,
+) {
     let entries: Vec<Layer> = list_node_layers(cloud.spec, name).into_iter().map(|(_, layer)| layer).collect();
     if entries.is_empty() {
         return;
@@ -82,7 +88,7 @@ fn check_node_overrides(cloud: &Cloud<'_>, name: &str, layers: &[Layer], warning
         layer::check_node_layer(&release, &entries, warnings);
         layers.pop();
     }
-    options::check_node_layers(cloud, name, &entries, warnings);
+    options::check_node_layers(cloud, name, &entries, search, warnings);
 }
 
 #[cfg(test)]

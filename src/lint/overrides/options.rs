@@ -16,9 +16,32 @@ use osdpl_core::catalog::{Absence, Catalog, Options, ServiceOption, nearest_name
 use osdpl_core::desired::{KeyState, classify_key_in, is_unknown_key_in};
 use osdpl_values::{Layer, Path, Values, get};
 
-/// How many pairs of letters the check of a configuration file compares to find similar names. One unknown option of
-/// nova needs about 150,000. Without a limit, a user with thousands of wrong options could block other clouds.
+/// How many pairs of letters osdpl compares to find similar names of options for one cloud. One unknown option of nova
+/// needs about 150,000. Without a limit, a user with thousands of wrong options could block other clouds.
 const MAX_COMPARISONS: usize = 50_000_000;
+
+/// The search for similar names in the options of a cloud.
+#[derive(Default)]
+pub(super) struct Search {
+    /// How many pairs of letters the search has compared.
+    comparisons: Cell<usize>,
+    /// Whether the search has left out a name, because it would have exceeded [`MAX_COMPARISONS`].
+    is_limited: Cell<bool>,
+}
+
+impl Search {
+    /// Counts further comparisons. Returns whether they are allowed.
+    fn spend(&self, comparisons: usize) -> bool {
+        let sum = self.comparisons.get().saturating_add(comparisons);
+        let is_allowed = sum <= MAX_COMPARISONS;
+        if is_allowed {
+            self.comparisons.set(sum);
+        } else {
+            self.is_limited.set(true);
+        }
+        is_allowed
+    }
+}
 
 /// The kind of warning about an option that the service does not know.
 pub(super) const UNKNOWN_OPTION: &str = "unknown-option";
@@ -38,19 +61,31 @@ pub struct OptionProblem {
 }
 
 /// Checks the options that layers of the user and of additions to the catalogue set in a release.
-pub(super) fn check(cloud: &Cloud<'_>, name: &str, layers: &[Layer], warnings: &mut Warnings) {
+pub(super) fn check(cloud: &Cloud<'_>, name: &str, layers: &[Layer], search: &Search, warnings: &mut Warnings) {
     let checked = layers.iter().filter_map(|layer| Some((cloud.layer_location(&layer.origin)?, layer)));
-    check_layers(cloud, name, &checked.collect::<Vec<_>>(), warnings);
+    check_layers(cloud, name, &checked.collect::<Vec<_>>(), search, warnings);
 }
 
 /// Checks the options that the entries of `spec.nodes.overrides` set in a release. `layers` has one layer for each
 /// entry.
-pub(super) fn check_node_layers(cloud: &Cloud<'_>, name: &str, layers: &[Layer], warnings: &mut Warnings) {
+pub(super) fn check_node_layers(
+    cloud: &Cloud<'_>,
+    name: &str,
+    layers: &[Layer],
+    search: &Search,
+    warnings: &mut Warnings,
+) {
     let checked = layers.iter().map(|layer| (Location::of_field(layer.origin.to_string()), layer));
-    check_layers(cloud, name, &checked.collect::<Vec<_>>(), warnings);
+    check_layers(cloud, name, &checked.collect::<Vec<_>>(), search, warnings);
 }
 
-fn check_layers(cloud: &Cloud<'_>, name: &str, layers: &[(Location, &Layer)], warnings: &mut Warnings) {
+fn check_layers(
+    cloud: &Cloud<'_>,
+    name: &str,
+    layers: &[(Location, &Layer)],
+    search: &Search,
+    warnings: &mut Warnings,
+) {
     let Some((_, release)) = cloud.catalog.release(name) else { return };
     let chart_keys = cloud.chart_keys(name);
     for file in cloud.catalog.options.of_chart(&release.chart) {
@@ -64,7 +99,7 @@ fn check_layers(cloud: &Cloud<'_>, name: &str, layers: &[(Location, &Layer)], wa
             options: &options,
             path: file.path(),
             openstack: &cloud.spec.openstack_release,
-            comparisons: Cell::new(0),
+            search,
         };
         for (location, layer) in setting {
             for OptionProblem { path, kind, message } in release.check_layer(layer) {
@@ -87,11 +122,12 @@ pub fn find_option_problems(
     openstack_release: &str,
     layer: &Layer,
 ) -> Vec<OptionProblem> {
+    let search = Search::default();
     let files = catalog.options.of_chart(chart).filter(|file| get(&layer.values, file.path()).is_some());
     let found = files.filter_map(|file| {
         let options = file.read()?;
-        let (path, comparisons) = (file.path(), Cell::new(0));
-        let check = FileCheck { catalog, chart, options: &options, path, openstack: openstack_release, comparisons };
+        let (path, search) = (file.path(), &search);
+        let check = FileCheck { catalog, chart, options: &options, path, openstack: openstack_release, search };
         Some(check.check_layer(layer))
     });
     found.flatten().collect()
@@ -108,8 +144,7 @@ struct FileCheck<'a> {
     path: &'a Path,
     /// The OpenStack release of the cloud.
     openstack: &'a str,
-    /// How many pairs of letters the check has compared to find similar names.
-    comparisons: Cell<usize>,
+    search: &'a Search,
 }
 
 /// An option that a layer sets.
@@ -147,6 +182,11 @@ impl FileCheck<'_> {
                 found.extend(problem.map(|(kind, message)| OptionProblem { path, kind, message }));
             }
         }
+        if self.search.is_limited.get() {
+            let message = "osdpl did not search for similar names of all unknown options, because there are too many; \
+                           correct the others first";
+            found.push(OptionProblem { path: self.path.clone(), kind: UNKNOWN_OPTION, message: message.to_owned() });
+        }
         found
     }
 
@@ -177,9 +217,11 @@ impl FileCheck<'_> {
     fn unknown_section(&self, section: &str) -> OptionProblem {
         let near = self.nearest(section, self.options.sections());
         let hint = near.map(|near| format!(" (did you mean {near:?}?)")).unwrap_or_default();
+        let is_open = self.options.is_only_like_others(section);
+        let exception = if is_open { ", unless a driver from elsewhere reads them" } else { "" };
         let message = format!(
-            "OpenStack {} has no section [{section}] in {}{hint}: the service ignores all options in it; correct the name, \
-             or remove the section",
+            "OpenStack {} has no section [{section}] in {}{hint}: the service ignores all options in it{exception}; correct \
+             the name, or remove the section",
             self.openstack, self.path
         );
         OptionProblem { path: self.path.child(section), kind: UNKNOWN_OPTION, message }
@@ -239,7 +281,8 @@ impl FileCheck<'_> {
     /// Returns ` (did you mean …?)` with the option that the user most likely meant: the option of this name in another
     /// section, or the option of this section with the most similar name; empty if there is none.
     fn suggestion(&self, section: &str, name: &str) -> String {
-        if self.comparisons.get() > MAX_COMPARISONS {
+        // A lookup in a section takes about as long as 100 comparisons.
+        if !self.search.spend(100 * self.options.sections().count()) {
             return String::new();
         }
         let has = |other: &&str| self.options.find(other, name, self.openstack).is_some();
@@ -250,15 +293,15 @@ impl FileCheck<'_> {
         elsewhere.or_else(near).map(|name| format!(" (did you mean {name:?}?)")).unwrap_or_default()
     }
 
-    /// Returns the candidate with the most similar name; `None` if there is none, or after [`MAX_COMPARISONS`].
+    /// Returns the candidate with the most similar name; `None` if there is none, or if the search would exceed
+    /// [`MAX_COMPARISONS`].
     fn nearest<'b>(&self, name: &str, candidates: impl Iterator<Item = &'b str>) -> Option<&'b str> {
-        if self.comparisons.get() > MAX_COMPARISONS {
+        if self.search.is_limited.get() {
             return None;
         }
         let candidates: Vec<&str> = candidates.collect();
         let letters: usize = candidates.iter().map(|candidate| candidate.len()).sum();
-        self.comparisons.set(self.comparisons.get().saturating_add(name.len().saturating_mul(letters)));
-        nearest_name(name, candidates)
+        if self.search.spend(name.len().saturating_mul(letters)) { nearest_name(name, candidates) } else { None }
     }
 
     fn renamed(&self, section: &str, name: &str) -> String {

@@ -34,10 +34,7 @@ impl Reader {
             Ok(false) => Ok(None),
             Err(error) => Err(error),
         };
-        found.map_err(|error| {
-            tracing::warn!(release = %key, %error, "can't find the objects of failed revisions; osdpl retries later");
-            error.to_string()
-        })
+        found.map_err(|error| error.to_string())
     }
 
     /// Whether the newest revision of a release is still the one for which osdpl decided about the cleanup.

@@ -18,7 +18,7 @@ use osdpl_core::api::OpenStackDeployment;
 use osdpl_core::catalog::Catalog;
 use osdpl_core::finding::Finding;
 use osdpl_core::observed::{Observed, ReleaseKey, RunningHelm};
-use osdpl_decide::{Charts, Helm, Kept, RENDER_LIMIT, Read, Received, Responses, Snapshot};
+use osdpl_decide::{Charts, Helm, Kept, RENDER_LIMIT, Read, Received, Response, Responses, Snapshot};
 
 /// The text in [`Memory::started`] for a release that helm uninstalls without running hooks.
 ///
@@ -124,6 +124,11 @@ impl Context {
         self.render_crds(memory).await;
         let reader = self.cluster.reader().limited_to(&self.inputs.namespaces());
         execute_reads(&reader, &memory.reads, &mut memory.responses, &deployment.owner_label(), now()).await?;
+        for (read, received) in memory.responses.iter().filter(|(_, received)| received.fresh) {
+            if let (Read::Leftovers { release, .. }, Response::Leftovers(Err(error))) = (read, &received.response) {
+                tracing::warn!(%release, error, "can't find the objects of failed revisions; osdpl retries later");
+            }
+        }
         let observation = self.tasks.observe();
         memory.unobserved.retain(|key, waiting| !waiting.is_done(observation.releases.get(key)));
         let inputs = SnapshotInputs {

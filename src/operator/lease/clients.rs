@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::http::{HeaderValue, Method, header};
 use kube::{Client, Config};
-use osdpl_client::{Bounds, Check, REQUEST_TIMEOUT, bounded, connect};
+use osdpl_client::{Bounds, Buffers, Check, REQUEST_TIMEOUT, bounded, connect};
 
 use super::Leadership;
 
@@ -39,10 +39,15 @@ impl Clients {
         let agent = format!("osdpl/{} ({name})", env!("CARGO_PKG_VERSION"));
         config.headers.extend(HeaderValue::from_str(&agent).ok().map(|agent| (header::USER_AGENT, agent)));
         let bounds = Bounds::new(REQUEST_TIMEOUT);
-        let lease = bounded(connect(config.clone(), REQUEST_TIMEOUT)?, Bounds { pauses: &[], ..bounds.clone() });
-        let reads = bounded(connect(config.clone(), REQUEST_TIMEOUT)?, bounds.clone());
-        let (connection, bounds) =
-            (connect(config, REQUEST_TIMEOUT)?, Bounds { check: only_active(leadership.clone()), ..bounds });
+        let lease = bounded(
+            connect(config.clone(), REQUEST_TIMEOUT, Buffers::Growing)?,
+            Bounds { pauses: &[], ..bounds.clone() },
+        );
+        let reads = bounded(connect(config.clone(), REQUEST_TIMEOUT, Buffers::Small)?, bounds.clone());
+        let (connection, bounds) = (
+            connect(config, REQUEST_TIMEOUT, Buffers::Growing)?,
+            Bounds { check: only_active(leadership.clone()), ..bounds },
+        );
         let evictions = bounded(connection.clone(), Bounds { pauses: &[], ..bounds.clone() });
         Ok(Self { lease, reads, writes: bounded(connection, bounds), evictions })
     }

@@ -3,12 +3,17 @@
 /// The maximum number of patterns in one field, because a user can provide the file.
 pub(super) const MAX_PATTERNS: usize = 50;
 
-/// The maximum length of a name that can match a pattern, in bytes. Services have no sections with longer names.
-const MAX_NAME: usize = 100;
+/// The maximum length of a pattern, and of a name that can match a pattern, in bytes. Services have no sections with
+/// longer names.
+pub(super) const MAX_NAME: usize = 100;
+
+/// The maximum number of sections in a file.
+pub(super) const MAX_SECTIONS: usize = 1000;
 
 /// Whether a pattern matches a whole name. A `*` in the pattern stands for any text, also for none.
 ///
-/// The time for a call grows only linearly with the lengths, because users provide both.
+/// The time for a call grows only linearly with the lengths, because users provide both. [`super::problems`] limits the
+/// length of patterns.
 pub(super) fn matches(pattern: &str, name: &str) -> bool {
     if name.len() > MAX_NAME {
         return false;

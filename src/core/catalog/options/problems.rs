@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::option::Variants;
-use super::patterns::MAX_PATTERNS;
+use super::patterns::{MAX_NAME, MAX_PATTERNS, MAX_SECTIONS};
 use super::{Options, ServiceOption};
 use crate::catalog::did_you_mean;
 use osdpl_values::{CollectSorted, Path};
@@ -23,11 +23,10 @@ pub(super) fn find_problems(options: &Options, chart: &str, path: &Path) -> Vec<
     if options.versions.is_empty() {
         problems.push("versions: is empty; name an OpenStack release".to_owned());
     }
-    for (field, number) in [("open", options.open.len()), ("like", options.like.len())] {
-        if number > MAX_PATTERNS {
-            problems
-                .push(format!("{field}: has {number} patterns, more than {MAX_PATTERNS}; combine some of them with *"));
-        }
+    let too_large = size_problems(options);
+    if !too_large.is_empty() {
+        problems.extend(too_large);
+        return problems;
     }
     for section in options.like.values().filter(|section| !options.sections.contains_key(*section)) {
         let hint = did_you_mean(section, options.sections());
@@ -38,6 +37,27 @@ pub(super) fn find_problems(options: &Options, chart: &str, path: &Path) -> Vec<
             let found = variant_problems(options, variants).into_iter();
             problems.extend(found.map(|problem| format!("sections.{section}.{name}: {problem}")));
         }
+    }
+    problems
+}
+
+/// Returns the limits that a file exceeds. They keep the time for looking up an option short.
+fn size_problems(options: &Options) -> Vec<String> {
+    let mut problems = Vec::new();
+    let like: Vec<&String> = options.like.keys().collect();
+    for (field, patterns) in [("open", options.open.iter().collect()), ("like", like)] {
+        let number = patterns.len();
+        if number > MAX_PATTERNS {
+            problems
+                .push(format!("{field}: has {number} patterns, more than {MAX_PATTERNS}; combine some of them with *"));
+        }
+        if patterns.iter().any(|pattern| pattern.len() > MAX_NAME) {
+            problems.push(format!("{field}: has a pattern of more than {MAX_NAME} bytes; shorten it"));
+        }
+    }
+    let number = options.sections.len();
+    if number > MAX_SECTIONS {
+        problems.push(format!("sections: has {number} sections, more than {MAX_SECTIONS}; leave out some of them"));
     }
     problems
 }

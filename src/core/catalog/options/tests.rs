@@ -74,13 +74,14 @@ fn finds_sections_by_case_and_pattern() {
 fn reports_errors_with_file_and_field() {
     assert_eq!(errors(FILE), Vec::<String>::new());
     let file = "values/options/nova.conf.nova.yaml";
-    let many = format!("{:?}", vec!["vendor"; 51]);
+    let (many, long) = (format!("{:?}", vec!["vendor"; 51]), "*".repeat(101));
     for (from, to, expected) in [
         ("type: boolean", "type: bool", format!("{file}:8:")),
         ("min: 1", "mni: 1", format!("{file}:15:")),
         ("release: nova", "release: neutron", format!("{file}: release: is \"neutron\"")),
         ("path: conf.nova", "path: conf.nva", format!("{file}: path: is \"conf.nva\"")),
         ("[\"vendor_*\"]", many.as_str(), format!("{file}: open: has 51 patterns, more than 50; combine")),
+        ("vendor_*", long.as_str(), format!("{file}: open: has a pattern of more than 100 bytes; shorten it")),
         (": api,", ": apii,", format!("{file}: like: there is no section \"apii\" (did you mean \"api\"?)")),
         ("renamed: api.workers}", "renamed: api.x}", format!("{file}: sections.DEFAULT.workers: renamed: there is no")),
         ("renamed: api.workers}", "help: x}", format!("{file}: sections.DEFAULT.workers: has both or none of `type`")),

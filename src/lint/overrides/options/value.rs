@@ -36,11 +36,15 @@ pub(super) fn find_problem(option: &ServiceOption, value: &Value) -> Option<Stri
                 .to_owned(),
         );
     }
-    if let (OptionType::Integer | OptionType::Port, Value::Number(number)) = (option_type, value)
+    // The chart writes a list with one number like a number.
+    let single = value.as_array().filter(|list| list.len() == 1).map_or(value, |list| &list[0]);
+    if let (OptionType::Integer | OptionType::Port, Value::Number(number)) = (option_type, single)
         && let Some(printed) = print_large_number(number)
     {
+        let digits =
+            number.as_f64().filter(|number| number.fract() == 0.0).map_or(number.to_string(), |n| n.to_string());
         return Some(format!(
-            "is a large number, which the chart writes as {printed}, so the service fails to read it; write it in quotes: \"{number}\""
+            "is a large number, which the chart writes as {printed}, so the service fails to read it; write it in quotes: \"{digits}\""
         ));
     }
     let lines = match write(value) {
