@@ -25,8 +25,8 @@ pub(crate) struct FindingOutput {
 }
 
 impl FindingOutput {
-    /// Converts a finding about a resource. `document` is the file that contains the resource; `None` if the resource
-    /// comes from the cluster.
+    /// Converts a finding about a resource to the form that the command line prints. `document` is the file that
+    /// contains the resource; `None` if the resource comes from the cluster.
     pub(crate) fn of(finding: &Finding, document: Option<&Document>) -> Self {
         let keys = keys_of_field(&finding.location.field);
         Self {

@@ -180,7 +180,7 @@ pub struct Ceph {
     /// The `namespace/name` of the object that contains the settings: a Secret, or Rook's `ConfigMap` that lists the
     /// monitors.
     pub object: String,
-    /// The kind of the objects that contain the settings.
+    /// The kind of the objects from which osdpl read these settings.
     pub layout: Layout,
     /// The addresses of the Ceph cluster's monitors.
     pub monitors: Monitors,

@@ -76,9 +76,9 @@ pub struct Observed {
     /// For how long each record with a pending status has been unchanged, by the monotonic clock of this operator
     /// process. If someone else left a record pending, osdpl unlocks it only after it has been unchanged for a while.
     pub unchanged: BTreeMap<ReleaseKey, SignedDuration>,
-    /// The comparison of a release's newest revision with the release's desired state. The map contains a release only
-    /// if someone else made its newest revision, or if osdpl adopted this revision and the desired inputs differ from
-    /// the revision's inputs.
+    /// How the newest revision of each release differs from the desired state. The map contains a release only if
+    /// someone else made its newest revision, or if osdpl adopted this revision and the desired inputs differ from the
+    /// revision's inputs.
     pub comparisons: BTreeMap<ReleaseKey, ManifestComparison>,
     /// The namespaces that are being deleted: Kubernetes creates no new objects in them.
     pub terminating: BTreeSet<String>,
@@ -287,7 +287,7 @@ pub struct Workload {
     /// The number of the workload's ready pods.
     pub ready: i32,
     /// The number of pods that have the newest pod template. With the update strategy `OnDelete`, Kubernetes replaces
-    /// no pod by itself, so osdpl sets the field to `desired`; for a `DaemonSet`, `on_delete` then counts the nodes
+    /// no pod by itself, so osdpl sets `updated` to `desired`; for a `DaemonSet`, `on_delete` then counts the nodes
     /// that have no pod with the newest template.
     pub updated: i32,
     /// The state of a `DaemonSet` with the update strategy `OnDelete`; `None` for any other workload.

@@ -185,8 +185,8 @@ fn detach_steps(observed: &Observed, names: &BTreeMap<ReleaseKey, String>) -> pl
 /// Returns two values:
 ///
 /// * The problem that keeps the finalizer in place; `None` if the plan removes the finalizer.
-/// * Whether no remaining release can use the cloud's secrets. If so, the operator can forget the secrets, and need no
-///   longer remove them from logs.
+/// * Whether the operator can forget the cloud's secrets, because no remaining release can use them. The operator then
+///   no longer removes them from logs.
 fn clean_up(
     draft: &mut Draft<'_>,
     selection: &Selection,
@@ -233,7 +233,7 @@ fn clean_up(
     (None, needed.releases.is_empty())
 }
 
-/// Returns the actions with which a later plan of the deletion removes the labels of nodes.
+/// Returns the actions with which a later plan of the deletion removes osdpl's labels from nodes.
 ///
 /// The result is empty in three cases:
 ///
@@ -248,7 +248,8 @@ pub fn labels_after_deletion(snapshot: &Snapshot, plan: &Plan) -> Vec<Planned> {
     }
     let labels = snapshot.nodes.as_deref().map(|nodes| labels_to_remove(nodes, &selection.owner()));
     let removals = labels.iter().flatten().map(|(name, change)| nodes::label_node(name, change, LABELS_REASON));
-    // If the API server refused a removal, the deletion waits, and `plan` may contain other removals already.
+    // If the API server refused to remove the labels of a node, the deletion waits, and `plan` can already contain the
+    // removals from other nodes.
     let planned: BTreeSet<String> = plan.actions.iter().map(|planned| planned.action.id()).collect_set();
     removals.filter(|removal| !planned.contains(&removal.action.id())).collect()
 }

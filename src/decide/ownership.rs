@@ -78,8 +78,8 @@ pub(crate) fn claim(observed: &mut Observed, deployment: &OpenStackDeployment, s
         .map(|key| key.namespace.as_str())
         .chain([selection.namespace.as_str()])
         .collect_set();
-    // During a deletion, osdpl accepts the labels of a selected release even if the status does not name the release.
-    // So the deletion waits until a person decides about the release.
+    // During a deletion, osdpl does not ignore the labels of a selected release that the status does not name: such a
+    // release makes the deletion wait until a person decides about the release.
     let is_deleting = deployment.metadata.deletion_timestamp.is_some();
     let is_forged = |key: &ReleaseKey, release: &ObservedRelease| {
         let is_doubtful = match &listed {
@@ -148,9 +148,9 @@ mod tests {
     use crate::tests::{complete, deleting_nova, snapshot};
 
     /// Returns the observed state after [`claim`]. The cluster has the releases in `releases`, and their records have
-    /// osdpl's labels. Each item is a pair: `namespace/name`, and the release's name in the catalogue according to its
-    /// label; `None` if the record lacks this one label. The spec selects `store` and `front` in the namespace
-    /// `openstack`.
+    /// osdpl's labels. Each item is a pair: `namespace/name`, and the value of the label with the release's name in the
+    /// catalogue; `None` if the record lacks this label, but has the others. The spec selects `store` and `front` in
+    /// the namespace `openstack`.
     fn claimed(releases: &[(&str, Option<&str>)], status: &Value) -> Observed {
         claimed_with(releases, status, &json!({}))
     }

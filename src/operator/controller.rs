@@ -102,8 +102,8 @@ pub struct Context {
     /// The UIDs of resources whose finalizer this process has removed. osdpl ignores these resources, even if the watch
     /// still shows the finalizer.
     ///
-    /// Kept because the watch may lag. A restart loses nothing: the watch of the new process lists the resources anew,
-    /// without the removed finalizers.
+    /// The watch may report the removal late. A restart loses nothing: the watch of the new process lists the resources
+    /// anew, without the removed finalizers.
     finalized: std::sync::Mutex<BTreeSet<String>>,
     /// The trigger that watches and tasks notify to start a pass of every `OpenStackDeployment`.
     trigger: Arc<Notify>,

@@ -30,7 +30,7 @@ pub(crate) struct AdoptReport {
     pub openstack_release: String,
     pub presets: Vec<String>,
     pub findings: Vec<String>,
-    /// The cloud's passwords that are publicly known defaults of upstream's charts.
+    /// The passwords of the existing cloud that equal publicly known defaults of upstream's charts.
     pub shipped: Vec<Warning>,
     /// A note about the cloud's Ceph cluster; absent if the cloud uses no Ceph. The note says whether the spec that
     /// `osdpl adopt` writes declares the Ceph cluster, and what the user must check.
@@ -59,7 +59,7 @@ pub(crate) struct Observations {
     pub effects: BTreeMap<String, Effects>,
     /// Whether the user gave charts (`--charts`). If so, osdpl compared them with the charts in helm's records.
     pub has_charts: bool,
-    /// The cloud's passwords that are publicly known defaults of upstream's charts.
+    /// The passwords of the existing cloud that equal publicly known defaults of upstream's charts.
     pub shipped: Vec<Warning>,
     /// A note about the cloud's Ceph cluster; `None` if the cloud uses no Ceph. The note says whether the spec that
     /// `osdpl adopt` writes declares the Ceph cluster, and what the user must check.

@@ -20,14 +20,14 @@ pub(super) const WAITS: &str = ": waits for approval (osdpl approve)";
 #[derive(Serialize)]
 pub(crate) struct ObjectOutput {
     pub kind: String,
-    /// Absent for cluster-scoped objects.
+    /// The namespace of the object; absent for a cluster-scoped object.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub namespace: String,
     pub name: String,
 }
 
-/// The labels that one node would gain and lose. If there are none, only the annotation of the node changes in which
-/// osdpl lists its labels.
+/// The labels that one node would gain and lose. If there are none, only the annotation that lists osdpl's labels on
+/// the node changes.
 #[derive(Serialize)]
 pub(crate) struct NodeLabels {
     pub name: String,
@@ -115,8 +115,8 @@ pub(crate) fn node_labels(actions: &[Planned]) -> Vec<NodeLabels> {
             _ => None,
         })
     };
-    // While the removal of some labels of a node waits, osdpl adds the others in a change of their own. The change that
-    // waits contains the added labels, too. Do not list them twice.
+    // If some labels of a node must wait until osdpl can remove them, the plan has two changes of this node: one that
+    // only adds labels, and one that waits and contains the added labels, too. Do not list the added labels twice.
     let additions = changes().filter(|(_, _, change)| change.losses.is_empty());
     let added: BTreeSet<(&String, &String)> =
         additions.flat_map(|(_, name, change)| change.gains.iter().map(move |label| (name, label))).collect_set();

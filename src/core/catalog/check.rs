@@ -283,11 +283,11 @@ fn check_facts(catalog: &Catalog, errors: &mut Vec<Error>) {
     }
 }
 
-/// Returns the expressions (`${…}`) in the values of a body, one per line, including expressions within longer strings
-/// and within lists. Returns an empty text if the body does not contain the word `facts`.
+/// Returns the expressions (`${…}`) in the values of a fragment or service for one release, one per line, including
+/// expressions within longer strings and within lists. Returns an empty text if the values do not contain the word
+/// `facts`.
 fn expressions(body: &Body) -> String {
-    // A body without the word `facts` can't read facts. Do not parse the values of such a body, because parsing is
-    // slow.
+    // Only values with the word `facts` can read facts. Do not parse other values, because parsing is slow.
     if !body.source.contains("facts") {
         return String::new();
     }

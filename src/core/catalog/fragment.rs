@@ -23,8 +23,8 @@ pub struct Fragment {
     pub why: String,
     /// The condition under which the values apply; `None` if they always apply.
     pub when: Option<Expression>,
-    /// The values for single releases, by the release's name. The bodies are boxed to save memory: a map allocates
-    /// space for eleven entries at once, but most fragments have only one entry.
+    /// The values for single releases, by the release's name. `Box` saves memory: a map allocates space for eleven
+    /// entries at once, but most fragments have only one entry.
     pub named: BTreeMap<String, Box<Body>>,
     /// The values for every release; `None` if the fragment only sets values of single releases. Each release gets only
     /// the keys that its chart has.
@@ -163,7 +163,7 @@ impl Body {
 
     /// Returns the values as in the file, with unevaluated expressions.
     pub fn values(&self) -> Values {
-        // In `source`, the paths in `unset` follow the JSON of the values. So parse only the first JSON document.
+        // `source` contains two JSON documents: the values, and then the paths in `unset`. So parse only the first.
         serde_json::Deserializer::from_str(&self.source).into_iter().find_map(Result::ok).unwrap_or_default()
     }
 

@@ -49,7 +49,7 @@ pub(super) fn digest(values: &Values, chart: Option<&ChartInfo>) -> String {
     if let Some(Value::Object(set)) = get(values, &["images", "tags"].into_iter().collect()) {
         tags.extend(set.iter().map(|(tag, image)| (tag.as_str(), image.clone())));
     }
-    // A null in the values removes the chart's default image.
+    // A null in the values removes the chart's default image, so leave out the null.
     tags.retain(|_, image| !image.is_null());
     let mut text = values::digest([canonical(&json!(tags)).as_str()]);
     text.truncate(16);

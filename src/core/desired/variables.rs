@@ -58,8 +58,8 @@ pub(super) fn variables(
         services.insert(service.clone(), json!({"enabled": enabled.contains(service), "external": outside}));
         for release in entry.releases.keys() {
             let key = key(namespace, spec, catalog, service, release);
-            // If the release is installed, `common` later replaces this baseline by the one in the release's
-            // record.
+            // If the release is installed, the function `common` later replaces this baseline by the one in the
+            // release's record.
             let entry = json!({"name": key.name, "namespace": key.namespace, "enabled": false, "baseline": BASELINE});
             releases.insert(release.clone(), entry);
         }
@@ -78,8 +78,8 @@ pub(super) fn variables(
     });
     let Value::Object(variables) = json!({
         "spec": spec, "features": features, "openstack": openstack, "services": services, "releases": releases,
-        // `common` later replaces this empty map, because the operator must first read Ceph's settings from the
-        // cluster.
+        // The function `common` later replaces this empty map, because the operator must first read Ceph's settings
+        // from the cluster.
         "ceph": {},
     }) else {
         return Map::new();

@@ -28,7 +28,7 @@ pub struct Agent {
 /// A response with a list of agents.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Agents {
-    /// The agents, in no particular order.
+    /// The agents that Neutron lists, in no particular order.
     pub agents: Vec<Agent>,
 }
 

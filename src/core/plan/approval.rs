@@ -101,7 +101,7 @@ impl Context<'_> {
         pods.into_iter().filter_map(restarted).collect()
     }
 
-    /// Returns the step of a release of which osdpl made an earlier revision and someone else made the newest revision.
+    /// Returns the step of a release whose newest revision someone else made after osdpl had made an earlier one.
     pub(super) fn foreign_step(&self, name: &str, release: &DesiredRelease, record: &ObservedRelease) -> Step {
         let new_spec = record.own_inputs.as_ref().is_some_and(|inputs| *inputs != release.inputs);
         let may_change = !new_spec || self.approved_by_spec();

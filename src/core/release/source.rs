@@ -21,8 +21,8 @@ pub struct RevisionSource {
     pub config: Values,
     /// The name and version of the chart.
     pub chart: Chart,
-    /// The default values in the chart's `values.yaml`, and the default values of each dependency of the chart. helm
-    /// adds the values of a dependency here, under the dependency's name.
+    /// The default values in the chart's `values.yaml`. Under the name of each dependency of the chart, helm adds the
+    /// default values of this dependency.
     pub defaults: Values,
     /// The digest of the chart's templates and defaults, see [`chart_fingerprint`].
     pub fingerprint: String,

@@ -1,4 +1,5 @@
-//! Describes, for each data plane release that a plan upgrades, which pods the rollout after the upgrade may restart.
+//! Describes, for each data plane release that a plan upgrades, which pods could restart in the rollout after the
+//! upgrade.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +12,7 @@ use crate::desired::Desired;
 use crate::observed::Observed;
 use crate::plan::{Action, Plan, Step, Wait};
 
-/// Returns, for each data plane release that osdpl upgrades now or later, a text about the pods that may restart.
+/// Returns, for each data plane release that osdpl upgrades now or later, a text about the pods that could restart.
 ///
 /// The text is a preview: until helm has rendered the chart, osdpl does not know whether a pod template really changes.
 pub fn preview_restarts(

@@ -29,7 +29,8 @@ const WORDS: [&str; 21] = [
 /// A further word that marks a secret: a key is also secret if it is this word, or ends with this word after `_`, `-`
 /// or `.`. Under such a key, even a number is a secret.
 ///
-/// Unlike for `WORDS`, the word must be separate, because some keys end with the letters `pin` by chance (`cpu_spin`).
+/// A separator must precede this word, unlike the words in `WORDS`, because some keys end with the letters `pin` by
+/// chance (`cpu_spin`).
 const PIN: &str = "pin";
 
 /// Whether a name contains a word that marks a secret.

@@ -124,8 +124,8 @@ fn cluster_networks(cluster_info: &ClusterInfo) -> Vec<(IpNet, &Range)> {
 
 /// Describes one of the networks of the cluster for a message.
 ///
-/// If the cluster has several pod networks, one for each node, the description contains no address range. Otherwise the
-/// message would change whenever a node is added or removed.
+/// If the cluster has several pod networks, one for each node, the description contains no address range. With the
+/// range, the message would change whenever a node is added or removed.
 fn describe(range: &Range, cluster_info: &ClusterInfo) -> String {
     if range.is_of_pods && cluster_info.networks.iter().filter(|other| other.is_of_pods).count() > 1 {
         return "a network of the cluster's pods".into();

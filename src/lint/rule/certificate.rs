@@ -70,8 +70,8 @@ impl CertificateCheck {
 
 /// Checks each certificate whose Secret is in `manifests`, the objects that the user applies together with a cloud.
 ///
-/// `namespace` is the namespace of the cloud. A manifest without a namespace is in this namespace, too. The function
-/// checks the expiry of certificates only if `now` is given.
+/// `namespace` is the namespace of the cloud, and also of each manifest that names no namespace. The function checks
+/// the expiry of certificates only if `now` is given.
 pub(crate) fn check_secrets(
     certificates: &[Certificate],
     namespace: &str,

@@ -77,10 +77,10 @@ impl Guard {
     }
 }
 
-/// Waits until the operator process `instance` ends or its deadline passes, and then kills all its helm processes.
+/// Kills all helm processes of the operator process `instance` when this operator process ends or its deadline passes.
 ///
-/// The function reads the deadlines from stdin, as milliseconds since the machine started. It returns when the operator
-/// has closed stdin and none of its helm processes is left.
+/// The function reads the deadlines from stdin, as milliseconds since the machine started: each one replaces the one
+/// before. The function returns when the operator has closed stdin and none of its helm processes is left.
 ///
 /// # Errors
 /// Returns an error if `/proc` is not readable.

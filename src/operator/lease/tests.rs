@@ -56,7 +56,7 @@ fn elector(stored: &Stored) -> Elector {
 /// Returns an elector with a rival: while the elector takes its Lease, the rival takes the Lease in the namespace `b`.
 ///
 /// The fake API server reports that the operator's chart is installed in the namespace `installed`. The elector must
-/// give up its Lease only if this is the rival's namespace.
+/// give up its Lease only if `installed` is the rival's namespace.
 fn elector_with_rival(stored: &Stored, installed: &str) -> Elector {
     let own = Arc::clone(stored);
     let leases = async move || {

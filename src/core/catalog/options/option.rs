@@ -32,7 +32,7 @@ pub struct ServiceOption {
     why: String,
     /// What the option does; empty if unknown.
     pub help: String,
-    /// The OpenStack releases that have this option; empty if all releases of the file have it.
+    /// The OpenStack releases that have this option; empty if every OpenStack release that the file describes has it.
     #[serde(rename = "in")]
     pub releases: Vec<String>,
 }
@@ -43,8 +43,8 @@ impl ServiceOption {
         self.renamed.as_deref()?.rsplit_once('.')
     }
 
-    /// Returns why the service deprecates the option, without the period at the end; empty if unknown. Keeps the dots of
-    /// a text that was shortened.
+    /// Returns why the service deprecates the option, without the period at the end; empty if unknown. The `...` at the
+    /// end of a shortened text stays.
     pub fn why(&self) -> &str {
         self.why.strip_suffix('.').filter(|why| !why.ends_with('.')).unwrap_or(&self.why)
     }
@@ -105,7 +105,7 @@ impl OptionType {
     }
 }
 
-/// An option that may differ between OpenStack releases: one variant, or a list with a variant for some releases each.
+/// An option of a service: one variant, or several variants if the option differs between OpenStack releases.
 #[derive(Debug)]
 pub(super) struct Variants(pub Vec<ServiceOption>);
 

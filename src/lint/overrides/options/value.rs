@@ -20,9 +20,9 @@ const LISTED: usize = 12;
 enum Written {
     /// One line.
     Line(String),
-    /// One line for each entry.
+    /// One line for each item of the value (`type: multistring`).
     Lines(Vec<String>),
-    /// The chart can't write the value.
+    /// Nothing: the chart can't write this value to the configuration file.
     Nothing,
 }
 

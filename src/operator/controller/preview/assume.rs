@@ -63,8 +63,8 @@ impl Assumptions<'_> {
         snapshot.observed.endpoints = Arc::new(self.reported_endpoints(&selection.releases));
     }
 
-    /// Returns the CRDs of each chart in the source that the user named. Without such a source, the result is empty,
-    /// because the status does not contain CRDs either.
+    /// Returns the CRDs of each chart in the source that the user named. If the user named no source, the result is
+    /// empty: the preview then knows the charts only from the status, which does not contain CRDs.
     pub(super) fn crds(&self) -> BTreeMap<String, Crds> {
         self.charts.map(|source| source.snapshot().crds).unwrap_or_default()
     }
@@ -178,9 +178,12 @@ impl Assumptions<'_> {
     }
 }
 
-/// Adds the helm processes that the operator probably runs. The preview assumes that helm runs for a release in two
-/// cases: an operator process that holds a Lease made the newest record, which is pending or `uninstalling`, or the
-/// release has no record and the status reports the release as starting.
+/// Adds the helm processes that the operator probably runs.
+///
+/// The preview assumes that helm runs for a release in two cases:
+///
+/// * The newest record is pending or `uninstalling`, and an operator process that holds a Lease made it.
+/// * The release has no record, and the status reports the release as starting.
 fn add_running_helm(observed: &mut Observed, live: Option<&OpenStackDeployment>, selection: &Selection) {
     let process = |verb, inputs: Option<&String>, since| RunningHelm {
         verb,

@@ -64,7 +64,7 @@ fn is_relevant(line: &str) -> bool {
 }
 
 /// Returns the first and the last exception of the last chain of exceptions in a log. Returns `None` if the log has no
-/// exception, or if [`LINES`] or more lines follow the chain: such a chain does not explain the failure.
+/// exception, or if [`LINES`] or more lines follow the chain: the log then does not end with the chain.
 fn last_exceptions(lines: &[String]) -> Option<Vec<String>> {
     let mut chain: Vec<&str> = Vec::new();
     let mut end = 0;
