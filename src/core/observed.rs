@@ -303,8 +303,8 @@ pub struct Workload {
     /// The number of nodes that have a pod of this `DaemonSet` but should not. This number includes `NotReady` nodes
     /// that have a pod, because Kubernetes taints `NotReady` nodes.
     pub misscheduled: i32,
-    /// The size that the first template of volume claims requests, as written there: `10Gi`; `None` if the workload has
-    /// no such template.
+    /// The size in the workload's first template of volume claims, as the template writes it: `10Gi`; `None` if the
+    /// workload has no template of volume claims.
     pub claim_size: Option<String>,
     /// The `NotReady` nodes whose pod of this `DaemonSet` is not ready, by name.
     pub lost_nodes: Vec<String>,
@@ -316,7 +316,7 @@ pub struct Workload {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Issue {
     /// Whether the object cannot become ready without a fix by a person: for example, it failed, its image cannot be
-    /// pulled, or its container crashes repeatedly. If false, the object waits or starts.
+    /// pulled, or its container crashes repeatedly. If false, the object is still waiting or starting.
     pub stuck: bool,
     /// Why the object is not ready, in one line and without secrets.
     pub message: String,

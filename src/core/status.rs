@@ -113,7 +113,8 @@ static ROLES: BTreeMap<String, RoleStatus> = BTreeMap::new();
 static ROLLOUTS: rollout::Rollouts = BTreeMap::new();
 
 impl<'a> Report<'a> {
-    /// Returns a report with the arguments of this function. All other fields are empty, and the caller sets them.
+    /// Returns a report that contains the arguments of this function. All other fields are empty until the caller sets
+    /// them.
     pub fn new(
         spec: &'a OpenStackDeploymentSpec,
         generation: i64,

@@ -62,8 +62,8 @@ pub(crate) fn snapshot(change: Value) -> Snapshot {
     }
 }
 
-/// Adds a response to the snapshot for each read in the plan, unless the snapshot has one. The responses say that no
-/// requested object exists.
+/// Adds a response to the snapshot for each read in the plan, unless the snapshot already has a response to this read.
+/// Each response says that the requested object does not exist.
 fn respond(snapshot: &mut Snapshot, plan: &Plan) {
     for read in &plan.requests.reads {
         let response = match read {
@@ -92,7 +92,8 @@ pub(crate) fn complete(snapshot: &mut Snapshot) -> Plan {
     panic!("the plan is not complete after nine passes");
 }
 
-/// Stores the Secrets of a plan as the operator would, but with a fixed text instead of generated values.
+/// Stores the Secrets of a plan in the snapshot, as the operator would in the cluster, but with a fixed text instead of
+/// generated values.
 fn store(snapshot: &mut Snapshot, plan: &Plan) {
     for planned in &plan.actions {
         let Action::StoreCredentials(write) = &planned.action else { panic!("{planned:?}") };
@@ -243,8 +244,8 @@ fn provides_the_namespace_and_the_crds_before_helm_starts() {
     );
 }
 
-/// Returns the step of the release `store`, and a list of texts: the actions that need no approval, then all findings.
-/// In the snapshot, the cluster already contains the CRD `stored`.
+/// Returns the step of the release `store`, and a list of texts: the actions that do not wait for approval, then all
+/// findings. In the snapshot, the cluster already contains the CRD `stored`.
 fn with_stored_crd(stored: &CustomResourceDefinition, annotations: Value, approval: &str) -> (String, Vec<String>) {
     let mut snapshot = snapshot_with_crd();
     snapshot.objects.namespaces.get_or_insert_default().insert("data".to_owned());

@@ -58,8 +58,8 @@ impl Reference {
         presets.map(|(name, _)| name.as_str())
     }
 
-    /// Returns the rows of the table about a release. Each row has the name of a property, such as `chart`, and its
-    /// values.
+    /// Returns the rows of the table about a release: the name of each property, such as `chart`, and the values of the
+    /// property.
     fn release(&self, name: &str, entry: &file::Release) -> Vec<(&'static str, Vec<String>)> {
         let api = entry.endpoint.as_ref();
         let api = api.map(|api| format!("{} at {}:{}{}", code(&api.endpoint), api.service, api.port, api.path));

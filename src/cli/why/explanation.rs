@@ -79,8 +79,7 @@ impl Explanation {
         explanation
     }
 
-    /// Explains that there is nothing to explain for a pod: it is completed, is ready, or belongs to no release of the
-    /// cloud.
+    /// Says why a pod needs no explanation: it is completed, is ready, or belongs to no release of the cloud.
     pub(crate) fn of_ready_pod(name: &str, phase: &str) -> Self {
         let state = if phase == "Succeeded" { "is completed" } else { "is ready, or does not belong to a release" };
         Self { lines: vec![format!("pod {name} {state} ({phase})")], ..Self::default() }

@@ -147,15 +147,16 @@ impl ValuesForEvery {
 pub struct Body {
     /// The paths in the values at which osdpl removes the chart's default value, by setting them to null.
     pub unset: Vec<Path>,
-    /// The values as canonical JSON, followed by the paths in `unset`. Bodies with the same content have the same text,
-    /// so osdpl computes digests of the catalogue over this text.
+    /// The values as canonical JSON, followed by the paths in `unset`. Two `Body`s with the same content have the same
+    /// text, so osdpl computes digests of the catalogue over this text.
     pub source: Box<str>,
     template: OnceLock<Template>,
 }
 
 impl Body {
-    /// Creates a body. `unset` contains the paths at which osdpl removes the chart's default, each as text and as
-    /// [`Path`]. osdpl compiles the expressions in `values` later, when it first evaluates the body.
+    /// Creates the values of a fragment or service for one release. `unset` contains the paths at which osdpl removes
+    /// the chart's default, each as text and as [`Path`]. osdpl compiles the expressions in `values` later, when it
+    /// first evaluates them.
     pub fn new(values: &serde_json::Value, unset: Vec<(String, Path)>) -> Self {
         let (texts, unset): (Vec<String>, Vec<Path>) = unset.into_iter().unzip();
         Self { source: format!("{}{texts:?}", canonical(values)).into(), unset, template: OnceLock::new() }

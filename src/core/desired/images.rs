@@ -95,7 +95,7 @@ fn is_image(text: &str) -> bool {
 /// warnings until osdpl knows the images of all releases.
 pub(super) fn unused_digests(images: &Images, desired: &Desired, facts: &Facts) -> Vec<Finding> {
     // If the chart of a release or the data for its values is not available yet, osdpl does not know the release's
-    // images. An entry may name one of these images, so do not warn yet.
+    // images. `spec.images.digests` could name one of these images, so do not warn yet.
     let known = |name: &String| facts.charts.get(name).and_then(|chart| chart.as_ref().ok()).is_some_and(has_images);
     let lacks_values =
         |release: &DesiredRelease| release.blocked.as_ref().is_some_and(|why| why.reason == reason::INPUTS);

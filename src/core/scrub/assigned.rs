@@ -100,8 +100,7 @@ fn in_double_quotes(text: &str, escaped: usize) -> &str {
     end.map_or(text, |end| &text[..end - escaped])
 }
 
-/// Whether a value is the text of a secret. An empty value, a reference to a secret, a variable or a placeholder is
-/// not.
+/// Whether a value is itself a secret, and not empty, a reference to a secret, a variable or a placeholder.
 fn is_written(value: &str) -> bool {
     let is_reference = ["{{", "{%", "$(", "${", "%(", "<redacted>"].iter().any(|part| value.contains(part));
     if is_call(value) {

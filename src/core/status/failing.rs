@@ -7,8 +7,8 @@ use super::conditions::WARNING;
 use super::{Event, Subject, events, shortened};
 use crate::api::{OpenStackDeploymentStatus, Phase, condition, reason};
 
-/// The end of the message about a failing reconcile pass. In the condition Ready, warnings about the spec may follow
-/// this text, and [`warnings`] finds them by this text.
+/// The end of the message about a failing reconcile pass. In the condition Ready, this text can be followed by warnings
+/// about the spec; [`warnings`] finds the warnings by this text.
 const STALE: &str = "the rest of this status is outdated until a pass succeeds (osdpl retries every few seconds)";
 
 /// Returns the previous status with the problem of the failed pass as message, and an event if the problem is new.
@@ -69,8 +69,8 @@ fn warnings(before: &OpenStackDeploymentStatus) -> &str {
     message.find(WARNING).map_or("", |start| &message[start..])
 }
 
-/// Adds a condition, or replaces the one of the same type. If the status stays the same, keeps the time of the last
-/// transition.
+/// Adds a condition, or replaces the condition of the same type. If this leaves the condition's `status` unchanged,
+/// keeps the time of the last transition.
 fn set(conditions: &mut Vec<Condition>, mut condition: Condition) {
     let Some(known) = conditions.iter_mut().find(|known| known.type_ == condition.type_) else {
         conditions.push(condition);

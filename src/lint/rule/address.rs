@@ -173,7 +173,7 @@ fn problem(text: &str) -> Option<String> {
 fn overlaps(features: &Values, written: &Values, cluster_info: &ClusterInfo) -> Vec<Finding> {
     let (mut networks, written) = (networks(features), networks(written));
     // `features` does not contain features whose settings violate their schema, but `written` contains every feature as
-    // the user wrote it. So take the networks of these features from `written`.
+    // the user wrote it. So take the networks that only `written` contains from there.
     let refused = written.iter().filter(|(own, ..)| !networks.iter().any(|(field, ..)| field == own)).cloned();
     let refused: Vec<_> = refused.collect();
     networks.extend(refused);

@@ -118,7 +118,7 @@ fn unsupported_kind(kind: EntryType) -> Option<&'static str> {
     }
 }
 
-/// Returns the path of an entry as text, or the reason why osdpl refuses the entry.
+/// Returns the path of an archive entry as text, or the reason why osdpl refuses the entry.
 ///
 /// The path must stay below the folder into which the archive is unpacked, on every operating system.
 fn check_path(bytes: &[u8]) -> Result<String, ChartProblem> {

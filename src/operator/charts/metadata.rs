@@ -92,7 +92,8 @@ pub(super) fn is_name(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
 }
 
-/// Whether the text has the form of a version: semantic versioning with an optional `v`, as helm accepts it.
+/// Whether the text has the form of a version that helm accepts: semantic versioning, also with a `v` before it, or
+/// with only one or two numbers.
 pub(super) fn is_version(text: &str) -> bool {
     let (numbers, rest) = match text.find(['-', '+']) {
         Some(end) => text.split_at(end),

@@ -72,7 +72,7 @@ fn write(value: &Value) -> Written {
             (Some("multistring"), Some(Value::Array(values))) => {
                 Written::Lines(values.iter().map(plain_text).collect())
             }
-            // The template ranges over `values`, so a map works, too.
+            // The helm template of `to_oslo_conf` ranges over `values`, so `values` can be a map, too.
             (Some("multistring"), Some(Value::Object(values))) => {
                 Written::Lines(values.values().map(plain_text).collect())
             }
@@ -152,7 +152,7 @@ fn parse_number(line: &str, is_float: bool) -> Option<f64> {
     (is_float || is_whole).then_some(number)
 }
 
-/// Checks that a value is one of the option's choices. The letters' case matters, as in oslo.config.
+/// Checks that a value is one of the option's choices. Upper and lower case differ, as in oslo.config.
 fn check_choice(option: &ServiceOption, option_type: OptionType, line: &str) -> Option<String> {
     let is_single = matches!(
         option_type,

@@ -46,7 +46,7 @@ fn printable(line: &str) -> String {
     let mut parts = line.split("\u{1b}[");
     let begin = parts.next().unwrap_or_default().to_owned();
     let uncoloured = parts.fold(begin, |text, part| {
-        // The escape sequence of a colour ends with its first letter.
+        // The first letter in the escape sequence of a colour is its end.
         let end = part.find(|character: char| character.is_ascii_alphabetic()).map_or(part.len(), |end| end + 1);
         text + &part[end..]
     });
