@@ -147,7 +147,7 @@ pub struct User {
     pub name: String,
     /// The user's secret key.
     pub key: CephxKey,
-    /// The Ceph pools that the user may access, the main pool first.
+    /// The Ceph pools to which the user has access. [`User::pool`] chooses the first pool that fits a consumer.
     pub pools: Vec<Pool>,
 }
 

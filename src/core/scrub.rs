@@ -122,7 +122,8 @@ impl Scrubber {
     /// line of a key, or only some lines of the key, so that a search for the whole key finds nothing.
     fn parts(&self, text: &str) -> impl Iterator<Item = (usize, usize)> {
         // `forms` begins with the longest text. So the search for a text that contains the line ends at the first text
-        // that is not longer than the line. An equal text is no match, because the line is then a whole secret.
+        // that is not longer than the line. An equal text is no match: the line is then a whole secret, which `scrub`
+        // has found already.
         let is_known = move |line: &str| {
             self.forms.iter().take_while(|form| form.len() > line.len()).any(|form| form.contains(line))
         };
@@ -175,7 +176,7 @@ fn join_lines(text: &str) -> (String, Vec<(usize, usize)>) {
 /// newline character, or an escape such as `\n`. In JSON within JSON, the escape has several backslashes.
 fn end_of_break(text: &str, at: usize) -> Option<usize> {
     let rest = &text[at..];
-    // A line break may have several backslashes, and begins only at the first backslash.
+    // If a line break has several backslashes, it begins only at the first of them.
     if rest.starts_with('\\') && text[..at].ends_with('\\') {
         return None;
     }
@@ -211,8 +212,8 @@ fn overlap(left: &str, right: &str) -> Option<usize> {
     (1..=longest).rev().find(fits)
 }
 
-/// Returns the secret in every encoding in which a program may print it: plain, base64, percent-encoded, and escaped as
-/// in JSON.
+/// Returns the secret in every encoding in which a program could print it: plain, base64, percent-encoded, and escaped
+/// as in JSON.
 fn forms(secret: &str) -> Vec<String> {
     if secret.len() < MIN_SECRET_LENGTH {
         return Vec::new();

@@ -228,8 +228,8 @@ fn clean_up(
     let planned = Planned::new(Action::RemoveFinalizer, "nothing of the cloud is left to delete");
     // The status disappears with the OpenStackDeployment, so only an event can tell the user what osdpl kept.
     draft.add(planned.with_events(retained(needed, services, labels.len())));
-    // Releases that osdpl does not manage may still use the cloud's secrets. If such releases remain, the operator must
-    // not forget the secrets, so that it continues to remove them from logs.
+    // Releases that osdpl does not manage could still use the cloud's secrets. If such releases remain, the operator
+    // must not forget the secrets, so that it continues to remove them from logs.
     (None, needed.releases.is_empty())
 }
 
@@ -286,7 +286,7 @@ fn purge(draft: &mut Draft<'_>, selection: &Selection, left: &Leftovers) {
         let is_left = secret.metadata.deletion_timestamp.is_none();
         let is_ours = is_left && secret.labels().get(DEPLOYMENT_LABEL) == Some(&owner);
         // Skip Secrets for Ceph. `ceph::delete_except` decides about them: it keeps a Secret if a release that osdpl
-        // does not manage may mount the Secret.
+        // does not manage could mount the Secret.
         let is_kept = left.credentials.contains(&key.name) || ceph::is_of_ceph(&**secret, &owner);
         if is_ours && key.namespace == selection.namespace && !is_kept {
             delete(draft, Kind::Secret, key, secret.uid().unwrap_or_default());

@@ -43,7 +43,7 @@ pub(crate) fn owned_with_refused_spec(snapshot: &Snapshot) -> Option<BTreeSet<Re
     is_new.then(BTreeSet::new)
 }
 
-/// Returns the namespaces in which the cloud may have releases and objects.
+/// Returns the namespaces in which the cloud can have releases and objects.
 ///
 /// These are the namespace of the OpenStackDeployment, the namespaces that its status names, the namespace of Rook's
 /// Ceph cluster, and the namespace that each release of the catalogue has or would have under the spec.

@@ -244,8 +244,8 @@ fn provides_the_namespace_and_the_crds_before_helm_starts() {
     );
 }
 
-/// Returns the step of the release `store`, and a list of texts: the actions that do not wait for approval, then all
-/// findings. In the snapshot, the cluster already contains the CRD `stored`.
+/// Returns the step of the release `store`, and a list of texts: the actions that need no approval, then all findings.
+/// In the snapshot, the cluster already contains the CRD `stored`.
 fn with_stored_crd(stored: &CustomResourceDefinition, annotations: Value, approval: &str) -> (String, Vec<String>) {
     let mut snapshot = snapshot_with_crd();
     snapshot.objects.namespaces.get_or_insert_default().insert("data".to_owned());

@@ -152,7 +152,7 @@ fn encode_counters(
     Ok(())
 }
 
-/// The numbers that the metrics publish about one cloud. Alerts of users depend on these metrics.
+/// The numbers that the metrics publish about one cloud. Users define alerts on these metrics.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CloudState {
     /// Whether the cloud is Ready.

@@ -18,14 +18,13 @@ pub struct Failed {
     pub count: u32,
     /// The error message of the failed operation, with the remedy and without secrets.
     pub message: String,
-    /// The change that is needed before a retry can succeed. The delay before the next retry depends on this change.
+    /// What must change before a retry can succeed. The delay before the next retry depends on it.
     pub fix: RetryCondition,
     /// Whether the operator already reported this failure in a Kubernetes event.
     pub is_reported: bool,
 }
 
-/// The change that is needed before a retry of a failed operation can succeed. The delay before the next retry depends
-/// on this change.
+/// What must change before a retry of a failed operation can succeed. The delay before the next retry depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RetryCondition {
     /// Perhaps no change is needed: for example, a hook failed or the API server did not respond. The same operation

@@ -11,7 +11,7 @@ const OURS: &str = "osdpl.dev/";
 /// The marker that separates the YAML documents of a file.
 const MARKER: &str = "---";
 
-/// One document of a file.
+/// A YAML document of a file.
 pub struct Document {
     /// The name of the file that contains the document, as messages print it.
     pub file: String,

@@ -27,7 +27,7 @@ pub(super) fn spawn_watch<E: Send + 'static>(
 
 /// Whether an error of a watch says that the operator lacks the permission for this watch.
 ///
-/// If the permission is missing, the operator does not wait for the list of this watch. After any other error it waits,
+/// If the permission is missing, passes do not wait for the first list of this watch. After any other error they wait,
 /// because the watch retries.
 pub(super) fn is_forbidden(error: &watcher::Error) -> bool {
     let forbids = |error: &kube::Error| matches!(error, kube::Error::Api(status) if status.is_forbidden());
