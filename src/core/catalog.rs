@@ -254,7 +254,7 @@ pub struct DaemonSet {
 /// A reference to a component that a release needs, waits for, or works with.
 #[derive(Debug)]
 pub struct Need {
-    /// The component that the release refers to.
+    /// The component that the release needs, waits for, or works with.
     pub component: Component,
     /// The condition under which the release requires the component; `None` if it always requires it.
     pub when: Option<Expression>,
@@ -306,8 +306,8 @@ pub struct Certificates {
     pub when: Option<Expression>,
     /// The field of the spec to which findings about these certificates refer.
     pub field: String,
-    /// The list of Secrets, stored as values with the single key `secrets`. The type is [`Body`], because a [`Body`]
-    /// can evaluate the expressions in the list.
+    /// The Secrets with the certificates, stored as values with the single key `secrets`. The list can contain
+    /// expressions, and a [`Body`] can evaluate them.
     pub secrets: Body,
     /// The names of the entries in each Secret's data that contain the certificate, the private key and the CA.
     pub keys: CertificateKeys,

@@ -120,8 +120,8 @@ pub fn detect_drift(
     if removed != [SCALE] {
         return Some(Change::Stripped(trace::summarize(&removed, 0)));
     }
-    // If `managedFields` names no writer of `spec.replicas` at all, someone has scaled the workload to 0 or removed the
-    // field, and osdpl can't tell which. So the message names both possibilities.
+    // A scale to 0 and a removal of `spec.replicas` both leave no writer of the field in `managedFields`, so osdpl
+    // can't tell them apart. The message then names both possibilities.
     let without_writer = || Change::Stripped(format!("{SCALE} set to 0, or"));
     let scaled = trace.foreign.as_deref().filter(|write| write.at.is_none());
     Some(scaled.map_or_else(without_writer, |write| Change::Edited(write.clone())))

@@ -236,8 +236,8 @@ fn highest_versions(spec: &CustomResourceDefinitionSpec) -> [Option<VersionPrior
     [highest(|version| version.served), highest(|version| version.storage)]
 }
 
-/// The remedy if a chart's templates contain a CRD that differs from the CRD in the cluster, and osdpl does not let helm
-/// change it.
+/// The remedy if a chart's templates contain a CRD that differs from the cluster's CRD, and osdpl does not let helm
+/// change the cluster's CRD.
 const APPLY_TEMPLATE: &str =
     "make the CRD equal to the chart's: render the chart (osdpl render, helm template), and apply the CRD yourself";
 

@@ -192,7 +192,7 @@ impl<'a> Draft<'a> {
         until.is_some()
     }
 
-    /// Returns the API server's last refusal of an action; `None` if it has not refused the action.
+    /// Returns the API server's last refusal of an action; `None` if the API server has not refused the action.
     pub(crate) fn refusal(&self, action: &Action) -> Option<&'a Refusal> {
         self.snapshot.kept.refused.get(&action.id())
     }

@@ -33,10 +33,9 @@ pub(crate) struct Damped<T> {
 }
 
 impl<T: PartialEq> Damped<T> {
-    /// Returns the updated report of a host after one more lookup, whose result is `report`.
+    /// Returns the new state of a host after one more lookup with the result `report`.
     ///
-    /// `before` is the report before this lookup; `None` if this is the first lookup, whose result osdpl reports at
-    /// once.
+    /// `before` is the state before this lookup; `None` for the first lookup, whose result osdpl reports at once.
     pub(crate) fn after(before: Option<Self>, report: T, now: Timestamp) -> Self {
         let report_now = |report| Self { report, differs_since: None };
         let Some(before) = before.filter(|before| before.report != report) else { return report_now(report) };

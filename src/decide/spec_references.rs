@@ -63,7 +63,7 @@ pub(crate) fn values_from(
     sources.map(read).collect_map()
 }
 
-/// Returns the texts in the Secrets that the settings of features name, by the Secret's name and the key in the Secret.
+/// Returns the texts in Secrets that the settings of features reference, by the Secret's name and the key in its data.
 pub(crate) fn feature_secrets(
     objects: &Objects,
     selection: &Selection,

@@ -33,8 +33,8 @@ pub(crate) async fn serve(mut listener: impl Listener, router: Router, stop: Can
         let stream = tokio::select! {
             () = stop.cancelled() => break,
             Some(ended) = connections.join_next() => {
-                // A task that panicked does not return the number of its connection. So the connection's entry stays in
-                // `open` until the code below removes it as the oldest entry.
+                // The task of a connection returns the connection's number, unless the task panicked. In that case, the
+                // connection's entry stays in `open` until the code below removes it as the oldest entry.
                 ended.ok().and_then(|number| open.remove(&number));
                 continue;
             }

@@ -17,8 +17,8 @@ impl Catalog {
         self.providers.get(component).map(|(service, release)| (service.as_str(), release.as_str()))
     }
 
-    /// Returns every [`Body`] of the catalogue that can set values of a release. The result does not depend on the
-    /// spec, because the function ignores all conditions.
+    /// Returns all values that the catalogue's files can set in a release, each set as a [`Body`]. The function ignores
+    /// all conditions, so the result does not depend on the spec.
     pub fn bodies(&self, release: &str) -> impl Iterator<Item = &Body> {
         let own = self.release(release).map(|(_, entry)| entry);
         let fragments = own.into_iter().flat_map(|entry| &entry.fragments).chain(&self.shared);

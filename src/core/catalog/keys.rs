@@ -171,8 +171,8 @@ impl KeyTree {
 
     /// Returns the chart's default for this key and all keys below it, as far as the tree stores it.
     ///
-    /// In a list, the name of each entry replaces the entry ([`entry_name`]). `<string>` replaces a long or secret
-    /// string.
+    /// A list in the result contains the names of its entries ([`entry_name`]) instead of the entries. `<string>`
+    /// stands for a long or secret string.
     pub fn outline(&self) -> Value {
         match self {
             Self::Text(text) => Value::from(text.as_ref()),

@@ -117,7 +117,7 @@ impl Source<'_> {
         self.catalog.added.get(file).map_or(file, String::as_str)
     }
 
-    /// Returns a finding if an expression uses job facts that osdpl can't read.
+    /// Returns a finding if an expression reads facts of a release's Jobs (`facts.…`) that osdpl can't read.
     fn unreadable_facts(&self, expression: &str) -> Option<Finding> {
         let (release, problem) = super::job_facts::unreadable(expression, self.facts)?;
         let field = format!("the facts of release {release}");

@@ -99,8 +99,9 @@ pub struct RecordMeta {
     /// A digest that describes how the chart splits the release's `DaemonSets`, from [`SPLIT_LABEL`]. Valid only for
     /// [`RevisionOrigin::Ours`]; otherwise helm copied the label.
     pub split: Option<String>,
-    /// The baseline of the release ([`crate::desired::BASELINE`]), from [`BASELINE_LABEL`]; 0 if the label is missing.
-    /// The number is right even if someone else made the revision, because helm copies the label.
+    /// The baseline of the release: a number that decides which defaults of the catalogue apply to the release
+    /// ([`crate::desired::BASELINE`]). It comes from [`BASELINE_LABEL`], and is 0 if the label is missing. The number
+    /// is right even if someone else made the revision, because helm copies the label.
     pub baseline: u32,
     /// The chart of the revision, from [`CHART_LABEL`]. Valid only for [`RevisionOrigin::Ours`]; otherwise helm copied
     /// the label.

@@ -2,9 +2,8 @@
 
 use super::{SHORTEST_LINE, end_of_break};
 
-/// The minimum length in bytes of a base64 word that counts as a part of a key even if other text is between the word
-/// and the key's last line. [`rest_of_key`] says when a shorter word counts. Programs write PEM in lines of 64 or more
-/// characters.
+/// The minimum length in bytes of a base64 word that counts as a part of a key anywhere in the text before the key's
+/// last line. [`rest_of_key`] says where a shorter word counts. Programs write PEM in lines of 64 or more characters.
 const LONG: usize = 40;
 
 /// The names of the headers in an encrypted key. They precede the key's lines in base64.

@@ -141,8 +141,8 @@ impl MaintenanceController {
         let services = self.openstack.call(access, &nova::services()).await?.services;
         let own = services.iter().find(|service| snapshot.status.compute.as_ref() == Some(&service.id));
         let Some(service) = own.or_else(|| nova::find_service(&services, &snapshot.spec.node)).cloned() else {
-            // Nova lists no compute service for the node. If the maintenance is about to return the node to service,
-            // there is no compute service that it must enable. So do not report the compute host as unknown.
+            // Nova lists no compute service for the node. If the maintenance is returning the node to service, it then
+            // has no compute service to enable. So do not report the compute host as unknown.
             return Ok(Compute::unlisted(&snapshot.spec.node, &services, is_compute && !snapshot.is_returning()));
         };
         let mut host =
@@ -218,7 +218,7 @@ impl MaintenanceController {
 
     /// Returns the quorums and disruption budgets that forbid the eviction of the node's pods, one line each.
     ///
-    /// `away` contains the nodes of the other maintenances that have started; `pods` contains the pods on the node.
+    /// `pods` contains the pods on the node. `away` contains the nodes of other maintenances that have started.
     async fn eviction_obstacles(
         &self,
         node: &str,

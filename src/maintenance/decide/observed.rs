@@ -102,10 +102,11 @@ pub(crate) struct OtherMaintenance {
     pub name: String,
     /// The name of the node of the other maintenance.
     pub node: String,
-    /// The roles of the node of the other maintenance.
+    /// The roles of this NodeMaintenance's node.
     pub roles: BTreeSet<String>,
-    /// Whether the other maintenance has started.
+    /// Whether this NodeMaintenance has started: it has osdpl's finalizer.
     pub started: bool,
-    /// Whether the other maintenance has not started yet, but must start first, because it is older.
+    /// Whether this NodeMaintenance has not started yet, but must start before the maintenance for which the controller
+    /// decides, because it is older.
     pub takes_precedence: bool,
 }

@@ -32,11 +32,10 @@ impl Context {
         });
     }
 
-    /// Returns the cloud's settings from the last plan, or [`CloudSettings::none`] if there is no
-    /// `OpenStackDeployment`.
+    /// Returns the cloud's settings from the last plan, if a pass has already made a plan.
     ///
-    /// Returns `None` if no pass has made a plan yet, and an `OpenStackDeployment` exists or the watch has not listed
-    /// the `OpenStackDeployment`s yet.
+    /// Before the first plan, returns [`CloudSettings::none`] if the watch has listed all `OpenStackDeployment`s and
+    /// found none that concerns this operator, and otherwise `None`.
     pub(crate) fn maintenance_setting(&self) -> Option<Arc<CloudSettings>> {
         let known = self.setting.borrow().clone();
         let is_listed = |store: &&Store<Stored<OpenStackDeployment>>| {

@@ -40,8 +40,8 @@ use osdpl_values::{CollectSorted, Path, Values};
 
 /// The plan that the operator would make now, and the data that it was made from.
 pub struct Preview {
-    /// The spec that the plan uses. If the user's spec gives an existing release another name or namespace, this spec
-    /// keeps the old name or namespace, because osdpl refuses such a change.
+    /// The spec that the plan uses. osdpl refuses to rename an existing release or to move it to another namespace. If
+    /// the user's spec does so, this spec contains the old name and namespace instead.
     pub spec: OpenStackDeploymentSpec,
     /// The releases that the spec selects.
     pub selection: Arc<Selection>,

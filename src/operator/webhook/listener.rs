@@ -101,7 +101,8 @@ async fn accept(
 /// The webhook's certificate and private key, as the webhook last read them from valid files.
 struct Certificate {
     files: CertificateFiles,
-    /// The digest of the contents of both files. If the digest of the current contents differs, the files have changed.
+    /// The digest of the certificate file and the key file, as last read. If the digest of their current contents
+    /// differs, the files have changed.
     digest: String,
     acceptor: TlsAcceptor,
 }

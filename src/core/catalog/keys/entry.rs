@@ -7,7 +7,8 @@ use osdpl_values::plain_text;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Marks a key that the chart's templates read, but for which `values.yaml` contains no default.
+/// The text that a key tree contains instead of a type or default if the chart's templates read the key, but
+/// `values.yaml` contains no default for it.
 pub const READ_MARKER: &str = "read";
 
 /// The key in a key tree that stands for every key of a map. A map in the key tree has this key if the chart's

@@ -2,9 +2,9 @@
 //!
 //! In a map where users choose the keys, osdpl reports a key only if it is most likely a misspelling of a known key.
 
-/// osdpl considers a name a typo of a known name only if the longer of the two has at least this number of characters.
-/// If one letter is wrong, the names must be longer than this number. Shorter names that differ in one letter, such as
-/// `ovs` and `ovn`, are usually different names.
+/// The number of characters that the longer of two names must have at least, so that osdpl considers one name a typo of
+/// the other. If one letter is wrong, the names must have more characters than this: short names that differ in one
+/// letter, such as `ovs` and `ovn`, are usually different names.
 const LETTERS: usize = 4;
 
 /// Returns the known name that the user most likely meant by `written`; `None` if `written` is no typo of a known name.

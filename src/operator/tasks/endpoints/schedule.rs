@@ -36,13 +36,13 @@ pub(super) enum ProbeResult {
 
 /// The state of probing one API: the target, the time of the next probe and the latest result.
 ///
-/// The cluster contains nothing of this state. After a restart of the operator, the task probes all APIs at once.
+/// osdpl keeps this state only in memory. So after a restart of the operator, the task probes all APIs at once.
 struct Probed {
     target: Arc<Target>,
     due: Instant,
     in_flight: bool,
-    /// The number of consecutive probes that the API answered with a fault. Kept so that the task reports only lasting
-    /// faults. A restart loses this number, so a fault is reported again only after [`FAULT_THRESHOLD`] probes.
+    /// The number of consecutive probes that the API answered with a fault. The task reports a fault only after
+    /// [`FAULT_THRESHOLD`] such probes. After a restart of the operator, it counts from 0 again.
     failures: u32,
     /// Kept so that the last result counts until the next probe has ended. After a restart, the API has no result until
     /// its first probe has ended.
