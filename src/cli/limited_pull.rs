@@ -59,8 +59,8 @@ impl<P: Pull> Pull for LimitedPull<P> {
 mod tests {
     use super::*;
 
-    /// A fake puller. It answers a request for a chart's newest version only for the repository `good`. For other
-    /// repositories, the request never ends.
+    /// A fake puller. Its method `newest` answers only for the repository `good`. For any other repository, the request
+    /// never ends.
     struct Fake;
 
     impl Pull for Fake {

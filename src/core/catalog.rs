@@ -279,7 +279,7 @@ pub struct Preset {
     pub checks: Vec<Check>,
 }
 
-/// A feature: the schema of settings in the spec, and the values that these settings set in releases.
+/// A feature: the schema of its settings in the spec, and the values that these settings set in releases.
 #[derive(Debug)]
 pub struct Feature {
     /// The path of the file that declares the feature, such as `values/features/storage.yaml`.

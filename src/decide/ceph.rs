@@ -1,7 +1,7 @@
 //! Reads the settings of Ceph from a Secret or from Rook, and plans the `ConfigMap`s and Secrets that pods mount to use
 //! Ceph.
 //!
-//! osdpl deletes such an object when no release mounts it any more.
+//! When no release mounts such a `ConfigMap` or Secret any more, osdpl deletes it.
 
 mod mounted;
 mod object_store;

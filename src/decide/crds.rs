@@ -43,7 +43,7 @@ pub(crate) struct Definitions {
     pub(crate) changed: Vec<String>,
 }
 
-/// Where a chart contains a CRD; this decides who applies the CRD.
+/// The part of a chart that contains a CRD. It decides whether osdpl or helm applies the CRD.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Origin {
     /// The CRD is in the chart's folder `crds/`, so osdpl applies it.
@@ -70,9 +70,9 @@ pub(crate) fn plan(
     let folder = folder.map_or(Ok(&[][..]), |crds| crds.as_ref().map(|crds| &crds[..]));
     let folder = folder.map_err(|why| Wait::Blocked { reason: reason::CHART.into(), message: why.clone() })?;
     add_changes(draft, name, key, folder, Origin::Folder, &mut definitions)?;
-    // In the install of a new release, helm can change an existing CRD only if the CRD's annotations name the release
-    // (helm: `action.checkOwnership`). Only an uninstalled release with the same name leaves such CRDs behind. So
-    // without such CRDs, do not render the chart of a new release.
+    // When helm installs a new release, it can change an existing CRD only if the CRD's annotations name this release
+    // (helm: `action.checkOwnership`). Only an earlier release of the same name, which was uninstalled, leaves a CRD
+    // with such annotations behind. If there is none, do not render the chart of a new release.
     if !is_new || !left.is_empty() {
         let rendered = rendered(draft, name, !is_new)?;
         add_changes(draft, name, key, rendered, Origin::Templates, &mut definitions)?;
@@ -148,7 +148,7 @@ fn mentions_crd(value: &Value) -> bool {
     }
 }
 
-/// Adds the actions for those CRDs of a chart that do not exist in the cluster, or that have another spec there.
+/// Adds the actions for those CRDs of a chart that the cluster lacks, or that have another spec in the cluster.
 ///
 /// A newer CRD ([`is_older`]) may have fields that the chart's CRD lacks, and objects would lose these fields. So osdpl
 /// does not replace a newer CRD in the cluster. If helm would replace it, the release waits.
@@ -227,8 +227,8 @@ fn is_older(one: &CustomResourceDefinitionSpec, other: &CustomResourceDefinition
     one.len() < other.len() && one.is_subset(&other)
 }
 
-/// Returns two priorities: the priority of the highest version that the API server serves for a CRD, and the priority
-/// of the version in which the API server stores the CRD's objects.
+/// Returns the priorities of two versions of a CRD: the highest version that the API server serves, and the version in
+/// which the API server stores the CRD's objects.
 fn highest_versions(spec: &CustomResourceDefinitionSpec) -> [Option<VersionPriority>; 2] {
     let highest = |is_relevant: fn(&CustomResourceDefinitionVersion) -> bool| {
         spec.versions.iter().filter(|version| is_relevant(version)).filter_map(|version| priority(&version.name)).max()

@@ -21,9 +21,9 @@ use osdpl_values::{CollectSorted, Values};
 
 /// The annotation in which osdpl lists those keys of its Secret that have outdated values, separated by commas.
 ///
-/// A value is outdated if the spec names a Secret of the user with another value. The key stays in the list until the
-/// spec no longer names the user's Secret and osdpl has compared the outdated value with the release records. The
-/// operator may restart before this comparison, so osdpl stores the list in the cluster.
+/// A value is outdated if the spec names a Secret of the user, and that Secret contains another value. The key stays in
+/// the list until the spec no longer names the user's Secret and osdpl has compared the outdated value with the release
+/// records. The operator may restart before this comparison, so osdpl stores the list in the cluster.
 const OUTDATED: &str = "osdpl.dev/outdated";
 
 /// The credentials of a cloud.

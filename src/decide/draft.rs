@@ -22,10 +22,11 @@ use osdpl_core::plan;
 /// osdpl tries again after a fixed time, because no watch can report that the API server would now accept the write.
 pub(crate) const RETRY_INTERVAL: SignedDuration = SignedDuration::from_secs(10);
 
-/// Returns the refusal to store after `action` was refused or has failed with `message`.
+/// Returns what osdpl stores about `action` after the API server has refused it, or after it has failed. `message` is
+/// the error.
 ///
-/// `before` is the stored refusal of the same action, if there is one. osdpl usually retries after [`RETRY_INTERVAL`].
-/// It retries a cleanup more rarely, because each attempt reads and decodes release records.
+/// `before` is what osdpl has stored about the same action so far. osdpl usually retries after [`RETRY_INTERVAL`]. It
+/// retries a cleanup more rarely, because each attempt reads and decodes release records.
 pub fn next_refusal(action: &Action, before: Option<&Refusal>, message: String, now: Timestamp) -> Refusal {
     let delay = match action {
         Action::CleanUp { release, .. } => {
@@ -81,7 +82,8 @@ impl<'a> Draft<'a> {
         &self.snapshot.catalog
     }
 
-    /// Requests a read for the next snapshot; returns the response if the current snapshot already contains it.
+    /// Requests the response to `read` for the next snapshot. Returns the response if the current snapshot already
+    /// contains it.
     pub(crate) fn read(&mut self, read: Read) -> Option<&'a Received> {
         let received = self.snapshot.responses.get(&read);
         self.requests.reads.insert(read);
@@ -124,12 +126,12 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Adds an action with its prerequisites, which are executed before it.
+    /// Adds an action and, directly before it, the actions in `prerequisites`.
     pub(crate) fn add_with_prerequisites(&mut self, planned: Planned, prerequisites: Vec<Planned>) {
         let position = self.actions.len();
         self.add(planned);
-        // While the cloud is paused, `add` ignores most actions. If it added `planned`, this is the last action now,
-        // and in some cases the creation of its namespace precedes it. Insert the prerequisites directly before
+        // While the cloud is paused, `add` ignores most actions. If `add` has added `planned`, then `planned` is now
+        // the last action, and the action before it may create its namespace. Insert the prerequisites directly before
         // `planned`.
         if self.actions.len() > position {
             let position = self.actions.len() - 1;

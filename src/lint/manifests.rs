@@ -52,9 +52,10 @@ pub fn addition_references(resource: &Value) -> Vec<AdditionReference> {
     Deserialize::deserialize(&resource["spec"]["catalog"]).unwrap_or_default()
 }
 
-/// Returns the data of a `ConfigMap` in the namespace of the resource.
+/// Returns the data of the `ConfigMap` `name` from the manifests; `None` if the manifests do not contain the
+/// `ConfigMap`.
 ///
-/// Returns `None` if the manifests do not contain the `ConfigMap`.
+/// `namespace` is the namespace of the resource that references the `ConfigMap`.
 pub fn config_map_data(name: &str, namespace: &str, manifests: &[Value]) -> Option<ConfigMapData> {
     let data = find("ConfigMap", name, namespace, manifests)?["data"].as_object();
     let text = |(key, value): (&String, &Value)| match value.as_str() {

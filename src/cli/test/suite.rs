@@ -78,7 +78,7 @@ impl Suite {
         Ok(Self { file, cases, name: name.to_owned(), root })
     }
 
-    /// Checks that osdpl can run the case, and that the case has expectations, each of which can fail.
+    /// Checks that osdpl can run the case, that the case has expectations, and that each of them can fail.
     ///
     /// # Errors
     /// Returns an error if the case is invalid. The error describes the problem with its location.

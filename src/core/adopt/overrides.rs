@@ -111,8 +111,8 @@ mod tests {
         serde_json::from_value(value).unwrap()
     }
 
-    /// Returns the values that templates read after osdpl has stored the overrides in `remaining`. Applies the
-    /// overrides in the operator's order: the values in the Secret, the values in the spec, then `unset`.
+    /// Returns the values that templates read if the release has the overrides in `remaining`. Applies the overrides in
+    /// the operator's order: the values in the Secret, the values in the spec, then `unset`.
     fn applied(defaults: &Values, wanted: &Values, remaining: &RemainingOverrides) -> Values {
         let mut values = wanted.clone();
         merge(&mut values, remaining.secret.clone());

@@ -1,8 +1,9 @@
 //! The known keys of charts: for each chart, a tree of the keys that its `values.yaml` contains or its templates read.
 //!
-//! The operator keeps the trees of charts for which a user sets values in memory. OpenStack-Helm's charts have thirty
-//! thousand keys in thousands of small maps. To save memory, a tree stores each map as a sorted slice instead of a `BTreeMap`, which
-//! allocates space for eleven entries at once. If a default is long, a tree stores only the default's type.
+//! If a user sets values for a chart, the operator keeps the chart's tree in memory. OpenStack-Helm's charts have
+//! thirty thousand keys in thousands of small maps. To save memory, a tree stores each map as a sorted slice: a
+//! `BTreeMap` would allocate space for eleven entries at once. If a default is long, a tree stores only the default's
+//! type.
 
 mod entry;
 mod read;

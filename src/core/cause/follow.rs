@@ -243,12 +243,13 @@ fn release(suspect: Suspect<'_>) -> Option<ReleaseKey> {
     }
 }
 
-/// Returns the deleted workload whose pods had these labels; `None` if such a workload may never have existed.
+/// Returns the deleted workload whose pods had these labels; `None` if it is possible that no such workload ever
+/// existed.
 ///
 /// A pod of `affected_object` waits for pods with these labels, but no workload has such pods. If the labels name the
 /// release of `affected_object`, the workload existed and was deleted, because helm creates the workloads of a release
-/// before any pod of the release starts to wait for them. If the labels name another release or none, the workload may
-/// never have existed.
+/// before any pod of the release starts to wait for them. If the labels name another release or none, osdpl does not
+/// know whether the workload ever existed.
 fn gone<'a>(
     affected_object: Suspect<'a>,
     namespace: &'a str,

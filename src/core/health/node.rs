@@ -53,8 +53,8 @@ impl Readiness {
     /// and is no problem.
     pub fn remaining_grace(self, now: Timestamp, grace: Duration) -> Option<Duration> {
         let Self::Missing(Some(since)) = self else { return None };
-        // The time of the condition may be in the future, because the clocks of two hosts may differ. Such a time must
-        // not make osdpl wait longer than `grace`.
+        // The clocks of two hosts may differ, so the time in the node's condition may be in the future. Such a time
+        // must not make osdpl wait longer than `grace`.
         let missing_for = Duration::try_from(now.duration_since(since).max(SignedDuration::ZERO)).unwrap_or_default();
         grace.checked_sub(missing_for).filter(|rest| !rest.is_zero())
     }

@@ -27,7 +27,7 @@ pub enum State<'a> {
     /// helm began to uninstall the release and has not finished, and this operator process does not run helm for the
     /// release now.
     Uninstalling(&'a ObservedRelease),
-    /// osdpl ran the newest operation, and the operation failed.
+    /// osdpl made the newest revision, but helm's operation for this revision failed.
     Failed(&'a ObservedRelease),
     /// osdpl made the newest revision, but not with the desired inputs.
     OutOfDate(&'a ObservedRelease),

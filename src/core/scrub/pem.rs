@@ -99,7 +99,8 @@ fn last_word(line: &str) -> (&str, &str) {
 ///
 /// The line looks like a line of a key in three cases:
 ///
-/// * `before` has at most `prefix` words, and a blank separates them from `word`. A blank line also counts.
+/// * `before` is empty, or ends with a blank and has at most `prefix` words. So a blank line looks like a line of a
+///   key.
 /// * `before` contains a header of an encrypted key.
 /// * A quote directly precedes `word`, as in JSON.
 fn is_body(before: &str, word: &str, prefix: usize) -> bool {

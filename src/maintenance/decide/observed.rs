@@ -20,7 +20,7 @@ pub(crate) struct ObservedState {
     pub unready_pods: Vec<String>,
     /// The other NodeMaintenance resources: all except the one for which the controller observed this state.
     pub others: Vec<OtherMaintenance>,
-    /// Whether the operator cannot list the nodes. If so, it does not know the roles of the other maintenances' nodes.
+    /// Whether the operator cannot list the nodes. If so, it does not know the roles of the nodes in `others`.
     pub nodes_unknown: bool,
     /// The minimum time between two queries of Nova: the first finds no instance on the host, the second confirms this.
     pub confirmation_delay: Duration,
@@ -98,9 +98,9 @@ pub(crate) struct Host {
 /// The maintenance for which the controller observed the state may have to wait for this NodeMaintenance.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct OtherMaintenance {
-    /// The name of the other NodeMaintenance.
+    /// The name of this NodeMaintenance.
     pub name: String,
-    /// The name of the node of the other maintenance.
+    /// The name of this NodeMaintenance's node.
     pub node: String,
     /// The roles of this NodeMaintenance's node.
     pub roles: BTreeSet<String>,

@@ -18,8 +18,8 @@ use super::problem::ChartProblem;
 use super::pull::Request;
 use osdpl_decide::{ChartRequest, DigestSource, ExpectedDigest};
 
-/// The files with which the store works: the cache of charts, and the lock with the expected digests. All methods block
-/// the calling thread.
+/// The files of the chart store: the cache of charts, and the lock with the expected digests. All methods block the
+/// calling thread.
 #[derive(Clone, Debug)]
 pub(crate) struct ChartFiles {
     pub(super) cache: Cache,

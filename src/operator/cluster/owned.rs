@@ -69,10 +69,11 @@ struct Cache<K> {
     objects: BTreeMap<ReleaseKey, Arc<K>>,
     /// The approximate size of all cached objects in memory, in bytes.
     size: usize,
-    /// Whether the cache lacks an object, because it was full when the watch received the object. A new LIST request
-    /// of the watch resets this.
+    /// Whether the cache lacks an object, because it was full when the watch received the object. A new LIST request of
+    /// the watch sets this field to false.
     is_full: bool,
-    /// The names of those objects in the current list that the watch has already received; empty between lists.
+    /// The names of the objects that the watch has received so far in the list that is in progress; empty between
+    /// lists.
     listed: BTreeSet<ReleaseKey>,
     /// Whether the watch has completed its first list, or the API server forbade the list.
     is_known: bool,
@@ -250,7 +251,8 @@ fn name<K: OwnedKind>(object: &K) -> ReleaseKey {
     ReleaseKey::new(object.namespace().unwrap_or_default(), object.name_any())
 }
 
-/// Whether `object` is an older version of an object than `than`, as the resourceVersions of both show.
+/// Whether `object` is an older version of a Kubernetes object than the version `than`, as the resourceVersions of both
+/// show.
 ///
 /// Kubernetes guarantees that a newer version of an object has a higher resourceVersion (KEP-5504). The result is
 /// `false` if a resourceVersion is not a number.

@@ -1,8 +1,8 @@
 //! The third step of a pass (read, decide, apply, report): executes the actions of a plan.
 //!
-//! For a cloud, the operator writes only through these: the actions of plans, helm, the report (`publish`, or
-//! `pass_failures` after a failed pass), and the background task `hosts` ([`crate::tasks`]). The controller of
-//! `NodeMaintenance` resources and the commands of `osdpl` write outside of passes.
+//! For a cloud, the operator writes only through the actions of plans, helm, the report (`publish`, or `pass_failures`
+//! after a failed pass), and the background task `hosts` ([`crate::tasks`]). The controller of `NodeMaintenance`
+//! resources and the commands of `osdpl` write outside of passes.
 
 mod release;
 
@@ -25,7 +25,7 @@ use osdpl_decide::{Action, Approval, Hold, Plan, Planned, Read, next_refusal, re
 use release::ReleaseStep;
 pub use release::build_upgrade;
 
-/// The results of a plan's actions that the report and the next pass need.
+/// What the report and the next pass need to know about the execution of a plan's actions.
 #[derive(Default)]
 pub(super) struct Outcome {
     /// The releases for which the plan starts helm, by name: `true` if helm runs, `false` if the release waits because
@@ -347,7 +347,7 @@ impl Memory {
         self.kept.refused.insert(id, refusal);
     }
 
-    /// Forgets the response to each [`Read`] of data that the plan's actions may have changed. Also removes from
+    /// Forgets the responses of those [`Read`]s whose data the plan's actions may have changed. Also removes from
     /// [`Memory::uninstalled`] the releases whose Jobs this pass has deleted.
     fn forget_reads(&mut self, plan: &Plan) {
         let with_jobs = plan.requests.reads.iter().filter_map(|read| match read {

@@ -169,8 +169,8 @@ struct Planner<'a> {
     responses: Responses,
     /// Which namespaces of the resource and its releases exist, and which namespaces are being deleted.
     namespaces: Namespaces,
-    /// The timeout of a wait for objects that the plan requires. If no watch in `inputs` reports a change in this time,
-    /// the planner returns an error.
+    /// How long the planner waits for objects that the plan requires. If no watch in `inputs` reports a change in this
+    /// time, the planner returns an error.
     limit: Duration,
 }
 

@@ -11,7 +11,7 @@ use osdpl_core::release;
 use osdpl_decide::{Crds, Read, Received, Response};
 
 impl Context {
-    /// Executes the reads of the last plan that request the CRDs of charts: renders one chart after the other, and
+    /// Executes those reads of the last plan that request the CRDs of a chart: renders one chart after the other, and
     /// stores the CRDs in `memory` as responses. Skips a chart whose response from an earlier pass is still valid.
     pub(super) async fn render_crds(&self, memory: &mut Memory) {
         let Memory { reads, responses, desired, .. } = memory;

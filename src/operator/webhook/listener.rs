@@ -20,8 +20,8 @@ use super::CertificateFiles;
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The maximum number of connections that have completed their TLS handshake and wait for the webhook to serve them.
 const MAX_WAITING: usize = 16;
-/// The maximum number of TLS handshakes at the same time. Further clients wait in the listener's queue. Otherwise, many
-/// handshakes could take the CPU time that reconcile passes and the renewal of the Lease need.
+/// The maximum number of TLS handshakes at the same time. Further clients wait in the listener's queue. Without the
+/// limit, many handshakes could take the CPU time that reconcile passes and the renewal of the Lease need.
 const MAX_HANDSHAKES: usize = 16;
 
 /// Accepts connections and completes their TLS handshakes concurrently, so that a hanging client blocks no other

@@ -27,11 +27,11 @@ pub struct EqualSetting {
     /// An expression for the value that the setting should have, such as `spec.region`; `None` if the values only need
     /// to be equal.
     pub expected: Option<Expression>,
-    /// The name of the release whose server most services share, such as `rabbitmq`; `None` if the setting does not
-    /// concern a server and its clients.
+    /// The name of the release that runs the server which most services share, such as `rabbitmq`, if the setting
+    /// concerns a server and its clients; `None` for any other setting.
     ///
-    /// Instead of the shared server, a service can use a server of its own: nova can use `rabbitmq-nova`. osdpl
-    /// compares each server only with its own clients, so two servers can have different settings.
+    /// A service can also have its own server: nova can use `rabbitmq-nova`. osdpl compares each server only with the
+    /// clients of this server, so two servers can have different settings.
     pub server: Option<String>,
     /// The paths at which the values of releases contain the setting.
     pub paths: Vec<SettingPath>,

@@ -19,8 +19,8 @@ const FAULT_THRESHOLD: u32 = 2;
 
 /// How long the task caches Keystone's service catalogue.
 ///
-/// The time can be long, because the service catalogue changes only when an OpenStack service is added or removed. This
-/// also changes the APIs to probe, and the task then requests the service catalogue at once.
+/// The time can be long, because the service catalogue changes only when an OpenStack service is added or removed. The
+/// APIs to probe then change, too, and the task requests the service catalogue at once.
 const CATALOGUE_TTL: Duration = Duration::from_mins(10);
 
 /// The result of probing an API.
@@ -44,8 +44,8 @@ struct Probed {
     /// The number of consecutive probes that the API answered with a fault. The task reports a fault only after
     /// [`FAULT_THRESHOLD`] such probes. After a restart of the operator, it counts from 0 again.
     failures: u32,
-    /// Kept so that the last result counts until the next probe has ended. After a restart, the API has no result until
-    /// its first probe has ended.
+    /// The result of the last probe, which counts until the next probe has ended. After a restart of the operator, the
+    /// API has no result until its first probe has ended.
     result: ProbeResult,
 }
 
@@ -129,8 +129,9 @@ impl ProbeSchedule {
     /// Whether the task must request Keystone's service catalogue again.
     ///
     /// The service catalogue must contain the APIs of all releases that helm has deployed. So the result is true if the
-    /// cached service catalogue lacks the service type of such an API, or if the set of these APIs has changed since
-    /// the last request. It is also true if the task has cached no service catalogue, or if the cached one has expired.
+    /// cached service catalogue lacks the service type of one of these APIs, or if the set of these APIs has changed
+    /// since the last request. It is also true if the task has cached no service catalogue, or if the cached one has
+    /// expired.
     fn needs_catalogue(&self, now: Instant) -> bool {
         let Some(known) = &self.catalogue else { return true };
         let lacks =
