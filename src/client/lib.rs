@@ -1,7 +1,11 @@
-//! Contains what all controllers share: a function that runs a controller, time limits and retries for requests to the
-//! API server, the errors of these requests, the namespaces in which the operator has rights, a wrapper for resources
-//! that osdpl may be unable to parse, a function that lists metadata page by page, an HTTP client, a resolver of host
-//! names, and a function that builds the runtimes of threads.
+//! Contains the code that all controllers share:
+//!
+//! * a function that runs a controller, and a function that builds the runtimes of threads
+//! * time limits and retries for requests to the API server, and the errors of these requests
+//! * the namespaces in which the operator has rights
+//! * a wrapper for resources that osdpl may be unable to parse
+//! * a function that lists metadata page by page
+//! * an HTTP client, and a resolver of host names
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests look at the clock"))]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]

@@ -351,8 +351,8 @@ impl Catalog {
         expressions.filter(|(_, expression)| crate::ceph::uses_ceph(expression)).map(|(path, _)| path).collect_set()
     }
 
-    /// Returns each field of `features` that references a key of a Secret. `features` contains the settings of all
-    /// features. The result lists the fields in the order in which `features` contains them.
+    /// Returns each field of `features` that references a key of a Secret, in the order of `features`. `features`
+    /// contains the settings of all features.
     pub(crate) fn secret_references(&self, features: &Values) -> Vec<SecretField> {
         let known = features.iter().filter_map(|(name, value)| Some((name, &self.features.get(name)?.schema, value)));
         let marked = known.filter(|(_, schema, _)| schema.contains_text(SECRET_MARK));

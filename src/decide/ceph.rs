@@ -88,8 +88,8 @@ fn objects(ceph: &Ceph, selection: &Selection) -> Vec<Object> {
     ceph::desired_objects(ceph, &selection.namespace, &namespaces(selection), stores_images_in_volumes(selection))
 }
 
-/// Whether glance stores images in volumes of cinder. Then `values/features/images.yaml` mounts cinder's key in glance's
-/// pods.
+/// Whether glance stores images in volumes of cinder. If so, `values/features/images.yaml` mounts cinder's key in
+/// glance's pods.
 fn stores_images_in_volumes(selection: &Selection) -> bool {
     let backends = selection.features.get("images").and_then(|images| images["backends"].as_array());
     backends.into_iter().flatten().any(|backend| backend["type"] == "cinder")

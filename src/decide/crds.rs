@@ -55,8 +55,8 @@ enum Origin {
 /// Returns the actions on CRDs that must precede the install or upgrade of the release `name`.
 ///
 /// # Errors
-/// Returns the [`Wait`] of the release, with the reason, if osdpl can't read the CRDs in the cluster or in the chart,
-/// or if someone else owns a CRD that differs from the CRD in the chart.
+/// Returns the [`Wait`] of the release, with the reason, in two cases: osdpl can't read the CRDs in the cluster or in
+/// the chart, or someone else owns a CRD in the cluster that differs from the chart's CRD.
 pub(crate) fn plan(
     draft: &mut Draft<'_>,
     name: &str,

@@ -94,7 +94,7 @@ fn one_line(bytes: Vec<u8>, reference: &Reference, key: &str) -> Result<String, 
     Ok(text)
 }
 
-/// The credentials that the selected releases need and that belong to one service.
+/// The credentials of one service that the selected releases need.
 #[derive(Default)]
 struct ServiceCredentials<'a> {
     /// The values in Secrets of the user, by name of the credential.
@@ -521,8 +521,8 @@ mod tests {
         assert!(!outdate(&mut secret, &given("a")), "a key with the same value is not marked");
         assert!(outdate(&mut secret, &given("other")));
         assert!(!outdate(&mut secret, &given("other")), "a marked key is not marked again");
-        // The key stays in the annotation even if the user's Secret gets its first value back, because releases could
-        // still be running with the value that the user's Secret had in the meantime.
+        // Even if the user's Secret gets its first value back, the key stays in the annotation: releases could still be
+        // running with the value that the user's Secret had in the meantime.
         assert!(!outdate(&mut secret, &given("a")));
         let marked = |secret: &Secret| ["root", "audit", "sst"].map(|key| outdated_keys(secret).contains(key));
         assert_eq!(marked(&secret), [true, false, false]);

@@ -199,8 +199,8 @@ impl<'a> Draft<'a> {
         self.snapshot.kept.refused.get(&action.id())
     }
 
-    /// Stores that the plan can't contain `action` now, because a read has failed with `message`. Later passes wait as
-    /// after a refusal by the API server.
+    /// Postpones an action, because osdpl could not read data that it needs to plan the action. `message` is the error
+    /// of the read. Later passes wait as after a refusal by the API server.
     pub(crate) fn postpone(&mut self, action: &Action, message: String) {
         let refusal = next_refusal(action, self.refusal(action), message, self.snapshot.now);
         self.requeue([refusal.until]);

@@ -1,4 +1,5 @@
-//! Reads Secrets and `ConfigMap`s from the manifests that a user applies together with a resource that references them.
+//! Reads the Secrets and `ConfigMap`s that a resource references, from the manifests that a user applies together with
+//! the resource.
 
 use std::collections::BTreeMap;
 

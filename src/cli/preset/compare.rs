@@ -33,8 +33,8 @@ pub(crate) struct Comparison {
     pub removed: Vec<String>,
     /// The changed values of each release that both clouds have.
     pub changed: BTreeMap<String, Vec<Change>>,
-    /// The releases that both clouds have, but whose values osdpl can't determine in at least one of the clouds, each
-    /// with the reason.
+    /// The releases of both clouds whose values osdpl can't determine in at least one of the clouds, each with the
+    /// reason.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub unknown: BTreeMap<String, String>,
     /// Findings that only the second cloud has.

@@ -6,8 +6,8 @@ use crate::api::Overrides;
 use crate::scrub::{find_secret_paths, is_secret_value};
 use osdpl_values::{Path, Values, coalesce, merge, normalize_numbers, set};
 
-/// The maximum number of rounds of [`compute_overrides`]. Each round compares the values that result from the overrides
-/// so far with the values of the running release, and adds overrides where they differ.
+/// The maximum number of rounds of [`compute_overrides`]. Each round computes the values that result from the overrides
+/// so far, and adds an override where they differ from the values of the running release.
 ///
 /// One round may not be enough: if an override replaces a scalar in the desired values by a map, helm also merges the
 /// chart's default map into this map. The next round must then override these defaults, too.
@@ -18,8 +18,8 @@ const MOST_UNSET: usize = 40;
 /// The maximum length of a path in the field `unset` of a release, according to the CRD.
 const LONGEST_UNSET: usize = 128;
 
-/// The overrides with which one release keeps its current values after the adoption: those without secrets, which go to
-/// the spec, and those with secrets, which go to a Secret. Contains secrets.
+/// The overrides with which one release keeps its current values after the adoption: overrides without secrets for the
+/// spec, and overrides with secrets for a Secret. Contains secrets.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct RemainingOverrides {
     /// The overrides without secrets, for the spec.

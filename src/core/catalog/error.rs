@@ -94,14 +94,14 @@ thread_local! {
 
 /// Returns the candidate that is most similar to `name`, if any candidate is similar enough.
 ///
-/// A candidate is similar enough if it differs from `name` in few letters. It is also similar enough if it is the only
-/// candidate that shares most words with `name` (see `share_words`).
+/// A candidate is similar enough in two cases: it differs from `name` in few letters, or it is the only candidate that
+/// shares most words with `name` (see `share_words`).
 pub fn nearest_name<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     nearest_of(name, &mut candidates.into_iter())
 }
 
-/// The maximum length of names that [`nearest_name`] compares, in bytes. The time for a comparison grows with the product
-/// of the lengths, and users provide the names.
+/// The maximum length, in bytes, of names that [`nearest_name`] compares. Users provide the names, and the time for a
+/// comparison grows with the product of the lengths.
 const MAX_NAME: usize = 250;
 
 /// Does the work of [`nearest_name`], but is not generic, so that the program contains the code only once.

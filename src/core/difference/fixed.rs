@@ -101,7 +101,7 @@ pub(super) fn refused(old: &Object, new: &Object) -> Vec<String> {
     rules.flat_map(|rule| rule.refused(&old, &new)).collect()
 }
 
-/// Returns the content of an object with the API server's defaults in the immutable fields that the object does not
+/// Returns the content of an object, and adds the API server's defaults for immutable fields that the object does not
 /// set.
 fn filled(object: &Object) -> Value {
     let id = object.id();

@@ -9,8 +9,8 @@ use super::assigned::find_assigned_secrets;
 use super::words::{is_secret_key, sounds_secret};
 use osdpl_values::{Path, print_large_number};
 
-/// A key that ends with one of these words names a password. If the value of such a key is a map, osdpl treats these
-/// parts of the map as secrets: strings, lists, and numbers with more digits than a port number. A map under any other
+/// A key that ends with one of these words names a password. If the value of such a key is a map, osdpl treats the
+/// strings and lists in the map as secrets, and the numbers with more digits than a port number. A map under any other
 /// secret key, such as `token`, may contain settings that are not secret.
 const PASSWORDS: [&str; 4] = ["password", "passphrase", "passwd", "pwd"];
 
@@ -92,8 +92,8 @@ fn has_login(text: &str) -> bool {
 /// The scrubber removes only longer numbers from texts, because every address contains a port number.
 const LONGEST_PORT: usize = 5;
 
-/// Returns the texts that the scrubber must remove from logs if a value is secret: the value's strings, its numbers
-/// with more digits than a port number, and the secrets that its strings contain.
+/// Returns the texts in a secret value that the scrubber must remove from logs: the value's strings, its numbers with
+/// more digits than a port number, and the secrets that its strings contain.
 pub fn collect_secret_scalars(value: &Value) -> Vec<Cow<'_, str>> {
     match value {
         Value::String(text) => [text.as_str()].into_iter().chain(find_assigned_secrets(text)).map(Cow::from).collect(),

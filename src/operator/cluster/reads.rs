@@ -66,9 +66,9 @@ impl Reader {
             Read::RenderedCrds { .. } => Response::RenderedCrds(Err("only the active operator renders charts".into())),
             Read::OwnServices => Response::Objects(self.list::<Service>(self.scope.apis(&self.client), &own()).await?),
             Read::OwnStores => Response::Objects(self.object_stores(&own()).await?),
-            // If the read fails, respond that the node does not exist. The plan then leaves the node's name in the
-            // annotation `osdpl.dev/forget-nodes`, and a later pass repeats the read. If the response were that the
-            // node exists, the plan would remove the name.
+            // If the read fails, respond that the node does not exist: the plan then leaves the node's name in the
+            // annotation `osdpl.dev/forget-nodes`, and a later pass repeats the read. For a node that exists, the plan
+            // would remove the name.
             Read::Node(name) => Response::Node(self.has_node(name).await.unwrap_or_default()),
             Read::Jobs(release) => {
                 let labels = format!("release_group={}", release.name);

@@ -31,8 +31,8 @@ pub(super) struct Outcome {
     /// The releases for which the plan starts helm, by name: `true` if helm runs, `false` if the release waits because
     /// the maximum number of helm processes is running.
     pub(super) helm_started: BTreeMap<String, bool>,
-    /// Whether the next pass must follow immediately, because this pass changed data that decisions use, or because the
-    /// next decision must take a refused action into account.
+    /// Whether the next pass must follow immediately: this pass changed data that decisions use, or the next decision
+    /// must take a refused action into account.
     pub(super) requeue: bool,
     /// Whether this pass must not write the status, because the plan is outdated: it does not know that the API server
     /// refused an eviction, or that someone changed the `OpenStackDeployment` after this pass had read it.
@@ -58,7 +58,7 @@ impl Outcome {
         self.failed_crds.get(release).map_or(Ok(()), |error| Err(Error::Object(error.clone())))
     }
 
-    /// Executes `write`, which writes a CRD that a release needs, unless this pass could not create the release's
+    /// Executes `write`, the write of a CRD that a release needs. Skips it if this pass could not create the release's
     /// namespace.
     ///
     /// If the write fails, this function stores the error in `failed_crds`, so that this pass does not upgrade the
@@ -386,8 +386,8 @@ fn done(result: Result<(), Error>) -> Result<ActionResult, Error> {
     result.map(|()| ActionResult::Done)
 }
 
-/// Converts the result of an action that other actions depend on. If the action failed, it counts as skipped, and the
-/// error goes to `failed`, with the key `needed_by`.
+/// Converts the result of an action on which other actions depend. If the action failed, the function stores the error
+/// in `failed` under the key `needed_by`, and returns `Skipped`.
 ///
 /// The key is the namespace that could not be created, or the release whose CRD could not be written. Later actions of
 /// this pass in this namespace or for this release find the error, and do not run.

@@ -75,8 +75,7 @@ pub struct Preview {
     pub exact: bool,
     /// The facts that the preview could not determine, one line each.
     pub unknown: Vec<String>,
-    /// The facts in `unknown` that are missing because the user lacks the right to read objects that the operator
-    /// watches.
+    /// The facts in `unknown` that come from objects which the operator watches, but the user has no right to read.
     pub unwatched: Vec<String>,
     /// The tasks that watch the cluster. The tasks run until this value is dropped.
     pub tasks: Tasks,
@@ -86,12 +85,12 @@ pub struct Preview {
 
 /// Returns the plan for `deployment`, which may be a changed version of the stored resource `live`.
 ///
-/// Without `charts`, the plan uses the chart digests in the status. `limit` is the longest time for which this function
-/// waits until the watches have listed the objects that a plan requires.
+/// Without `charts`, the plan uses the chart digests in the status. The function waits at most `limit` until the
+/// watches have listed the objects that a plan requires.
 ///
 /// # Errors
 /// Returns an error if the API server cannot be reached, does not send all lists within `limit`, or refuses reads that
-/// a plan requires; the message names each refused read.
+/// a plan requires. The message names each refused read.
 pub async fn preview(
     client: &Client,
     catalog_with_findings: &CatalogWithFindings,
@@ -164,7 +163,8 @@ struct Planner<'a> {
     catalog: Arc<Catalog>,
     /// The findings about the additions in `catalog`.
     catalog_findings: Vec<Finding>,
-    /// The Secrets with credentials that the operator would store, with predictable values instead of random ones.
+    /// The Secrets with credentials that the operator would store. They contain predictable values instead of random
+    /// ones.
     simulated_secrets: BTreeMap<ReleaseKey, Arc<Secret>>,
     responses: Responses,
     /// Which namespaces of the resource and its releases exist, and which namespaces are being deleted.

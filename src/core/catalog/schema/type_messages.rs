@@ -76,8 +76,10 @@ fn accepts(schema: &Value, intended: &Value) -> bool {
     validate(schema, intended, "", Nulls::Kept).is_empty()
 }
 
-/// Joins a list with commas, to suggest the string that the schema expects instead of the list. Returns `None` if the
-/// string is long or does not match the schema's pattern, if the schema has no pattern, or if an item is not a string.
+/// Joins a list with commas, to suggest the string that the schema expects instead of the list.
+///
+/// Returns `None` if the string is long or does not match the schema's pattern. Also returns `None` if the schema has
+/// no pattern, or if an item of the list is not a string.
 fn joined_by_commas(items: &[Value], schema: &Value) -> Option<String> {
     let texts: Option<Vec<&str>> = items.iter().map(Value::as_str).collect();
     let text = texts?.join(",");

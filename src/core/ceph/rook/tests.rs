@@ -50,8 +50,8 @@ fn cluster(phase: &str, health: &str) -> Cluster {
     Cluster::from_object("deep", "main", &json!({"status": status}))
 }
 
-/// Reads the settings from example objects of Rook. `change` names an object that differs from the example. The object
-/// contains only the given key and value; if these are `None`, the object does not exist.
+/// Reads the settings from example objects of Rook. `change` names one object that is different: it contains only the
+/// given key and value, or does not exist if there is no key and value.
 fn read(rook: &RookSettings, change: Option<(&str, Option<(&str, &str)>)>) -> Result<Ceph, NotReady> {
     let clusters = Ok(vec![cluster("Ready", "HEALTH_OK")]);
     let answer = rook.read(&consumers(["glance", "nova"].into_iter()), clusters, |name| {

@@ -50,8 +50,10 @@ pub(in crate::desired) fn split(release: &Release, values: &Values) -> Option<No
 }
 
 /// Returns the labels and host names by which a chart splits one `DaemonSet`, in the order in which the chart uses
-/// them. `value` is the value at `values_path`. The result leaves out the helm values in `value`, because they do not
-/// influence how the chart splits the `DaemonSet`.
+/// them.
+///
+/// `value` is the part of the release's values at [`forms::values_path`]. Besides labels and host names, it contains
+/// helm values for the nodes. These do not influence the split, so the result leaves them out.
 fn nodes(form: Form, value: &Value) -> Vec<Value> {
     match form {
         Form::Conf => {
