@@ -121,7 +121,7 @@ pub fn detect_drift(
         return Some(Change::Stripped(trace::summarize(&removed, 0)));
     }
     // A scale to 0 and a removal of `spec.replicas` both leave no writer of the field in `managedFields`, so osdpl
-    // can't tell them apart. The message then names both possibilities.
+    // can't tell them apart. If there is no writer, the message names both possibilities.
     let without_writer = || Change::Stripped(format!("{SCALE} set to 0, or"));
     let scaled = trace.foreign.as_deref().filter(|write| write.at.is_none());
     Some(scaled.map_or_else(without_writer, |write| Change::Edited(write.clone())))

@@ -10,10 +10,11 @@ use crate::health::pod::{Dependency, OwnerKind, UnreadyPod};
 use crate::health::{RELEASE_GROUP, assess, has_no_nodes};
 use crate::observed::{Issue, ObservedJob, ReleaseKey, Workload};
 
-/// In messages, the reason for a pod that waits for an object that does not exist and may never have existed.
+/// The reason in messages if a pod waits for an object that does not exist, and osdpl can't tell whether it ever
+/// existed.
 const NOT_FOUND: &str = "it does not exist";
 
-/// In messages, the reason for a pod that waits for a workload that someone deleted.
+/// The reason in messages if a pod waits for a workload that someone deleted.
 const DELETED: &str = "it was deleted";
 
 /// The reason that messages give if a node is not ready.

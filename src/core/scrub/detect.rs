@@ -33,9 +33,9 @@ pub fn is_secret_value(path: &Path, value: &Value) -> bool {
 
 /// Whether a value that a user wrote in the spec probably is a secret.
 ///
-/// The layers of values already mark most secrets of the spec. So this function returns true only in clear cases,
-/// unlike [`is_secret_value`]. Of the keys above the value's own key, only a key that names a password counts: below a
-/// key such as `token` there may be settings, for example `token: {provider: fernet}`.
+/// The layers of values already mark most secrets of the spec. So this function returns true in fewer cases than
+/// [`is_secret_value`]: of the keys above the value's own key, only a key that names a password counts. Below any other
+/// secret key, such as `token`, there may be settings, for example `token: {provider: fernet}`.
 pub(crate) fn is_secret_in_clear(path: &Path, value: &Value) -> bool {
     let keys = path.keys();
     let own = keys.last().map(|key| Path::root().child(key)).unwrap_or_default();

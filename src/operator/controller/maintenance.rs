@@ -35,7 +35,7 @@ impl Context {
     /// Returns the cloud's settings from the last plan, if a pass has already made a plan.
     ///
     /// Before the first plan, returns [`CloudSettings::none`] if the watch has listed all `OpenStackDeployment`s and
-    /// found none that concerns this operator, and otherwise `None`.
+    /// found none in a namespace in which the operator has rights, and otherwise `None`.
     pub(crate) fn maintenance_setting(&self) -> Option<Arc<CloudSettings>> {
         let known = self.setting.borrow().clone();
         let is_listed = |store: &&Store<Stored<OpenStackDeployment>>| {

@@ -27,8 +27,8 @@ pub struct EqualSetting {
     /// An expression for the value that the setting should have, such as `spec.region`; `None` if the values only need
     /// to be equal.
     pub expected: Option<Expression>,
-    /// The name of the release that runs the server which most services share, such as `rabbitmq`, if the setting
-    /// concerns a server and its clients; `None` for any other setting.
+    /// For a setting of a server and its clients: the name of the release with the server that most services share,
+    /// such as `rabbitmq`. `None` for any other setting.
     ///
     /// A service can also have its own server: nova can use `rabbitmq-nova`. osdpl compares each server only with the
     /// clients of this server, so two servers can have different settings.
