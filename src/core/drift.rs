@@ -66,7 +66,8 @@ pub enum Change {
     Deleted,
     /// Someone wrote to the object after helm's last write.
     Edited(ForeignWrite),
-    /// Someone removed fields that helm had set. The text names the fields. `managedFields` does not name the writer.
+    /// Someone removed fields that helm had set. The text names the fields. `managedFields` does not tell who removed
+    /// them.
     Stripped(String),
 }
 

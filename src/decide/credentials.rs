@@ -97,7 +97,7 @@ fn one_line(bytes: Vec<u8>, reference: &Reference, key: &str) -> Result<String, 
 /// The credentials of one service that the selected releases need.
 #[derive(Default)]
 struct ServiceCredentials<'a> {
-    /// The values in Secrets of the user, by name of the credential.
+    /// The values that the user provides in Secrets, by name of the credential.
     given: BTreeMap<String, String>,
     /// The credentials that osdpl stores in its own Secret, each with the format and length of its value.
     ours: BTreeMap<Name, &'a file::Credential>,

@@ -155,8 +155,9 @@ impl<'a> Draft<'a> {
 
     /// Adds an action that implements the spec and that the API server may refuse.
     ///
-    /// Like [`Draft::attempt`], the function waits after a refusal, and returns the last refusal. With
-    /// `approval: Always`, the action waits for approval of the target hash, like in [`Draft::change_for_spec`].
+    /// Like [`Draft::attempt`], the function adds a refused action only after the time `until` of the refusal, and
+    /// returns the last refusal. With `approval: Always`, the action waits for approval of the target hash, like in
+    /// [`Draft::change_for_spec`].
     pub(crate) fn attempt_for_spec(&mut self, planned: Planned) -> Option<&'a Refusal> {
         let refusal = self.refusal(&planned.action);
         if !self.must_wait(refusal) {

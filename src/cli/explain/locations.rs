@@ -65,12 +65,12 @@ impl LocationFinder<'_> {
         let tree = yaml::parse::<LocatedNode>(file, &self.files.get(file).map(Text::as_written).unwrap_or_default())?;
         let fragment = tree.nearest(parent_field(field).split(['.', '[']).map(|part| part.trim_end_matches(']')));
         // A fragment contains the values of the release at one of three places: at its top level if the fragment is
-        // only for this release, below `releases` and the release's name, or below `every`, which is for all releases.
+        // only for this release; below `releases` and the release's name; or below `every`, which is for all releases.
         let bodies = [&[][..], &["releases", release], &["every"]];
         let keys_below = || keys.iter().map(String::as_str);
         let found = bodies.into_iter().find_map(|body| fragment.find(body.iter().copied().chain(keys_below())));
         let text_of = |key: &str| fragment.find([key]).and_then(LocatedNode::text).map(str::to_owned);
-        // If the fragment does not contain the key, take the line of the key's nearest parent.
+        // If the fragment does not contain the key, take the line of the map with the release's values.
         let parent = || fragment.find(["releases", release]).or_else(|| fragment.find(["values"])).unwrap_or(fragment);
         let file = self.added.get(file).map_or(file, String::as_str);
         let expression = found.and_then(LocatedNode::text).filter(|text| text.contains("${"));

@@ -111,8 +111,8 @@ impl Source<'_> {
         }
     }
 
-    /// Returns the text that tells users where a catalogue file is. If a user added the file, this is the ConfigMap and
-    /// the key with the file; otherwise, it is the file's path.
+    /// Returns where a catalogue file is, as text for users: for a file that a user added, the ConfigMap and the key
+    /// with the file; for any other file, its path.
     fn file_location<'b>(&'b self, file: &'b str) -> &'b str {
         self.catalog.added.get(file).map_or(file, String::as_str)
     }

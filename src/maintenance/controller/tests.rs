@@ -170,8 +170,8 @@ async fn a_stop_ends_the_pass() {
 async fn a_conflict_repeats_the_decision() {
     let writes = Arc::<StdMutex<Vec<Value>>>::default();
     let log = Arc::clone(&writes);
-    // This API server refuses the first write of the status, as if someone had changed the NodeMaintenance since the
-    // controller read it.
+    // This fake API server refuses the first write of the status, as if someone had changed the NodeMaintenance since
+    // the controller read it.
     let api = Router::new().fallback(async move |request: Request| {
         let (is_patch, path) = (request.method() == Method::PATCH, request.uri().path().to_owned());
         let body = axum::body::to_bytes(request.into_body(), 1 << 20).await.unwrap();

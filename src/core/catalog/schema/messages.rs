@@ -89,7 +89,7 @@ fn missing(schema: &Value, described: Option<&str>) -> String {
     format!("set it to {kind}{}", example(schema, described))
 }
 
-/// Returns the first sentence of a field's description, to append it to the remedy: `: The name of a Secret`.
+/// Returns the first sentence of a field's description, for the end of the remedy: `: The name of a Secret`.
 fn example(schema: &Value, described: Option<&str>) -> String {
     let described = schema["description"].as_str().or(described);
     let first = described.map(|text| text.split_once(". ").map_or(text, |(first, _)| first).trim_end_matches('.'));

@@ -49,8 +49,8 @@ pub(super) async fn observe(
     Ok(tasks)
 }
 
-/// Returns the error for the case that the watches did not list all objects within `limit`. The message quotes the
-/// watches' `problems`.
+/// Returns the error about watches that did not list all objects within `limit`. The message quotes the watches'
+/// `problems`.
 pub(super) fn unread(limit: Duration, problems: &[String]) -> Error {
     let why = if problems.is_empty() { "the API server did not send all lists".into() } else { problems.join("; ") };
     let seconds = limit.as_secs();
@@ -60,8 +60,8 @@ pub(super) fn unread(limit: Duration, problems: &[String]) -> Error {
     ))
 }
 
-/// Returns a function that tells whether an operator process could still be running helm. The argument of the function
-/// is the process's identity, from the attempt label of a release record.
+/// Returns a function that tells whether an operator process could still be running helm. The function's argument is
+/// the process's identity, from the attempt label of a release record.
 ///
 /// Only the holder of the operator's Lease runs helm. If the Leases can't be listed, the returned function answers
 /// [`Liveness::Unknown`].

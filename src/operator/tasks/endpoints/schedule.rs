@@ -156,7 +156,7 @@ impl ProbeSchedule {
         self.probed.values().filter(|probed| !probed.in_flight).map(|probed| probed.due).min()
     }
 
-    /// Stores the result of a probe.
+    /// Stores the result of a probe, and sets the time of the next probe of the API.
     pub(super) fn store_result(&mut self, done: FinishedProbe, now: Instant) {
         let registered = self.registered();
         let Some(probed) = self.probed.get_mut(&done.key) else { return };
