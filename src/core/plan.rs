@@ -67,8 +67,8 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Whether osdpl may start a change that needs approval unless the spec sets `approval: Automatic`: the spec sets
-    /// this policy, or a person approved the target hash `hash`.
+    /// Whether osdpl may start a change that needs approval by default: the spec sets `approval: Automatic`, or a
+    /// person approved the target hash `hash`.
     pub fn approves(&self, hash: &str) -> bool {
         self.approval == Approval::Automatic || self.approved.as_deref() == Some(hash) || self.is_approved_earlier(hash)
     }

@@ -165,8 +165,10 @@ fn pending_approvals(input: &Input<'_>) -> Rollouts {
     named.flat_map(approvals_of).collect_map()
 }
 
-/// Whether the approval that the status stores for a release has expired: helm created the record of the upgrade so
-/// long ago that the watch on `DaemonSets` would have reported a changed pod template by now.
+/// Whether the stored approval of a release no longer counts: the release is in sync, and helm created its newest
+/// record more than [`APPROVAL_GRACE`] ago.
+///
+/// By then, the watch on `DaemonSets` would have reported a changed pod template.
 fn has_expired(input: &Input<'_>, name: &str, release: &DesiredRelease) -> bool {
     let since = input.observed.releases.get(&release.key).and_then(|record| record.created_at);
     let settled = input.plan.decisions.get(name).is_some_and(|own| own.step == Step::Ready);

@@ -55,7 +55,7 @@ pub fn access_releases<'a>(
     releases.collect()
 }
 
-/// Returns why the deletion must wait for Nova; `None` if Nova responded that it has no instances.
+/// Returns why the deletion of the cloud must wait for Nova; `None` if Nova responded that it has no instances.
 fn problem(draft: &Draft<'_>, access: Option<&Access>) -> Option<String> {
     let Some(access) = access else {
         return Some(format!("osdpl can't query Nova for instances: {NO_PASSWORD}"));

@@ -64,7 +64,7 @@ pub struct Kept {
     /// again.
     pub(crate) verified: BTreeSet<(String, String)>,
     /// The Kubernetes Services of external services that osdpl had to keep when it last searched for obsolete Services;
-    /// `None` if that search found obsolete Services. Then osdpl searches again, until all of them are deleted.
+    /// `None` if the search found obsolete Services, so that osdpl searches again until it has deleted all of them.
     ///
     /// Kept so that osdpl searches again only when the set of Services that it must keep changes. After a restart,
     /// osdpl searches once.
@@ -82,8 +82,8 @@ pub struct Kept {
     pub(crate) lookups: BTreeMap<String, Lookup>,
     /// The new Nova hosts for which osdpl started a Job that maps them to a cell.
     ///
-    /// Kept so that osdpl can count the Jobs, and starts only a few for the same hosts. After a restart, osdpl counts
-    /// again from one, and finds the first Job by its name.
+    /// Kept to count the Jobs for the same hosts, because osdpl starts only a few. After a restart, osdpl counts from
+    /// one again, and finds the first Job by its name.
     pub mapping: Option<Mapping>,
     /// The status of the rollouts, as osdpl last wrote it.
     ///
@@ -138,9 +138,9 @@ pub struct Resolved {
 /// The paths of the values that an upgrade would change; osdpl keeps them while the upgrade waits for approval.
 #[derive(Clone, Debug)]
 pub struct Changes {
-    /// The revision that the upgrade would replace.
+    /// The revision that the waiting upgrade would replace.
     pub(crate) revision: i64,
-    /// The digest of the inputs that the upgrade would apply.
+    /// The digest of the desired inputs, which the waiting upgrade would apply.
     pub(crate) inputs: String,
     /// The paths of the values that the upgrade would change. If osdpl could not find them: the reason, and the time
     /// when osdpl tries again.
@@ -156,7 +156,7 @@ pub(crate) struct Lookup {
     pub(crate) addresses: Vec<IpAddr>,
     /// Whether osdpl reports that lookups of the host fail; `None` for a host that never had an address.
     pub(crate) fails: Option<Damped<bool>>,
-    /// Why the host has no address, if it never had one.
+    /// Why osdpl knows no address of the host; `None` if a lookup has ever succeeded.
     pub(crate) problem: Option<Damped<String>>,
 }
 

@@ -31,7 +31,7 @@ pub(crate) struct LabelRemovals {
     /// The label changes of each node that loses labels, by the name of the node.
     changes: BTreeMap<String, LabelChange>,
     pending: LabelLosses,
-    /// The unfinished removal of labels that the status contains; `None` if there is none.
+    /// The label removal that the status stores because it is not finished; `None` if the status stores none.
     stored: Option<LabelRemovalStatus>,
     batch: LabelBatch,
 }

@@ -81,7 +81,7 @@ pub struct ExpectedDigest {
     pub source: DigestSource,
 }
 
-/// Where the only accepted digest of a chart comes from.
+/// Where osdpl found the digest that it requires of a chart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DigestSource {
     /// The field `digest` of the release in the spec. It takes precedence over the digest in the operator's chart lock.
@@ -204,7 +204,7 @@ pub enum Read {
     OwnServices,
     /// Lists the `CephObjectStores` with osdpl's label.
     OwnStores,
-    /// Checks whether a node exists, by name.
+    /// Checks whether the cluster has a node with this name.
     Node(String),
     /// Lists the Jobs that helm left behind after the uninstall of a release.
     Jobs(ReleaseKey),
@@ -217,7 +217,8 @@ pub enum Read {
         release: ReleaseKey,
         /// The revisions that may have left objects behind, and the revisions whose objects osdpl keeps.
         cleanup: Cleanup,
-        /// Revisions of other releases: the response contains no object that one of these revisions contains.
+        /// The newest and deployed revisions of the other releases. Their objects are not left behind, so the response
+        /// omits them.
         others: Vec<(ReleaseKey, u32)>,
     },
 }

@@ -28,8 +28,8 @@ pub(crate) fn select(draft: &mut Draft<'_>) -> Arc<Selection> {
     let known = draft.kept.selected.take().filter(|known| known.is_of(deployment, catalog));
     let selected = known.unwrap_or_else(|| Arc::new(Selected::new(deployment, catalog)));
     let selection = Arc::clone(&selected.selection);
-    // osdpl limits how much work one pass spends on expressions. `selection` counts this work. If an earlier pass used
-    // the selection, the count includes the work of that pass. So reset the count to the work of making the selection.
+    // osdpl limits how much work one pass spends on expressions. `selection` counts this work. The count of a reused
+    // selection includes the work of earlier passes. So reset the count to its value after osdpl made the selection.
     selection.scope.reset_used(selected.used);
     draft.kept.selected = Some(selected);
     selection
@@ -228,8 +228,8 @@ mod tests {
     #[test]
     fn the_work_of_earlier_passes_does_not_count() {
         let mut snapshot = snapshot(json!({"spec": {"paused": true}}));
-        // Each call passes another version of helm than the last call. This changes the facts, so osdpl resolves the
-        // releases again.
+        // The facts include helm's version. So each call of `used` changes the version, and osdpl resolves the releases
+        // again.
         let mut used = |major: u64| {
             snapshot.helm.major = major;
             let plan = complete(&mut snapshot);

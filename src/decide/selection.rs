@@ -71,7 +71,7 @@ pub fn release_names(selection: &Selection) -> BTreeMap<ReleaseKey, String> {
     .collect_map()
 }
 
-/// Returns the catalogue names of the releases that the spec pauses individually, with the release's field `paused`.
+/// Returns the catalogue names of the releases whose own field `paused` in the spec is `true`.
 pub(crate) fn paused_releases(spec: &OpenStackDeploymentSpec) -> BTreeSet<String> {
     let releases = spec.services.values().flat_map(|service| &service.releases);
     releases.filter(|(_, release)| release.paused).map(|(name, _)| name.clone()).collect_set()

@@ -340,8 +340,8 @@ impl Elector {
             self.leadership.activate(deadline);
             let mut sent = renewed;
             loop {
-                // A request that times out takes longer than `RETRY_PERIOD`. So the next attempt begins at once, and
-                // has enough time for a new connection before the deadline.
+                // A renewal that times out takes longer than `RETRY_PERIOD`. So the next renewal begins at once, and
+                // has enough time before the deadline to open a new connection.
                 let next = deadline.min(sent + RETRY_PERIOD);
                 tokio::select! {
                     () = tokio::time::sleep_until(next.into()) => {}

@@ -122,14 +122,15 @@ fn overlap(earlier: &Entry<'_>, later: &Entry<'_>, catalog: &Catalog) -> Vec<Fin
     findings.into_values().collect()
 }
 
-/// Whether two entries change the same `DaemonSet`. An entry that names no `DaemonSet` changes all `DaemonSets` of the
-/// release.
+/// Whether two entries of `spec.nodes.overrides` change the same `DaemonSet` of a release. An entry that names no
+/// `DaemonSet` changes all `DaemonSets` of the release.
 fn change_same_daemonset(one: &NodeValues, other: &NodeValues) -> bool {
     let any = one.daemonsets.is_empty() || other.daemonsets.is_empty();
     any || one.daemonsets.iter().any(|name| other.daemonsets.contains(name))
 }
 
-/// Whether both entries select nodes by name. If so, a node that both entries name gets the values of both.
+/// Whether both entries of `spec.nodes.overrides` select nodes by name. If so, a node that both entries name gets the
+/// values of both.
 fn select_by_name(one: &Entry<'_>, other: &Entry<'_>) -> bool {
     matches!((&one.target, &other.target), (NodeTarget::Hosts(_), NodeTarget::Hosts(_)))
 }

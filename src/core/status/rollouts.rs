@@ -51,8 +51,8 @@ fn changed(name: &str, before: &RolloutStatus, now: &RolloutStatus) -> Option<Ev
         // An event reports only the start of a batch: a node has entered the batch. A node that leaves the batch causes
         // no event.
         RolloutPhase::Rolling if now.batch.iter().any(|node| !before.batch.contains(node)) => {
-            // Each batch gets its own subject: otherwise Kubernetes would merge several events about one rollout into
-            // one.
+            // Give the event of each batch its own subject: Kubernetes merges events with the same subject and reason
+            // into one.
             let node = format!("{}/{}", name.replace('/', "-"), now.batch.first()?);
             let about = Some(Subject::Object { kind: "Component".into(), name: node });
             let batch = format!("{name} {}/{} updated: batch {}", now.updated, now.total, now.batch.join(", "));

@@ -61,7 +61,7 @@ pub(super) fn sort_instances(snapshot: &Snapshot<'_>, host: &Host, after: i64) -
 
 /// Returns why an instance cannot be live-migrated, and what to do; `None` if it can be live-migrated.
 ///
-/// `last` is the newest migration of the instance; `None` if no migration of the instance has an id above `after` (see
+/// `last` is the newest migration of the instance; `None` if the instance has no migration that counts (see `after` in
 /// [`sort_instances`]).
 fn stuck(snapshot: &Snapshot<'_>, server: &Server, last: Option<&Migration>) -> Option<String> {
     let retry_command = format!("kubectl annotate nm {} osdpl.dev/retry=now", snapshot.name);

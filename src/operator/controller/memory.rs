@@ -43,8 +43,8 @@ pub(super) struct Memory {
     pub(super) reads: BTreeSet<Read>,
     /// The responses to `reads`, kept to save requests. After a restart, osdpl executes the reads again.
     pub(super) responses: Responses,
-    /// The desired state, with which the next pass executes the [`Read::RenderedCrds`] in `reads`; `None` if `reads`
-    /// contains none. After a restart, the first plan requests these reads again.
+    /// The desired state of the last plan, if `reads` contains a [`Read::RenderedCrds`]: the next pass renders the
+    /// charts from it. `None` otherwise. After a restart, the first plan requests these reads again.
     pub(super) desired: Option<Arc<Desired>>,
     /// The state that a decision keeps for the next decision; [`Kept`] documents each field.
     pub(super) kept: Kept,

@@ -52,8 +52,8 @@ pub(crate) enum Exit {
     Success,
     /// helm failed with this exit code. The code is 1 unless helm itself crashed.
     Failed(i32),
-    /// helm was ended by the signal with this number, which the operator did not send. For example, the kernel sends
-    /// SIGKILL if memory is short.
+    /// A signal with this number, which the operator did not send, ended helm. For example, the kernel sends SIGKILL if
+    /// memory is short.
     Signalled(i32),
     /// The operator stopped helm.
     Stopped {

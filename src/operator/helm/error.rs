@@ -12,7 +12,7 @@ use super::Version;
 /// Each message includes its cause. `source()` returns `None`, because with a source a log would show the cause twice.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The operating system cannot start the program.
+    /// The operating system cannot start the helm program.
     #[error(
         "cannot start {path:?}: {why}; install helm 3.17 or newer, or helm 4, and put it on PATH or name it with --helm"
     )]

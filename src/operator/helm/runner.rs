@@ -88,8 +88,8 @@ impl Runner {
         &self.0.instance
     }
 
-    /// Starts a helm process for `job` and returns immediately. The number of slots is limited, so the caller must
-    /// start the most urgent job first.
+    /// Starts a helm process for `job` and returns immediately. The Runner limits how many helm processes run at the
+    /// same time, so the caller must start the most urgent job first.
     ///
     /// # Errors
     /// The error says why the Runner refused the job. The Runner does not start a refused job later.

@@ -16,7 +16,7 @@ pub(crate) struct ReleaseReport {
     pub release: String,
     pub chart: String,
     pub revision: u32,
-    /// The number of values in this release's `overrides` in the spec that `osdpl adopt` writes.
+    /// The number of values that `osdpl adopt` writes to the `overrides` of this release in the spec.
     pub overrides: usize,
     /// Differences other than those of `effects`: another version of the chart, or the reason why osdpl could not
     /// compare the release with the spec that `osdpl adopt` writes.

@@ -21,7 +21,7 @@ pub struct ConnectionPool {
     pub workers: Vec<Path>,
     /// The number of worker processes per pod if none of the paths in `workers` has a value.
     pub processes: u64,
-    /// The number of processes per pod, in addition to the worker processes, that open connections.
+    /// The number of processes per pod that open connections, not counting the worker processes.
     pub other_processes: u64,
     /// The number of connection pools in each process.
     pub pools: u64,

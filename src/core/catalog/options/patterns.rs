@@ -1,4 +1,4 @@
-//! The patterns for the names of sections.
+//! The patterns (with `*`) for the names of sections in the configuration files of services.
 
 /// The maximum number of patterns in one field, because a user can provide the file.
 pub(super) const MAX_PATTERNS: usize = 50;

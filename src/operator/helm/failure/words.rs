@@ -103,7 +103,7 @@ fn dump_length(text: &str) -> usize {
             '}' if !quoted => {
                 depth = depth.saturating_sub(1);
                 // If the operator has dropped the middle of a long stderr, braces are missing and `depth` is wrong. So
-                // also require that `: ` follows the brace: in a dump, it follows only the last brace.
+                // also require that `: ` follows the brace, as it does only after the last brace of a dump.
                 if depth == 0 && text[position + 1..].starts_with(": ") {
                     return position + 1;
                 }

@@ -31,7 +31,7 @@ impl Store {
         let workloads = self.workloads.iter().flat_map(WatchCache::entries).map(|(_, workload)| workload);
         let workloads = workloads.filter(|workload| lacks_pods(workload, pods)).filter_map(|workload| {
             let kind = match workload.kind {
-                // The task needs no events: the conditions of a Deployment explain why it waits.
+                // A Deployment needs no query for events: its own conditions explain why it has no pods.
                 WorkloadKind::Deployment => return None,
                 WorkloadKind::StatefulSet => "StatefulSet",
                 WorkloadKind::DaemonSet => "DaemonSet",
