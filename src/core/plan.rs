@@ -48,7 +48,7 @@ pub struct Policy {
     /// release.
     pub adopt: BTreeSet<String>,
     /// The names of releases whose repair a person requested; `all` stands for every release that needs a repair. A
-    /// repair is a helm upgrade that overwrites drift, or a revision that osdpl did not make.
+    /// repair is a helm upgrade that overwrites drift, or that replaces a revision which osdpl did not make.
     pub repair: BTreeSet<String>,
     /// The names of releases that osdpl uninstalls without hooks, because a person requested that; `all` stands for
     /// every release.

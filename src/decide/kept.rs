@@ -53,12 +53,13 @@ pub struct Kept {
     ///
     /// Kept because osdpl must read release records to find the paths. After a restart, osdpl reads the records again.
     pub changes: BTreeMap<ReleaseKey, Changes>,
-    /// The last removal of labels from nodes, if it is not finished.
+    /// The unfinished removal of labels from nodes; `None` if there is none.
     ///
-    /// Kept because the pause before the next batch begins when the operator removes the labels, but the status
-    /// contains the batch only some time later. After a restart, osdpl reads the state of the removal from the status.
+    /// Kept because the pause after a batch of nodes begins when osdpl removes the batch's labels, but the status shows
+    /// the batch only later. After a restart, osdpl reads the state of the removal from the status.
     pub(crate) label_removal: Option<LabelRemovalStatus>,
-    /// The names and resource versions of osdpl's Secrets that contain the same credentials as the release records.
+    /// The Secrets of osdpl whose credentials equal those in the release records, each by its name and resource
+    /// version.
     ///
     /// Kept because osdpl must read release records for the comparison. After a restart, osdpl compares the Secrets
     /// again.
@@ -70,7 +71,7 @@ pub struct Kept {
     /// osdpl searches once.
     pub(crate) services: Option<BTreeSet<ReleaseKey>>,
     /// The names of the objects for Ceph that osdpl had to keep when it last searched for obsolete objects; `None` if
-    /// that search found obsolete objects. Then osdpl searches again, until all of them are deleted.
+    /// the search found obsolete objects, so that osdpl searches again until it has deleted all of them.
     ///
     /// Kept so that osdpl searches again only when the set of objects that it must keep changes. After a restart, osdpl
     /// searches once.
@@ -156,7 +157,7 @@ pub(crate) struct Lookup {
     pub(crate) addresses: Vec<IpAddr>,
     /// Whether osdpl reports that lookups of the host fail; `None` for a host that never had an address.
     pub(crate) fails: Option<Damped<bool>>,
-    /// Why osdpl knows no address of the host; `None` if a lookup has ever succeeded.
+    /// Why osdpl knows no address of the host; `None` if it has ever known one.
     pub(crate) problem: Option<Damped<String>>,
 }
 

@@ -31,7 +31,8 @@ pub(crate) struct LabelRemovals {
     /// The label changes of each node that loses labels, by the name of the node.
     changes: BTreeMap<String, LabelChange>,
     pending: LabelLosses,
-    /// The label removal that the status stores because it is not finished; `None` if the status stores none.
+    /// The approved label removal that the status stores; `None` if the status stores no removal, or if the removal is
+    /// finished.
     stored: Option<LabelRemovalStatus>,
     batch: LabelBatch,
 }
@@ -104,7 +105,8 @@ pub(crate) fn approve_removals(draft: &mut Draft<'_>, removals: &LabelRemovals, 
     removal
 }
 
-/// Whether the status contains the approved removal, so that osdpl no longer needs the annotation with the approval.
+/// Whether the status contains the approved label removal, so that osdpl no longer needs the annotation with the
+/// approval.
 pub(crate) fn is_stored(removal: &LabelRemoval, stored: Option<&LabelRemovalStatus>) -> bool {
     let is_same = |stored: &LabelRemovalStatus, status: &LabelRemovalStatus| {
         (&stored.nodes, &stored.hash) == (&status.nodes, &status.hash)
@@ -112,9 +114,11 @@ pub(crate) fn is_stored(removal: &LabelRemoval, stored: Option<&LabelRemovalStat
     removal.status.as_ref().is_none_or(|status| stored.is_some_and(|stored| is_same(stored, status)))
 }
 
-/// Returns the removal of labels that the status contains, if it is not finished; otherwise `None`.
+/// Returns the approved label removal that the status stores; `None` if the status stores no removal, or if the removal
+/// is finished.
 ///
-/// If the operator has executed a batch that the status does not contain yet, the result includes that batch.
+/// If osdpl has already removed labels from a further batch of nodes, but the status does not show this batch yet, the
+/// result includes the batch.
 fn stored_removal(
     draft: &Draft<'_>,
     pending: &LabelLosses,
@@ -137,7 +141,7 @@ pub(crate) fn label(draft: &mut Draft<'_>, changes: &BTreeMap<String, LabelChang
     attempt_labels(changes, reason, |planned| draft.attempt(planned))
 }
 
-/// Calls `attempt` for each change of labels, and returns the messages of the refusals that `attempt` returns.
+/// Passes the change of each node's labels to `attempt`. Returns the messages of the refusals that it gets back.
 fn attempt_labels<'a>(
     changes: &BTreeMap<String, LabelChange>,
     reason: &str,
@@ -147,8 +151,8 @@ fn attempt_labels<'a>(
     refusals.map(|refusal| refusal.message.clone()).collect()
 }
 
-/// Returns the action that changes the labels of a node. `reason` is the reason if labels change, and not only the
-/// annotation.
+/// Returns the action that changes the labels or the annotation of a node. If only the annotation changes, the action
+/// has the reason [`ANNOTATION_REASON`] instead of `reason`.
 pub(crate) fn label_node(name: &str, change: &LabelChange, reason: &str) -> Planned {
     let reason = if change.changes_labels() { reason } else { ANNOTATION_REASON };
     Planned::new(Action::LabelNode { name: name.to_owned(), change: change.clone() }, reason)

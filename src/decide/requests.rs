@@ -217,8 +217,8 @@ pub enum Read {
         release: ReleaseKey,
         /// The revisions that may have left objects behind, and the revisions whose objects osdpl keeps.
         cleanup: Cleanup,
-        /// The newest and deployed revisions of the other releases. Their objects are not left behind, so the response
-        /// omits them.
+        /// The newest and deployed revisions of other releases. A cleanup must keep their objects, so the response omits
+        /// these objects.
         others: Vec<(ReleaseKey, u32)>,
     },
 }
@@ -262,7 +262,8 @@ pub enum Response {
 pub struct Recorded {
     /// The chart and values of the revision.
     pub source: RevisionSource,
-    /// The other tool that manages the release; `None` if there is no such tool, or if the read did not look for one.
+    /// The message that another controller manages the release, with the remedy; `None` if the read found no such
+    /// controller, or did not look for one.
     pub owner: Option<String>,
 }
 

@@ -13,7 +13,7 @@ use osdpl_lint::Input;
 use osdpl_values::CollectSorted;
 use osdpl_values::expr::Work;
 
-/// Returns the services and releases that `spec` selects for this resource, with findings about the spec.
+/// Returns the services and releases that `spec` selects for `deployment`, with findings about the spec.
 pub fn selection(deployment: &OpenStackDeployment, spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> Selection {
     Input::of_resource(deployment, spec, catalog).select()
 }

@@ -308,8 +308,8 @@ impl Elector {
                         std::future::pending::<()>().await;
                     }
                 };
-                // Ignore the result, which says whether the holder has ended or `pause` is over: the next attempt
-                // checks the holder in both cases.
+                // Ignore the result, which says whether the holder has ended or `pause` is over: in both cases, the
+                // next call of `try_acquire` checks the holder.
                 let _ = tokio::time::timeout(pause, holder_ends).await;
                 Ok(None)
             }

@@ -1,4 +1,4 @@
-//! Explains an option of a service, such as `conf.nova.DEFAULT.debug`, with the files in `values/options/`.
+//! Explains an option of a service, such as `conf.nova.DEFAULT.debug`, from the files in `values/options/`.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,8 @@ pub(crate) struct OptionExplanation {
     pub section: String,
     /// The name of the option.
     pub name: String,
-    /// The type of the option's value; absent if no OpenStack release has the option, or for an old name.
+    /// The type of the option's value; absent if no OpenStack release has the option, or if `name` is the old name of a
+    /// renamed option.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub option_type: Option<&'static str>,
     /// The value that the service uses without this option; absent if osdpl does not know it.
@@ -47,7 +48,8 @@ pub(crate) fn explain_option(
     path: &Path,
     openstack_release: &str,
 ) -> Option<OptionExplanation> {
-    // A file of an addition may describe a shorter path, such as `conf`, which also covers the options of other files.
+    // An addition may contain an options file for a shorter path, such as `conf`, that covers this path, too. Ignore
+    // it: the path below the path of the file must consist of a section and an option.
     let leads_to_option =
         |file: &&OptionFile| file.path().covers(path) && path.keys().len() == file.path().keys().len() + 2;
     let file = catalog.options.of_chart(chart).find(leads_to_option)?;

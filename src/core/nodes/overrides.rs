@@ -96,8 +96,9 @@ fn overlap(earlier: &Entry<'_>, later: &Entry<'_>, catalog: &Catalog) -> Vec<Fin
         };
         let chart = &release.chart;
         let nodes = format_names(both.iter().copied(), both.len());
-        // With the form `conf`, an entry that names the node has priority over an entry that selects the node by label,
-        // whatever the order of the entries. If both entries select by label, the later entry has priority.
+        // If the chart takes the values in the form `conf`, an entry that names the node has priority over an entry
+        // that selects the node by label, whatever the order of the entries. If both entries select by label, the later
+        // entry has priority.
         let by_name = matches!(earlier.target, NodeTarget::Hosts(_)) && matches!(later.target, NodeTarget::Label(..));
         let (lost, winner) = if by_name { (later.index, earlier.index) } else { (earlier.index, later.index) };
         let finding = match form {

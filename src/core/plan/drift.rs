@@ -33,8 +33,8 @@ pub fn count_repairs(known: Option<&Repaired>, now: Timestamp) -> u32 {
 }
 
 impl Context<'_> {
-    /// Returns what osdpl does about the drift of a release, if the release has the desired inputs; `None` if the
-    /// release has no drift, or if the spec sets `drift: Ignore`.
+    /// Returns what osdpl does about the drift of a release that already has the desired inputs; `None` if the release
+    /// has no drift, or if the spec sets `drift: Ignore`.
     ///
     /// If a person requested the repair, it starts at once. With `drift: Repair` in the spec, the first repair starts
     /// at once, and if the drift comes back, osdpl waits longer before each further repair.

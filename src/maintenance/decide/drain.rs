@@ -75,8 +75,9 @@ fn disable_compute(snapshot: &Snapshot<'_>, progress: &mut Progress<'_>) -> Step
             let reason = host.service.disabled_reason.as_deref();
             if host.service.is_enabled() {
                 progress.compute = Some(host.service.id.clone());
-                // Store the list of alive Neutron agents only the first time that the maintenance disables the service.
-                // If someone then enables the service, the maintenance disables it again, but keeps the first list.
+                // Store the list of alive Neutron agents only the first time that the maintenance disables the compute
+                // service. If someone then enables the service, the maintenance disables it again, but keeps the first
+                // list.
                 if progress.agents.is_empty() {
                     let alive = host.agents.iter().filter(|agent| agent.alive && agent.enabled);
                     progress.agents = alive.map(|agent| agent.kind.clone()).collect();
@@ -220,8 +221,8 @@ fn format_count(count: usize, one: &str, several: &str) -> String {
 
 fn check_quorum(snapshot: &Snapshot<'_>) -> StepResult {
     match snapshot.observed.eviction_obstacles.first() {
-        // If the node was ready to drain in an earlier pass, ignore the obstacle. Someone may have begun to drain the
-        // node, and the obstacle may exist only because pods were evicted from this node.
+        // Ignore an obstacle to evictions if the node was ready to drain in an earlier pass. Someone may have begun to
+        // drain the node, and the obstacle may exist only because pods were evicted from this node.
         Some(obstacle) if !snapshot.was_ready() => wait_for(obstacle.clone()),
         _ => StepResult::Done(String::new()),
     }

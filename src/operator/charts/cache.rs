@@ -30,8 +30,8 @@ use super::error::Error;
 use super::metadata::Metadata;
 use super::pull::Request;
 
-/// The age at which osdpl regards an entry of `incoming` as left behind by a killed process. No pull takes nearly that
-/// long.
+/// The age from which osdpl removes a folder in `incoming`, which a killed process has left behind. No pull takes
+/// nearly that long.
 pub(super) const STALE_AGE: Duration = Duration::from_hours(1);
 
 /// The cache folder of a chart store, with methods that read and write its files.

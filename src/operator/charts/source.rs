@@ -101,8 +101,8 @@ impl FromStr for Source {
 
 /// Checks the address of a repository, and returns the address without a trailing slash. Refuses an `http://` address.
 ///
-/// osdpl uses this check for addresses in the spec, in the catalogue, and in lock entries without a digest. In a lock
-/// entry with a digest, the digest protects the chart.
+/// osdpl uses this check for addresses in the spec, in the catalogue, and in lock entries without a digest. A lock
+/// entry with a digest may have an `http://` address, because the digest protects the chart.
 pub(super) fn encrypted_repository(text: &str) -> Result<String, InvalidSource> {
     let url = repository(text)?;
     if is_plain_http(&url) { Err(InvalidSource::Unencrypted(text.to_owned())) } else { Ok(url) }

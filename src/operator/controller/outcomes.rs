@@ -181,7 +181,7 @@ impl Memory {
         self.failures.insert(key.clone(), failed);
     }
 
-    /// Counts the failure of a release's step that ran no helm process.
+    /// Counts the failed step of a release. The step has started no helm process.
     pub(super) fn count_step_failure(
         &mut self,
         key: &ReleaseKey,

@@ -173,8 +173,8 @@ impl ReleaseTask {
                 fetching.extend(bodies.begin_fetches(&newest, namespaces, FETCHES.saturating_sub(fetching.len())));
                 let releases = derive_state(&newest, &bodies, &self.owner);
                 recheck = bodies.has_failures() || releases.values().any(may_live_elsewhere);
-                // Publish the first result only after all bodies were read, so that the status does not lose data from
-                // the bodies whenever the operator restarts.
+                // Publish the first result only after the task has read the bodies of all records. Otherwise, the
+                // status would lose the data from the bodies whenever the operator restarts.
                 if fetching.is_empty() || self.sender.borrow().is_some() {
                     publish(Some(Arc::new(releases)), &self.sender, &self.trigger);
                 }

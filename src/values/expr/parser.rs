@@ -57,8 +57,8 @@ fn count_operators(source: &str) -> usize {
     (0..bytes.len()).filter(|at| is_operator(bytes[*at]) && (*at == 0 || !is_operator(bytes[at - 1]))).count()
 }
 
-/// Returns the maximum depth of nested brackets, plus the number of `?` signs: each choice has one. Counts the brackets
-/// and signs in string literals, too.
+/// Returns the maximum depth of nested brackets, plus the number of `?` signs: each choice (`a ? b : c`) has one.
+/// Counts the brackets and signs in string literals, too.
 fn depth(source: &str) -> usize {
     let depths = source.bytes().scan(0_usize, |depth, byte| {
         match byte {

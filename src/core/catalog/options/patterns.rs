@@ -1,6 +1,7 @@
 //! The patterns (with `*`) for the names of sections in the configuration files of services.
 
-/// The maximum number of patterns in one field, because a user can provide the file.
+/// The maximum number of patterns in one field of an options file. The limit exists because users can provide such
+/// files.
 pub(super) const MAX_PATTERNS: usize = 50;
 
 /// The maximum length of a pattern, and of a name that can match a pattern, in bytes. Services have no sections with
@@ -12,8 +13,7 @@ pub(super) const MAX_SECTIONS: usize = 1000;
 
 /// Whether a pattern matches a whole name. A `*` in the pattern stands for any text, also for none.
 ///
-/// The time for a call grows only linearly with the lengths, because users provide both. [`super::problems`] limits the
-/// length of patterns.
+/// Users provide both texts, so the run time must grow only linearly with their lengths.
 pub(super) fn matches(pattern: &str, name: &str) -> bool {
     if name.len() > MAX_NAME {
         return false;

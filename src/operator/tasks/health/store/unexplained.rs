@@ -24,7 +24,7 @@ pub(super) struct EventCheck {
 }
 
 impl Store {
-    /// Returns the objects that wait although no watched object shows a reason.
+    /// Returns the workloads, Jobs and volume claims that wait although no watched object shows a reason.
     pub(super) fn unexplained(&self, pods: &Pods<'_>) -> Vec<Subject> {
         let subject =
             |kind, namespace: &str, name: &str| Subject { kind, namespace: namespace.into(), name: name.into() };

@@ -110,8 +110,7 @@ fn reads_plain_jobs_and_hooks_that_ran_and_are_kept() {
         BTreeSet::from(recreated),
         "only the Jobs of post-upgrade hooks count as Jobs that an upgrade creates again"
     );
-    // During an upgrade, the record also contains the Job of a hook that helm has not run yet. Such a hook has no
-    // phase.
+    // During an upgrade, the parsed body also lists the Job of a hook that helm has not run yet, which has no phase.
     assert!(body("pending-upgrade", &[db_sync("", "")]).jobs.contains(&name("openstack", "nova-db-sync")));
 }
 
