@@ -87,8 +87,8 @@ impl Changes {
     }
 }
 
-/// If no value changes (`paths` is empty), adds a text that names the other inputs of the release: at least one of them
-/// changes.
+/// Returns `paths` unchanged, or a text instead if no value changes (`paths` is empty). The text names the other inputs
+/// of the release, of which at least one changes.
 fn or_no_value(mut paths: Vec<String>) -> Vec<String> {
     if paths.is_empty() {
         paths.push("(no value changes, but the chart, helm's version or helm's flags do)".to_owned());

@@ -188,8 +188,8 @@ pub enum Read {
     ServiceNetworks(i64),
     /// Reads a CRD, by name.
     Crd(String),
-    /// Lists the CRDs that uninstalled releases left behind, if these releases had the same name as the given release.
-    /// Their namespaces do not matter.
+    /// Lists the CRDs left behind by uninstalled releases that had the same name as the given release, in whatever
+    /// namespace.
     AbandonedCrds(ReleaseKey),
     /// Renders the chart of a release in [`Requests::desired`], and returns the CRDs among the rendered objects.
     RenderedCrds {

@@ -74,8 +74,8 @@ pub(crate) fn observe(snapshot: &Snapshot, selection: &Selection, names: &BTreeM
     for (key, release) in &mut observed.releases {
         release.release = identify_release(key, release, names, &snapshot.catalog);
     }
-    // Keep only the objects of releases of this cloud. A release is of this cloud if the catalogue has a release with
-    // the same namespace and name, or if osdpl made the release.
+    // Keep only the affected objects that belong to a release of this cloud. A release is of this cloud if the
+    // catalogue has a release with the same namespace and name, or if osdpl made the release.
     let is_own =
         |key: &ReleaseKey| names.contains_key(key) || observed.releases.get(key).is_some_and(ObservedRelease::is_ours);
     let affected = snapshot.affected.iter().filter(|affected| is_own(&affected.release));

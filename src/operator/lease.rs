@@ -280,8 +280,8 @@ impl Elector {
         }
     }
 
-    /// Reads the Lease, and takes it if it is free or expired. If another process holds the Lease, waits until it is
-    /// time for the next attempt.
+    /// Reads the Lease, and takes it if it is free or expired. If another process holds the Lease, waits until the
+    /// caller should try again.
     ///
     /// Returns the time of the request that took the Lease; `None` if this process has not taken the Lease.
     async fn try_acquire(&mut self) -> Result<Option<Instant>, Failure> {

@@ -23,8 +23,8 @@ struct Entry<'a> {
     nodes: BTreeSet<&'a str>,
 }
 
-/// Warns about each entry that selects no node or names a node that does not exist, and about nodes that get the
-/// values of only some of the entries that select them.
+/// Warns about each entry of `spec.nodes.overrides` that selects no node or names a node that does not exist, and about
+/// nodes that get the values of only some of the entries that select them.
 pub(super) fn check_overrides(spec: &Nodes, catalog: &Catalog, nodes: &Inventory, findings: &mut Vec<Finding>) {
     let entries = spec.overrides.iter().enumerate().filter_map(|(index, entry)| {
         let target = parse_target(entry).ok()?;
@@ -136,9 +136,10 @@ fn select_by_name(one: &Entry<'_>, other: &Entry<'_>) -> bool {
     matches!((&one.target, &other.target), (NodeTarget::Hosts(_), NodeTarget::Hosts(_)))
 }
 
-/// Whether a chart of the form `root` gives a node the values of both entries that select the node.
+/// Whether a chart that takes the values in the form `root` gives a node the values of both entries that select the
+/// node.
 ///
-/// The chart does so if both entries select by name, or if both select by the same label key.
+/// The chart does so if both entries select nodes by name, or if both select them by the same label key.
 fn can_be_merged(one: &NodeTarget, other: &NodeTarget) -> bool {
     match (one, other) {
         (NodeTarget::Hosts(_), NodeTarget::Hosts(_)) => true,

@@ -1,5 +1,5 @@
-//! Decides whether a maintenance may start now. This depends on its window, on the other maintenances, and on how many
-//! nodes of a role may be in maintenance at the same time.
+//! Decides whether a maintenance may start now. This depends, among others, on its window, on other maintenances of the
+//! same node, and on how many nodes of a role may be in maintenance at the same time.
 
 use k8s_openapi::jiff::Timestamp;
 

@@ -91,7 +91,7 @@ impl UnobservedResult {
 /// osdpl keeps this status because the watch may still have an older one. A pass that starts from the older status
 /// would write the new status, and record the events about the change, a second time.
 pub(super) struct WrittenStatus {
-    /// The time of the last report of a pass, for the limit on the rate of reports. If an action writes the status,
+    /// When a pass last reported; osdpl uses this time to limit the rate of reports. If an action writes the status,
     /// this time does not change.
     pub(super) at: Timestamp,
     /// The resource with the written status; `None` once the watch has reported this version of the resource.

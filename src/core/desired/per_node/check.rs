@@ -70,8 +70,8 @@ fn check_nodes(entry: &NodeOverride) -> Option<String> {
 /// Checks the values that an entry of `spec.nodes.overrides` sets for one release. Returns the first invalid field and
 /// an error message; `None` if all fields are valid.
 ///
-/// The field is relative to the entry's settings for the release. It is empty if the error does not concern a single
-/// field.
+/// The path of the field begins at the entry's settings for the release. The path is empty if the error does not
+/// concern a single field.
 fn check_values(release: &Release, given: &NodeValues) -> Option<(&'static str, String)> {
     let chart = &release.chart;
     if release.daemonsets.is_empty() {
