@@ -39,8 +39,8 @@ impl CatalogOption {
             let keys = keys_of_field(finding.field());
             format!("{}: {finding}", document.line(keys.iter().map(String::as_str)))
         };
-        // The message about a rejected addition already contains the line in the `ConfigMap`. So only put the name of
-        // the `ConfigMap` before it. The closure `line` would add a line of the `OpenStackDeployment` instead.
+        // The message about a rejected addition already names the line in the `ConfigMap`. So only put the name of the
+        // `ConfigMap` before it. The closure `line` would add a line of the `OpenStackDeployment` instead.
         let rejected = |RejectedAddition { source, message }: &RejectedAddition| format!("{source}: {message}");
         let errors = named.errors.iter().map(line).chain(extended.rejected.iter().map(rejected));
         let errors: Vec<String> = errors.collect();

@@ -119,8 +119,8 @@ pub struct Requests {
     pub namespaces: BTreeSet<String>,
     /// The objects that the spec names, and that the operator therefore watches.
     pub objects: BTreeSet<Reference>,
-    /// References to objects that the cloud uses, and that osdpl need not write: they lack osdpl's label, but already
-    /// contain the desired data. The operator watches these objects, because their data can change.
+    /// References to objects without osdpl's label that osdpl uses as they are, because they already contain the data
+    /// that it would write. The operator watches these objects, because their data can change.
     pub foreign: BTreeSet<Reference>,
     /// The namespace of Rook, and the kinds of objects that the operator watches there.
     pub rook: Option<(String, Vec<&'static str>)>,

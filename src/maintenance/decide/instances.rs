@@ -29,8 +29,8 @@ pub(super) struct InstanceSteps {
 
 /// Groups the instances on a node by their next step in the maintenance.
 ///
-/// The function ignores failed migrations with an id up to `after`. They are older than the start of the migrations by
-/// this maintenance, or than the last retry that a person requested.
+/// The function ignores failed migrations with an id up to `after`. They are from the time before this maintenance
+/// began to migrate instances, or before a person last requested a retry.
 pub(super) fn sort_instances(snapshot: &Snapshot<'_>, host: &Host, after: i64) -> InstanceSteps {
     let mut steps = InstanceSteps::default();
     let mut ready = Vec::new();

@@ -189,8 +189,8 @@ impl ReleaseTask {
     }
 }
 
-/// Whether the newest record of the release is locked, and a helm process of another operator process could still be
-/// working on the release.
+/// Whether the newest record of the release is pending or `uninstalling`, and a helm process of another operator
+/// process could still be working on the release.
 ///
 /// No watch reports when that helm process ends, so the task must repeat the check.
 fn may_live_elsewhere(release: &ObservedRelease) -> bool {
