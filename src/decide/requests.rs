@@ -217,8 +217,8 @@ pub enum Read {
         release: ReleaseKey,
         /// The revisions that may have left objects behind, and the revisions whose objects osdpl keeps.
         cleanup: Cleanup,
-        /// The newest and deployed revisions of other releases. A cleanup must keep their objects, so the response omits
-        /// these objects.
+        /// The newest and deployed revisions of other releases. A cleanup must keep their objects, so the response
+        /// omits these objects.
         others: Vec<(ReleaseKey, u32)>,
     },
 }
