@@ -1,8 +1,8 @@
 //! Plans the cleanup after failed revisions of a release: which objects osdpl deletes, because only these revisions
 //! contain them.
 //!
-//! The operator finds these objects by the release records. It reads the records only if a plan requests it, so passes
-//! without a cleanup decode no records for it.
+//! To find these objects, the operator decodes release records. It does so only if a plan requests it, so a pass
+//! without a cleanup saves this work.
 
 use std::collections::BTreeSet;
 
@@ -89,7 +89,8 @@ mod tests {
         plan.requests.reads.iter().filter(|read| matches!(read, Read::Leftovers { .. })).collect()
     }
 
-    /// Adds the response to the read of leftovers that the next plan requests.
+    /// Decides the next plan, and adds to the snapshot the response to the one read of leftovers that this plan
+    /// requests.
     fn respond(snapshot: &mut Snapshot, response: Result<Option<Vec<Leftover>>, String>) {
         let plan = decide(snapshot);
         let [read] = reads(&plan)[..] else { panic!("{:?}", plan.requests.reads) };

@@ -84,8 +84,8 @@ pub struct Plan {
     pub changes: BTreeMap<String, Vec<String>>,
     /// Whether osdpl refuses the spec, because it has an error.
     pub refused: bool,
-    /// Whether the plan contains placeholders, because the operator is still fetching charts. The placeholders take the
-    /// versions and digests of these charts from the status.
+    /// Whether the plan contains placeholders for charts, because the operator is still fetching these charts. The
+    /// placeholders have the versions and digests that the status records.
     pub assumed: bool,
     /// What osdpl must still do or wait for before the cloud is deleted, as text for the status; `None` if there is
     /// nothing, or if the cloud is not being deleted.

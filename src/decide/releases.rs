@@ -19,7 +19,7 @@ use osdpl_core::plan::{self, Decision, Plan, Policy, Reason, State, Step, Wait, 
 use osdpl_core::release::Verb;
 
 /// How long osdpl assumes that a new helm process renders its chart. After this time, osdpl assumes that the process
-/// waits for hooks or the API server, so that another process can start to render.
+/// only waits, for hooks or for the API server. Then another process may start to render.
 pub const RENDER_LIMIT: Duration = Duration::from_secs(20);
 
 /// Plans the actions for the steps of all releases.

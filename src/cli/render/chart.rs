@@ -21,8 +21,8 @@ const FOLDER: &str = "charts";
 /// The source of the charts that install.sh installs.
 pub(crate) struct Charts<'a> {
     store: Store,
-    /// Whether the user named charts with `--charts`. If so, osdpl copies their archives. Otherwise, install.sh names a
-    /// repository.
+    /// Whether the user named charts with `--charts`. If so, osdpl copies these charts to the output folder. Otherwise,
+    /// install.sh names a repository.
     is_local: bool,
     spec: &'a OpenStackDeploymentSpec,
     catalog: &'a Catalog,

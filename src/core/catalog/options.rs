@@ -115,7 +115,7 @@ impl OptionFile {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Options {
-    /// The name of the chart.
+    /// The name of the chart, which is also the name of the release.
     release: String,
     /// The path in the chart's values, as text.
     path: String,
@@ -138,7 +138,7 @@ pub struct Options {
 pub enum Absence<'a> {
     /// The option exists only in earlier OpenStack releases.
     Removed {
-        /// The first release without the option.
+        /// The first OpenStack release without the option.
         release: &'a str,
         /// The section and the name of the option that replaces it; `None` if no option does.
         new_name: Option<(&'a str, &'a str)>,
@@ -148,7 +148,7 @@ pub enum Absence<'a> {
     /// The file does not know the option, but the section may have options that the file does not know, because drivers
     /// or users define them. A section that only is like another one is such a section.
     Open,
-    /// No release has the option.
+    /// No OpenStack release has the option.
     Unknown,
     /// No release has the section.
     UnknownSection,

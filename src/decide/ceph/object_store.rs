@@ -93,8 +93,8 @@ pub(crate) fn desired(declared: Option<&DeclaredCeph>, selection: &Selection) ->
     (objects(&store, &NO_KEYSTONE, declared, selection), configured)
 }
 
-/// Returns the objects that the gateways may need while osdpl does not manage the release `ceph-rgw`. If osdpl manages
-/// this release, the result is empty.
+/// Returns the objects of osdpl that the gateways can need although osdpl does not manage the release `ceph-rgw`. If
+/// osdpl manages this release, the result is empty.
 ///
 /// `namespaces` contains the namespace of each release that osdpl does not manage, by the release's name in the
 /// catalogue. Callers must use only the kinds, namespaces and names of the objects, because their contents are

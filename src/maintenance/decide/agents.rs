@@ -9,8 +9,8 @@ use super::report::Progress;
 use super::{Action, Compute, Host, RequeueDelay, Snapshot, StepResult};
 use osdpl_core::api::{MAINTENANCE_FINALIZER, MaintenanceStep, StepState};
 
-/// How long a maintenance waits for the node, its pods and its Neutron agents before the status of the maintenance
-/// reports that a person must act.
+/// The time after which the step `Agents` counts as blocked: if the node, its pods and its Neutron agents are still not
+/// up, the status reports that a person must act.
 const BLOCKED_AFTER: SignedDuration = SignedDuration::from_mins(10);
 
 /// Returns the result of the step `Agents`: the step waits until the node, its DaemonSet pods, nova-compute and the

@@ -25,7 +25,8 @@ const TOO_MANY_REQUESTS: u16 = 429;
 pub(crate) enum EvictionResult {
     /// The pod is being deleted, or does not exist any more.
     Evicted,
-    /// A disruption budget does not allow the eviction; contains the message of the API server.
+    /// The API server refused the eviction, because of a disruption budget or of too many evictions at once. Contains
+    /// its message.
     Refused(String),
 }
 
@@ -73,7 +74,7 @@ impl Cluster {
     pub(crate) async fn set_strategy(&self, desired: &Strategy) -> Result<bool, Error> {
         let Strategy { namespace, name, on_delete, .. } = desired;
         let api: Api<DaemonSet> = Api::namespaced(self.client.clone(), namespace);
-        // If the request lacks `updateStrategy`, osdpl gives up this field, and Kubernetes restores the default,
+        // An apply without `updateStrategy` removes osdpl's value of this field, and Kubernetes restores the default,
         // `RollingUpdate`.
         let spec = if *on_delete { json!({"updateStrategy": {"type": "OnDelete"}}) } else { json!({}) };
         let body = json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": name}, "spec": spec});

@@ -185,8 +185,8 @@ fn revision(object: &Partial<ControllerRevision>) -> Option<Revision> {
 struct PodTimes(BTreeMap<String, (bool, Timestamp)>);
 
 impl PodTimes {
-    /// Returns the pod with the time at which this process first saw the pod in its current state. `now` is the current
-    /// time by this process's clock.
+    /// Replaces the time in the pod's state by the time at which this process first saw the pod in this state. `now` is
+    /// the current time by this process's clock.
     fn with_own_time(&mut self, mut pod: DaemonPod, now: Timestamp) -> DaemonPod {
         let (is_ready, since) = match &mut pod.state {
             PodState::Ready(since) => (true, since),
@@ -228,8 +228,7 @@ mod tests {
         let mut times = PodTimes::default();
         let mut observe = |state, now| times.with_own_time(pod(state), at(now)).state;
         let starting = |why: &str, since| PodState::Starting(why.into(), Some(at(since)));
-        // The times in the pods' status must have no effect, even if they are an hour behind or ahead of this process's
-        // clock.
+        // The result must not depend on the times in the pods' status: other clocks set them, and may be an hour off.
         assert_eq!(observe(starting("", 400), 4000), starting("", 4000));
         assert_eq!(observe(starting("pulls its image", 400), 4007), starting("pulls its image", 4000));
         assert_eq!(observe(PodState::Ready(Some(at(8000))), 4009), PodState::Ready(Some(at(4009))));
