@@ -69,18 +69,17 @@ impl Document {
         Self::read_named(path, None)
     }
 
-    /// Reads the `OpenStackDeployment` with this name from a file. If `name` is `None`, reads the only
+    /// Reads the `OpenStackDeployment` named `name` from a file. If `name` is `None`, reads the only
     /// `OpenStackDeployment` of the file.
     ///
-    /// # Errors
-    /// Returns an error if the file does not contain exactly one such `OpenStackDeployment`, or if any of its documents
-    /// is invalid YAML.
+    /// # Errors Returns an error if the file does not contain exactly one such `OpenStackDeployment`, or if any of its
+    /// documents is invalid YAML.
     pub(crate) fn read_named(path: &Path, name: Option<&str>) -> anyhow::Result<Self> {
         Self::parse(&display_name(path), &read(path)?, name)
     }
 
-    /// Parses the text of a file, and returns the `OpenStackDeployment` with this name. If `name` is `None`, returns
-    /// the only `OpenStackDeployment` of the file.
+    /// Parses the text of a file, and returns its `OpenStackDeployment` named `name`. If `name` is `None`, returns the
+    /// only `OpenStackDeployment` of the file.
     pub(super) fn parse(file: &str, text: &str, name: Option<&str>) -> anyhow::Result<Self> {
         let (mut resources, mut others, mut mistakes) = (Vec::new(), Vec::new(), Vec::new());
         for document in split_documents(file, text) {

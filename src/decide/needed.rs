@@ -12,11 +12,11 @@ pub(crate) struct Needed {
     pub(crate) releases: BTreeSet<ReleaseKey>,
     /// Whether pods of `releases` may select nodes by role labels, so that osdpl must not remove these labels.
     pub(crate) labels: bool,
-    /// The namespaces and names of the Services through which `releases` may use external services, even if the spec no
-    /// longer names these external services.
+    /// The namespaces and names of the Services for external services that pods of `releases` may still use. The set
+    /// includes external services that the spec no longer names.
     pub(crate) external: BTreeSet<ReleaseKey>,
-    /// The objects for Ceph that `releases` may mount. Use only their kinds, namespaces and names, because their
-    /// contents are incomplete.
+    /// The objects for Ceph that pods of `releases` may have mounted. Callers must use only their kinds, namespaces and
+    /// names, because their contents are incomplete.
     pub(crate) ceph: Vec<Object>,
     /// Whether `releases` may use the object store of Ceph.
     pub(crate) store: bool,

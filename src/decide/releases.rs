@@ -84,9 +84,8 @@ pub(crate) fn plan_steps(
 
 /// Adds the action of a release to the plan, after the writes of the CRDs that the action needs.
 ///
-/// # Errors
-/// Returns an error if the change of CRDs needs an approval that is missing. The added action then waits for the
-/// approval.
+/// # Errors Returns an error if the writes of the CRDs need an approval that is missing. The added action then waits
+/// for the approval, too.
 fn add_action(
     draft: &mut Draft<'_>,
     action: Action,

@@ -40,8 +40,8 @@ pub(crate) struct Explanation {
     /// for the path.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
-    /// How a parent key removes or hides even the chart's default, so that the release has no value at the path.
-    /// Present only if a layer sets a parent key of the path to null, or to a value that is not a map.
+    /// Why helm ignores the chart's default, too, if the release has no value at the path. Present only if a layer sets
+    /// a parent key of the path to null, or to a value that is not a map.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub above: Option<ParentEffect>,
     /// All layers that set the value. The first layer overrides all others.
@@ -194,7 +194,8 @@ impl Query<'_> {
         (!all.is_empty()).then(|| all.join("; "))
     }
 
-    /// Describes where the settings of Ceph come from that an expression reads. Returns `None` if they are not available.
+    /// Describes the source of the Ceph settings that an expression reads. Returns `None` if osdpl does not have these
+    /// settings.
     fn ceph_source(&self, expression: &str) -> Option<String> {
         let Cloud { selection, facts, .. } = self.cloud;
         let is_published = || selection.object_store().is_some_and(|store| store.public_url().is_some());

@@ -145,12 +145,12 @@ pub enum Absence<'a> {
     },
     /// The option exists only in later OpenStack releases. The text is the first release with the option.
     Later(&'a str),
-    /// The file does not know the option, but the section may have options that the file does not know, because drivers
-    /// or users define them. A section that only is like another one is such a section.
+    /// The file does not contain the option, but the section may have it: drivers or users define options in this
+    /// section, or the file describes the section only by its likeness to other sections.
     Open,
     /// No OpenStack release has the option.
     Unknown,
-    /// No release has the section.
+    /// No OpenStack release has the section.
     UnknownSection,
 }
 

@@ -14,7 +14,7 @@ pub(crate) const MARK: &str = "x-osdpl-secret";
 /// A field of the spec that references a key of a Secret.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SecretField {
-    /// The path of the field: `spec.features.identity.ldap[0].passwordSecret`.
+    /// The path of the field, such as `spec.features.identity.ldap[0].passwordSecret`.
     pub field: String,
     /// The name of the Secret that the field references.
     pub name: String,

@@ -18,8 +18,8 @@ pub(super) fn of_deployment(conditions: &[Condition]) -> Option<String> {
 
 /// Formats the API server's refusal to create a pod: `no pod can be created: forbidden: exceeded quota: …`.
 ///
-/// The result leaves out the pod's name and the text before the name. At each attempt, the controller gives the pod
-/// another name, so a message with the name would change at each attempt.
+/// The result leaves out the pod's name and the text before the name. The controller that creates the pod chooses
+/// another name each time it tries again, so a message with the name would change each time.
 pub fn describe_creation_error(message: &str) -> String {
     let reason = message.split_once("pods \"").and_then(|(_, rest)| rest.split_once("\" "));
     let reason = reason.map_or(message, |(_, rest)| rest.strip_prefix("is ").unwrap_or(rest));

@@ -164,8 +164,10 @@ fn alias(action: &[Token], paths: &[Option<Vec<String>>]) -> Option<Vec<String>>
     paths.iter().flatten().next().filter(|_| is_alias).cloned()
 }
 
-/// Returns the path that the token at `position` of an action reads, and whether the action may also read any key below
-/// this path; `None` if the action reads nothing at the path. `path` is the path that the token itself names. `is_test`
+/// Returns the path in the values that an action reads at the token `position`, and whether it may also read any key
+/// below this path. Returns `None` if the action reads no value there.
+///
+/// `path` is the path that the token itself contains; functions such as `index` and `dig` extend it by keys. `is_test`
 /// says whether the action is an `if` or `else`.
 fn read(action: &[Token], position: usize, mut path: Vec<String>, is_test: bool) -> Option<(Vec<String>, bool)> {
     let is_bracket = |token: &&Token| **token == Token::Bracket;

@@ -176,11 +176,11 @@ fn revision(object: &Partial<ControllerRevision>) -> Option<Revision> {
 
 /// For each pod (by its uid): whether the pod is ready, and when this process first saw the pod in this state.
 ///
-/// Kept because the cluster contains these times only by other clocks. A restart of the operator loses the times: they
-/// begin again, so a rollout waits longer for new pods, and reports a pod that does not become ready later.
-///
-/// The map measures how long pods have been starting or ready by the clock of this process. The times in the pods'
+/// The map measures by the clock of this process how long pods have been starting or ready. The times in the pods'
 /// status come from clocks of other machines, which may be wrong by hours.
+///
+/// A restart of the operator loses these times, and the measurement begins again. Then a rollout waits longer for new
+/// pods, and it takes longer until osdpl reports a pod that does not become ready.
 #[derive(Default)]
 struct PodTimes(BTreeMap<String, (bool, Timestamp)>);
 

@@ -28,8 +28,8 @@ const TRANSLATIONS: [(&str, &str); 10] = [
 /// The advice to programmers that the YAML library appends to its messages. osdpl removes it.
 const ADVICE: [&str; 1] = [", set DuplicateKeyPolicy in Options if acceptable"];
 
-/// The ends of the YAML library's messages about a value that must be a string. Its quotes may be missing: YAML reads
-/// an unquoted `true` or `1.10` as another type.
+/// The ends of the YAML library's messages about a value that must be a string. Most likely the user forgot the quotes:
+/// YAML reads an unquoted `true` or `1.10` as another type.
 const UNQUOTED: [&str; 3] = [
     "invalid type: boolean, expected a string",
     "invalid type: integer, expected a string",

@@ -21,7 +21,7 @@ pub(super) type Validity = (Option<Timestamp>, Option<Timestamp>);
 /// The PEM certificates in one entry of a Secret. The entry contains either a server's certificate followed by its
 /// intermediate certificates, or CA certificates.
 pub(super) struct Chain {
-    /// The name of the entry in the Secret, such as `tls.crt`.
+    /// The key in the Secret's data, such as `tls.crt`.
     pub name: String,
     all: Vec<CertificateDer<'static>>,
 }
