@@ -181,8 +181,8 @@ impl Document {
     }
 }
 
-/// Selects the `OpenStackDeployment` with this name from `resources`, or the only one if `name` is `None`. Returns
-/// `None` if `resources` is empty. Fails if several match, or if none has this name.
+/// Selects the `OpenStackDeployment` named `name` from `resources`, or the only one if `name` is `None`. Returns `None`
+/// if `resources` is empty. Fails if several resources match, or if none has the name.
 fn select(
     file: &str,
     name: Option<&str>,

@@ -79,8 +79,8 @@ struct Cloud {
     spec: OpenStackDeploymentSpec,
     catalog: std::sync::Arc<Catalog>,
     desired: Desired,
-    /// For each release, the names of the Jobs that install.sh deletes before it upgrades the release. The operator
-    /// would delete these Jobs, too. The keys are the names of the releases in the catalogue.
+    /// For each release, by its catalogue name: the names of the Jobs that install.sh deletes before it upgrades the
+    /// release, as the operator would do.
     jobs: BTreeMap<String, Vec<String>>,
     helm: Version,
     /// The cluster from which osdpl read the real credentials; `None` if the values contain placeholders or
@@ -91,7 +91,7 @@ struct Cloud {
     /// The paths of secrets that users wrote in the spec or in Secrets, by release. osdpl has no placeholders for such
     /// secrets, so it redacts them even with `--placeholders`.
     user_secrets: BTreeMap<String, Vec<Path>>,
-    /// One line for each fact that a placeholder replaces, except for credentials.
+    /// One line for each placeholder: it names the missing fact. Lists no placeholders for credentials.
     placeholders: Vec<String>,
 }
 
@@ -236,8 +236,8 @@ fn user_secret_paths(layer: &Layer, secret: &[Path]) -> Vec<Path> {
     }
 }
 
-/// Returns the paths of all leaf values that a layer sets at or below a path in `secret`. At these paths, the user can
-/// have replaced a generated credential with another secret.
+/// Returns the paths of all leaf values of a layer that are at or below a path in `secret`. At such a path, a user can
+/// replace a generated credential by another secret.
 fn secret_leaves(layer: &Layer, secret: &[Path]) -> Vec<Path> {
     let paths = leaves(&layer.values).into_iter().map(|(path, _)| path);
     paths.filter(|path| secret.iter().any(|secret| secret.covers(path))).collect()

@@ -238,7 +238,7 @@ pub struct ChartInfo {
     pub jobs: BTreeMap<String, bool>,
 }
 
-/// Why osdpl can't run helm for a release, even after all components that the release needs have become available.
+/// Why osdpl can't run helm for a release. The reason is independent of the components that the release needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blocked {
     /// The reason in CamelCase that the status shows, such as `InputsMissing`.
@@ -351,8 +351,8 @@ impl Desired {
         digest
     }
 
-    /// Whether the operator is still fetching the chart of a release, so that the inputs of this release are not final
-    /// yet.
+    /// Whether the operator is still fetching the chart of a release. Until it has the chart, the inputs of this
+    /// release are not final.
     pub fn is_fetching(&self) -> bool {
         let mut blocked = self.releases.values().filter_map(|release| release.blocked.as_ref());
         blocked.any(|blocked| blocked.reason == crate::api::reason::CHART_PENDING)

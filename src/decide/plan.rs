@@ -90,7 +90,7 @@ pub struct Plan {
     /// What osdpl must still do or wait for before the cloud is deleted, as text for the status; `None` if there is
     /// nothing, or if the cloud is not being deleted.
     pub deleting: Option<String>,
-    /// Why osdpl ignores this resource; `None` if osdpl does not ignore it.
+    /// Why osdpl ignores the `OpenStackDeployment`; `None` if osdpl does not ignore it.
     pub ignored: Option<Ignored>,
     /// The names of releases that a person asked osdpl to repair, and whose repair osdpl has not started yet.
     pub repairs: BTreeSet<String>,

@@ -24,7 +24,7 @@ pub struct Snapshot {
     pub deployment: OpenStackDeployment,
     /// The catalogue, with the services, presets and features that `ConfigMap`s add.
     pub catalog: Arc<Catalog>,
-    /// Errors about the `ConfigMap`s that add to the catalogue.
+    /// The errors about the additions to the catalogue.
     pub catalog_findings: Vec<Finding>,
     /// How many helm processes can start now, and the version of helm.
     pub helm: Helm,

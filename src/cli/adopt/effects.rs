@@ -127,7 +127,7 @@ fn secret_texts(described: &Description) -> Vec<String> {
     described.secrets.values().flat_map(BTreeMap::values).flat_map(texts).collect()
 }
 
-/// Returns, without secrets, the values that an upgrade to the spec written by `osdpl adopt` would change. `compared`
+/// Returns the values that an upgrade to the spec written by `osdpl adopt` would change, without secrets. `compared`
 /// contains the values before and after the upgrade, both with the defaults of the installed chart.
 fn changed_values(desired: &DesiredRelease, compared: &Comparison, scrubber: &Scrubber) -> Vec<Change> {
     let redactor = Redactor::new(desired, scrubber, [&compared.before, &compared.after]);

@@ -53,8 +53,8 @@ pub(crate) struct Explanation {
     /// What osdpl knows about the value as an option of a service; absent if the value is no option.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub option: Option<OptionExplanation>,
-    /// One line for each fact of the cloud that a placeholder replaces, because osdpl has no cluster. The value may
-    /// contain these placeholders.
+    /// One line for each placeholder that the value may contain: it names the fact that osdpl can't know without a
+    /// cluster.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub placeholders: Vec<String>,
 }

@@ -29,7 +29,8 @@ pub(crate) struct CaseResult {
     pub problem: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<Failure>,
-    /// One line for each fact about the case's cloud that a placeholder replaces, except for credentials.
+    /// One line for each placeholder in the case's cloud: it names the missing fact. Lists no placeholders for
+    /// credentials.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub placeholders: Vec<String>,
 }

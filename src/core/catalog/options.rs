@@ -140,13 +140,13 @@ pub enum Absence<'a> {
     Removed {
         /// The first OpenStack release without the option.
         release: &'a str,
-        /// The section and the name of the option that replaces it; `None` if no option does.
+        /// The section and the name of the new option that replaces the removed one; `None` if no option does.
         new_name: Option<(&'a str, &'a str)>,
     },
     /// The option exists only in later OpenStack releases. The text is the first release with the option.
     Later(&'a str),
-    /// The file does not contain the option, but the section may have it: drivers or users define options in this
-    /// section, or the file describes the section only by its likeness to other sections.
+    /// The file does not contain the option, but the section may have it: drivers or users define options in the section,
+    /// or the file knows the section only by a pattern in `like`.
     Open,
     /// No OpenStack release has the option.
     Unknown,
@@ -165,7 +165,7 @@ impl Options {
         self.variants(section, option)?.of(openstack_release)
     }
 
-    /// Whether the file knows the options of a section only from the sections that it is like.
+    /// Whether the file knows the options of a section only because the section's name matches a pattern in `like`.
     pub fn is_only_like_others(&self, section: &str) -> bool {
         self.own_section(section).is_none() && !self.is_open(section) && self.similar_sections(section).next().is_some()
     }
@@ -174,7 +174,7 @@ impl Options {
         self.open.iter().any(|pattern| matches(pattern, section))
     }
 
-    /// Returns the sections that a section is like.
+    /// Returns the sections whose options a section has, because the section's name matches a pattern in `like`.
     fn similar_sections(&self, section: &str) -> impl Iterator<Item = &String> {
         self.like.iter().filter(move |(pattern, _)| matches(pattern, section)).map(|(_, other)| other)
     }
@@ -216,8 +216,8 @@ impl Options {
         self.sections_named(section).into_iter().find_map(|options| options.get(option))
     }
 
-    /// Returns the options of a section: those of the section with this name or, if there is none, those of all
-    /// sections that it is like.
+    /// Returns the options of a section. If the file contains no section of this name, returns the options of all
+    /// [similar sections](Self::similar_sections).
     ///
     /// Like oslo.config, the method ignores the case of letters in a section's name, except in `DEFAULT`.
     fn sections_named(&self, name: &str) -> Vec<&BTreeMap<String, Variants>> {

@@ -134,8 +134,8 @@ impl RookSettings {
     }
 }
 
-/// Returns the consumers that belong to the releases with these catalogue names, such as cinder and cinder-backup for
-/// the release cinder.
+/// Returns the consumers in `releases`, which are names in the catalogue. For example, the release cinder contains the
+/// consumers cinder and cinder-backup.
 pub fn consumers<'a>(releases: impl Iterator<Item = &'a str>) -> BTreeSet<Consumer> {
     let of = |release| match release {
         "glance" => vec![Consumer::Glance],

@@ -33,7 +33,7 @@ pub(super) struct Chosen {
     pub refusals: Vec<Finding>,
 }
 
-/// The releases that need a certain service, each with the components of this service that the release needs.
+/// The releases that need the same service, each with the components of this service that the release needs.
 type Dependents = BTreeMap<String, BTreeSet<String>>;
 
 /// What the releases of a cloud need. `services` and `optional` leave out the services that a preset or the spec
@@ -45,7 +45,7 @@ struct Needed {
     /// The services that releases use but can start without, each with the releases that use it. The user may provide a
     /// replacement for such a service.
     optional: BTreeMap<String, Dependents>,
-    /// The releases that other releases need, but that are not part of the cloud, although the cloud includes their
+    /// The releases that are missing from the cloud, although other releases need them and the cloud includes their
     /// service. The key is the service and the missing release; the value contains the releases that need the missing
     /// release.
     releases: BTreeMap<(String, String), Dependents>,
@@ -279,8 +279,8 @@ fn empty(spec: &OpenStackDeploymentSpec, catalog: &Catalog, chosen: &Chosen) -> 
 /// Returns the services that run outside of the cluster, each with its host, its port and the Kubernetes Service for
 /// it.
 ///
-/// Adds an error for each service that can't run outside of the cluster. Also adds an error for each credential of an
-/// external service that the user must provide in a Secret, if the spec does not name this Secret.
+/// Adds an error for each service that can't run outside of the cluster. The user must provide some credentials of an
+/// external service in a Secret. For each of these credentials, the function adds an error if the spec names no Secret.
 fn external(
     namespace: &str,
     spec: &OpenStackDeploymentSpec,

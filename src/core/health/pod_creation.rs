@@ -1,4 +1,4 @@
-//! Formats the error with which a controller, such as the `ReplicaSet` controller, fails to create pods.
+//! Formats the error that a controller, such as the `ReplicaSet` controller, reports if it can't create pods.
 
 use super::Condition;
 

@@ -58,8 +58,8 @@ fn ready(status: &OpenStackDeploymentStatus) -> Option<&Condition> {
 
 /// Returns the event for a change of the condition Ready; `None` if neither its status nor its reason changed.
 ///
-/// Some reasons only say that releases or workloads make progress. For such a new reason, the function returns an event
-/// only in two cases: Ready was true before, or the cloud was paused before.
+/// Two reasons only say that releases or workloads make progress. If Ready has one of them now, the function returns an
+/// event only if Ready was true before, or if the cloud was paused before.
 pub(super) fn ready_changed(before: &OpenStackDeploymentStatus, now: &OpenStackDeploymentStatus) -> Option<Event> {
     let (old, Condition { status, reason: why, message, .. }) = (ready(before), ready(now)?);
     if old.is_some_and(|old| old.status == *status && old.reason == *why) {

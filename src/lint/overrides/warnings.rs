@@ -57,7 +57,8 @@ impl Warnings {
     pub(crate) fn findings(self) -> Vec<Finding> {
         let mut found = Vec::new();
         for (location, Entry { releases, mut by_kind }) in self.0 {
-            // A warning about the type already says which value the option takes.
+            // Drop the warning about the option's value, because the warning about the type already says which value
+            // the option takes.
             if by_kind.contains_key(TYPE_CHANGED) || by_kind.contains_key(HIDDEN_KEY) {
                 by_kind.remove(OPTION_VALUE);
             }

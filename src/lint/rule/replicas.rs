@@ -9,7 +9,7 @@ use osdpl_core::catalog::{KeyTree, KeyType};
 use osdpl_core::finding::Finding;
 use osdpl_values::{Path, Values, get, leaves};
 
-/// An invalid number of pods.
+/// A finding about an invalid number of pods.
 pub(super) struct Count {
     /// The beginning of the finding's message. It names the release, and the path of the number in the release's
     /// values.

@@ -55,7 +55,7 @@ pub(super) fn check_agents(snapshot: &Snapshot<'_>, progress: &mut Progress<'_>)
     host.map_or_else(|| StepResult::Done(String::new()), |host| check_reports(snapshot, host, progress))
 }
 
-/// Decides the second part of the step `Agents`: after the node and its pods are ready, the step waits until Nova and
+/// Decides whether the step `Agents` is done once the node and its pods are ready: the step waits until Nova and
 /// Neutron report the host as up.
 ///
 /// osdpl ignores reports that are older than the start of the step, because Nova and Neutron still report a host as up

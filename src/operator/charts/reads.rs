@@ -18,8 +18,8 @@ const LIBRARY: &str = "charts/helm-toolkit/templates/";
 /// the path.
 pub type Reads = BTreeMap<Vec<String>, bool>;
 
-/// Returns the paths of the values that the templates of a chart read. The templates also render the texts in the
-/// chart's `values.yaml`, so the result includes the paths that these texts read.
+/// Returns the paths of the values that the templates of a chart read. Texts in the chart's `values.yaml` can contain
+/// template actions, too, which the templates render. So the result includes the paths that these actions read.
 pub fn reads<'a>(files: impl Iterator<Item = (&'a str, &'a [u8])>) -> Reads {
     let mut chart = Chart::default();
     for (path, content) in files {

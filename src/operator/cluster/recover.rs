@@ -12,15 +12,14 @@ use osdpl_core::observed::{ObservedRelease, ReleaseKey};
 use osdpl_core::release::{self, ATTEMPT_LABEL, Hook, Recovery};
 
 impl Cluster {
-    /// Unlocks the newest record of a release whose helm process is dead; returns a description of the result for the
-    /// log.
+    /// Unlocks the newest record of a release after the helm process that wrote the record has died. Returns a
+    /// description of the result for the log.
     ///
     /// `observed` is the release as the plan saw it. If another helm run has written the record since then, this
     /// function writes nothing.
     ///
-    /// # Errors
-    /// Returns an error if the record can't be decoded or a request to the API server fails, for example because the
-    /// record has changed.
+    /// # Errors Returns an error if the record can't be decoded or a request to the API server fails, for example
+    /// because the record has changed.
     pub(crate) async fn unlock(&self, key: &ReleaseKey, observed: &ObservedRelease) -> Result<&'static str, Error> {
         let name = record_name(key, observed.revision);
         let api: Api<Secret> = Api::namespaced(self.client.clone(), &key.namespace);

@@ -24,8 +24,8 @@ pub(super) use kinds::{
     StatefulSet,
 };
 
-/// The prefixes of the annotations that the parser keeps: the annotations in which helm names the release of an object,
-/// the annotation that marks the default StorageClass, and the operator's own annotation on nodes.
+/// The prefixes of the annotations that the parser keeps: helm's annotations with the name and namespace of an object's
+/// release, the annotation of the default StorageClass, and the operator's own annotation on nodes.
 const KEPT_ANNOTATIONS: [&str; 3] = ["meta.helm.sh/", storage::DEFAULT_CLASS, NODE_LABELS];
 
 /// A Kubernetes kind, with the types into which the operator parses the kind's spec, status and data.

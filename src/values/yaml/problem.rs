@@ -73,11 +73,11 @@ pub fn redact_literals(message: &str) -> String {
     message.to_owned()
 }
 
-/// The form of a value in serde's messages (`serde::de::Unexpected`): the kind of the value, and the quote around the
-/// value.
+/// How serde's messages show values (`serde::de::Unexpected`): for each kind of value, the word before the value, and
+/// the quote around it.
 const KINDS: [(&str, &str); 5] =
     [("string ", "\""), ("character ", "`"), ("integer ", "`"), ("floating point ", "`"), ("boolean ", "`")];
-/// The form of an enum variant in serde's messages: without a kind, and in backticks.
+/// How serde's messages show the name of an enum variant: with no word before it, and in backticks.
 const VARIANT: [(&str, &str); 1] = [("", "`")];
 
 #[cfg(test)]

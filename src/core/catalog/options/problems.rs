@@ -1,4 +1,4 @@
-//! Finds mistakes in the files of `values/options/` that the types of their fields allow.
+//! Finds the mistakes in the files of `values/options/` that the parser does not find.
 
 use std::collections::BTreeSet;
 

@@ -21,7 +21,7 @@ pub(super) type Validity = (Option<Timestamp>, Option<Timestamp>);
 /// The PEM certificates in one entry of a Secret. The entry contains either a server's certificate followed by its
 /// intermediate certificates, or CA certificates.
 pub(super) struct Chain {
-    /// The key in the Secret's data, such as `tls.crt`.
+    /// The name of the entry in the Secret's data, such as `tls.crt`.
     pub name: String,
     all: Vec<CertificateDer<'static>>,
 }
@@ -50,7 +50,8 @@ pub(super) fn read(name: &str, text: &str) -> Result<Chain, String> {
 }
 
 impl Chain {
-    /// Returns why the private key in the entry `name` does not match the first certificate; `None` if the key matches.
+    /// Returns why the private key in the entry `name` does not match the first certificate; `None` if the key matches,
+    /// or if osdpl can't check the key.
     ///
     /// The reason never contains key data.
     pub(crate) fn key_problem(&self, name: &str, text: &str) -> Option<String> {

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// Returns a maintenance that returns its node to service, and that disabled the compute service while the Neutron
-/// agents `agents` were alive.
+/// Returns a maintenance that is being deleted, so that it returns its node to service. When it disabled the compute
+/// service, the Neutron agents `agents` were alive.
 fn returning(agents: &[&str]) -> Fixture {
     let mut fixture = fixture();
     for kind in agents {

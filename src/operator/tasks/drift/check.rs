@@ -42,11 +42,10 @@ enum CheckState {
 /// An object, and the result of the check whether it has drifted from its release.
 pub(super) struct CheckResult(ObjectId, CheckState);
 
-/// The checks whether the objects that look changed have drifted from their releases.
+/// The last check of each object that looks changed: has the object drifted from its release?
 ///
-/// `by_object` contains the last check of each such object. It is kept so that the task reads an object only once for
-/// each change. After a restart of the operator, the task checks all objects that look changed again, before it
-/// publishes its first result.
+/// The task keeps the checks, so that it reads an object only once for each change. After a restart of the operator,
+/// the task checks all objects that look changed again, before it publishes its first result.
 pub(super) struct Checks {
     client: Client,
     tolerated: Arc<ToleratedChanges>,
@@ -66,9 +65,11 @@ impl Checks {
 
     /// Returns the confirmed drift of each release, and the checks that the caller must run now (at most `limit`).
     ///
-    /// An object that looks changed needs a check if the task has not checked it yet, or if the last check had no
-    /// result. It also needs a check if the watch has reported another change of the object, or the release has a new
-    /// revision, since the last check.
+    /// An object that looks changed needs a check in each of these cases:
+    /// * The task has not checked the object yet.
+    /// * The last check had no result.
+    /// * Since the last check, the watch has reported another change of the object, or the release has got a new
+    ///   revision.
     pub(super) fn found(
         &mut self,
         releases: &[(&ReleaseKey, &ObservedRelease)],

@@ -12,7 +12,8 @@ use osdpl_core::health::pod::{Requirements, UnreadyPod};
 pub(in crate::tasks::health) struct Templates(BTreeSet<Arc<Requirements>>);
 
 impl Templates {
-    /// Returns the pod with shared requirements: pods with equal requirements share one stored copy.
+    /// Returns the pod, and stores its requirements only once: if equal requirements are stored already, the returned
+    /// pod refers to these.
     ///
     /// Also drops requirements that no pod uses any more.
     pub(in crate::tasks::health) fn share(&mut self, mut pod: UnreadyPod) -> UnreadyPod {
