@@ -66,8 +66,8 @@ pub(crate) fn from_environment() -> Option<OsString> {
     std::env::var_os("KUBECONFIG").filter(|text| !text.is_empty())
 }
 
-/// Returns the kubeconfig files that kubectl would read. The returned text, which is for error messages, says whether
-/// the variable KUBECONFIG names these files.
+/// Returns the kubeconfig files that kubectl would read. Also returns a text for error messages, which says whether the
+/// variable KUBECONFIG names these files.
 pub(crate) fn files() -> (Vec<PathBuf>, &'static str) {
     if let Some(text) = from_environment() {
         let files = std::env::split_paths(&text).filter(|path| path.as_os_str() != "").collect();

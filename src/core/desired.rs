@@ -303,8 +303,8 @@ pub struct DesiredRelease {
     pub baseline: u32,
     /// The components that must be available before osdpl runs helm, each with the release or service that provides it.
     pub needs: BTreeMap<Component, Provider>,
-    /// The other desired releases, by catalogue name, that this release's pods wait for. osdpl can run helm for this
-    /// release before these other releases are ready.
+    /// The catalogue names of the other desired releases for which the pods of this release wait. osdpl can run helm
+    /// for this release before these other releases are ready.
     pub waits_for: BTreeSet<String>,
     /// The components whose pods the release's chart creates, each with the kind of workload that runs the pods.
     pub components: BTreeMap<Component, WorkloadKind>,

@@ -21,7 +21,7 @@ static BUILT_IN: &[BuiltIn] = include!(concat!(env!("OUT_DIR"), "/catalogue.rs")
 /// The compressed texts that the operator reads when it loads the catalogue, or when it installs releases.
 static OFTEN: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/often.deflate"));
 
-/// The other compressed texts: the YAML as written, and the options of services.
+/// The compressed texts that are not in [`OFTEN`]: the YAML as written, and the options of services.
 static RARELY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/rarely.deflate"));
 
 const fn part(bytes: &'static [u8], start: usize, length: usize) -> &'static [u8] {

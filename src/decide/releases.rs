@@ -103,8 +103,8 @@ fn add_action(
     Err(Wait::Approval(why))
 }
 
-/// Adds the action of a release to the plan, after the writes of the CRDs that the action needs. The action and these
-/// writes wait for approval.
+/// Adds the action of a release to the plan, after the writes of the CRDs that the action needs. Marks the action and
+/// these writes as waiting for approval.
 fn add_waiting(draft: &mut Draft<'_>, action: Action, why: &Reason, definitions: Vec<Planned>) {
     let waits = |planned| Planned { approval: Approval::Missing, ..planned };
     let planned = waits(Planned::new(action, why.to_string()));
@@ -125,8 +125,7 @@ impl Slots {
 
     /// Takes the slots that the helm process of an action needs; an action without a helm process needs none.
     ///
-    /// # Errors
-    /// Returns the helm operation of the action as an error if a slot that it needs is not free.
+    /// # Errors If a needed slot is not free, returns the helm operation of the action as the error.
     fn take(&mut self, action: &plan::Action) -> Result<(), Verb> {
         match action {
             plan::Action::Upgrade { .. } if self.processes == 0 || self.renders == 0 => return Err(Verb::Upgrade),

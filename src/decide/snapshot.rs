@@ -105,7 +105,8 @@ pub struct Assumed {
     pub charts: BTreeMap<String, Result<ChartInfo, Blocked>>,
     /// Whether `osdpl plan` reads charts. If so, it knows the images that the charts name.
     pub has_charts: bool,
-    /// The releases for which `osdpl plan` lacks data, so that its digests of their inputs differ from the operator's.
+    /// The releases for which `osdpl plan` lacks data. For these releases, it computes other input digests than the
+    /// operator.
     pub guessed: BTreeSet<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Finds the values and rendered objects of each existing release that would change if the operator upgraded the
+//! For each existing release, finds the values and rendered objects that would change if the operator upgraded the
 //! release to the spec written by `osdpl adopt`.
 
 use std::collections::BTreeMap;
@@ -21,14 +21,14 @@ use osdpl_values::{Path, Values, changed_paths, get, leaves, set};
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Effects {
-    /// The values that the upgrade would change. osdpl merges the old and the new values into the defaults of the
-    /// installed chart, and compares the two results.
+    /// The values that the upgrade to the spec written by `osdpl adopt` would change. osdpl merges the old and the new
+    /// values into the defaults of the installed chart, and compares the two results.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<Change>,
-    /// The objects that the upgrade would add, remove or change.
+    /// The objects that the upgrade to the spec written by `osdpl adopt` would add, remove or change.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub objects: Vec<Difference>,
-    /// The reason why osdpl could not compare the release's existing objects with the objects that the upgrade would
+    /// The reason why osdpl could not compare the release's existing objects with the objects that this upgrade would
     /// render; `None` if osdpl compared them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unrendered: Option<String>,

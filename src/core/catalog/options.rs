@@ -125,8 +125,8 @@ pub struct Options {
     /// In a pattern, `*` stands for any text.
     #[serde(default)]
     open: Vec<String>,
-    /// Sections that have the options of another section: maps a pattern for the sections' names to the name of the
-    /// other section. A section can match several patterns.
+    /// Sections that have the options of another section: a pattern for the names of these sections, and the name of
+    /// the other section. The name of a section can match several patterns.
     #[serde(default)]
     like: BTreeMap<String, String>,
     /// The known options, by section and name.
@@ -143,10 +143,10 @@ pub enum Absence<'a> {
         /// The section and the name of the new option that replaces the removed one; `None` if no option does.
         new_name: Option<(&'a str, &'a str)>,
     },
-    /// The option exists only in later OpenStack releases. The text is the first release with the option.
+    /// The option exists only in later OpenStack releases. Contains the first release with the option.
     Later(&'a str),
-    /// The file does not contain the option, but the section may have it: drivers or users define options in the section,
-    /// or the file knows the section only by a pattern in `like`.
+    /// The file does not contain the option, but the section may have it: drivers or users define options in the
+    /// section, or the file knows the section only by a pattern in `like`.
     Open,
     /// No OpenStack release has the option.
     Unknown,

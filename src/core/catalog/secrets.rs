@@ -1,4 +1,4 @@
-//! Fields in the settings of features that reference a key of a Secret.
+//! The fields with which the settings of a feature reference a key of a Secret.
 //!
 //! A feature's schema marks each such field with the keyword [`MARK`]. The field is an object with the strings `name`
 //! and `key`. For the settings of features, the operator reads only the Secrets that marked fields name.
@@ -22,8 +22,8 @@ pub struct SecretField {
     pub key: String,
 }
 
-/// Returns the fields in a feature's settings that reference a key of a Secret. `value` contains the settings. Skips a
-/// field if its `name` or `key` is missing.
+/// Returns the fields with which a feature's settings reference a key of a Secret. `value` contains the settings. Skips
+/// a field if its `name` or `key` is missing.
 pub(crate) fn secrets(feature: &str, schema: &Value, value: &Value) -> Vec<SecretField> {
     let mut found = Vec::new();
     walk(schema, value, &format!("spec.features.{feature}"), &mut found);

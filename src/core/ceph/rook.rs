@@ -74,9 +74,9 @@ impl RookSettings {
         (feature["mode"] == "rook").then_some(Self { namespace, admin, pools })
     }
 
-    /// Returns the names of Rook's Secrets that osdpl is allowed to read. If osdpl gives the charts the cephx key of
-    /// `client.admin`, this is the Secret with that key. Otherwise, these are the Secrets with the cephx keys of all
-    /// consumers' Ceph users.
+    /// Returns the names of Rook's Secrets that osdpl is allowed to read: if osdpl gives the charts the cephx key of
+    /// `client.admin`, only the Secret with this key; otherwise, the Secrets with the cephx keys of all consumers' Ceph
+    /// users.
     pub fn secrets(&self) -> BTreeSet<String> {
         if self.admin {
             return [MONITORS.to_owned()].into();

@@ -37,8 +37,8 @@ fn in_map(map: &Values, found: &mut Vec<String>) {
     map.iter().for_each(|(key, value)| in_value(key, value, found));
 }
 
-/// Adds the passwords in a value of a map to `found`. `key` is the key of the value, or of the list that contains the
-/// value.
+/// Adds to `found` the passwords in `value`, which is a value of a map. `key` is the key of this value, or of the list
+/// that contains it.
 fn in_value(key: &str, value: &Value, found: &mut Vec<String>) {
     match value {
         Value::String(text) if text.len() >= MIN_SECRET_LENGTH => {

@@ -204,8 +204,8 @@ fn disabled_warning(service: &str, dependents: &Dependents) -> Finding {
     Finding::new(Level::Warning, format!("spec.services.{service}.enabled"), message)
 }
 
-/// Returns the error about a release that other releases need, but that is not part of the cloud, because the catalogue
-/// includes it only with other settings of features.
+/// Returns the error about a release that is not part of the cloud, although other releases need it: the catalogue
+/// includes the release only with other settings of features.
 fn unmet_error(service: &str, release: &str, dependents: &Dependents) -> Finding {
     let message = format!(
         "release {release}, which is needed by {}, is not part of the cloud with the present features; change the \

@@ -67,6 +67,6 @@ pub enum RunState {
     },
     /// The run succeeded.
     Complete,
-    /// The run failed, and Kubernetes does not try it again. Contains the reason.
+    /// The run failed, and Kubernetes does not retry it. Contains the reason.
     Failed(String),
 }

@@ -149,8 +149,7 @@ fn unmanaged(result: Option<&ComparisonResult>, formatter: &mut fmt::Formatter<'
     )
 }
 
-/// Describes the operation that someone ran on the release with helm and without osdpl, with its time if the time is
-/// known.
+/// Describes the helm operation that someone ran on the release without osdpl, and its time if the time is known.
 fn by_hand(description: &str, since: Option<Timestamp>) -> String {
     let operation =
         if description.is_empty() { "helm upgrade or rollback".to_owned() } else { format!("helm: {description:?}") };

@@ -8,8 +8,8 @@ use crate::desired::DesiredRelease;
 use crate::health;
 use crate::observed::{DaemonSetGroup, Observed, ObservedRelease, ReleaseKey, Workload};
 
-/// Whether a component of the release `key` is available, so that helm can install or upgrade other releases that need
-/// the component.
+/// Whether a component of the release `key` is available. If so, helm can install or upgrade the other releases that
+/// need the component.
 pub(crate) fn component_available(component: &Component, key: &ReleaseKey, observed: &Observed) -> bool {
     // A component has several DaemonSets if the spec sets values for single nodes. A DaemonSet that selects no node
     // runs no pods, so ignore it.

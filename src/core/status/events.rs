@@ -187,8 +187,8 @@ fn release(name: &str, before: Option<&HelmReleaseStatus>, now: &HelmReleaseStat
     }
 }
 
-/// Returns the reason of an event about the condition Ready. `why` is the reason of the condition. The result is the
-/// constant in this function's list that equals `why`; `NONE` if the list contains no such constant.
+/// Returns the reason of an event about the condition Ready: the constant in this function that equals `why`, the
+/// reason of the condition; `NONE` if no constant equals it.
 fn event_reason(why: &str) -> &'static str {
     let known = [
         reason::READY,

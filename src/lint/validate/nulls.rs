@@ -7,7 +7,8 @@ use serde_json::Value;
 use osdpl_core::catalog::schema::field_path;
 use osdpl_core::finding::Finding;
 
-/// Removes each key with a null value that the API server drops or refuses. Returns a finding about each removed key.
+/// Removes each key whose value is a null that the API server drops or refuses. Returns a finding about each removed
+/// key.
 ///
 /// The function keeps two kinds of nulls:
 /// * nulls in free-form values, because helm reads such a null as "remove the chart's default",

@@ -43,7 +43,7 @@ pub enum PullFailure {
     /// The disk to which helm writes the archive is full.
     #[error("the disk is full, so helm cannot pull the chart; free some space")]
     Full,
-    /// helm cannot write the archive, although the disk is not full.
+    /// helm cannot write the archive for another reason than a full disk.
     #[error("helm cannot write the chart that it pulls ({0}); give it a writable folder")]
     Unwritable(String),
     /// osdpl cannot run the helm program. The text is the reason.

@@ -176,8 +176,8 @@ fn read(action: &[Token], position: usize, mut path: Vec<String>, is_test: bool)
         _ => "",
     };
     match head {
-        // These functions do not count as reads: they set or remove a key of the map at the path, or copy the map
-        // without some keys.
+        // An action with one of these functions does not read the value: it sets or removes a key of the map at the
+        // path, or copies the map without some keys.
         "set" | "unset" | "omit" => None,
         "index" | "hasKey" | "get" => {
             let mut after = action[position + 1..].iter().filter(|token| !is_bracket(token)).peekable();

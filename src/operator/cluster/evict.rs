@@ -17,7 +17,8 @@ use osdpl_core::rollout::{Eviction, Strategy};
 /// drift.
 const MANAGER: &str = "osdpl-rollout";
 
-/// The HTTP status "too many requests", with which the API server refuses an eviction that a disruption budget forbids.
+/// The HTTP status "too many requests", with which the API server refuses an eviction, for example because of a
+/// disruption budget.
 const TOO_MANY_REQUESTS: u16 = 429;
 
 /// The API server's response to the request to evict a pod.

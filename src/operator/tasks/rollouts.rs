@@ -92,8 +92,8 @@ async fn run(
         for daemons in now {
             watched.entry(daemons).or_insert_with_key(|daemons| Watched::new(daemons, &client, &problems, &changed));
         }
-        // A watch ends only if it panics. In this case end the task, too: its spawner restarts the task, which lists
-        // all objects again.
+        // A watch ends only if it panics. Then end this task, too: the spawner restarts it, and it lists all objects
+        // again.
         if watched.values_mut().any(|watched| watched.watches.try_join_next().is_some()) {
             return;
         }

@@ -26,8 +26,8 @@ enum Node {
 }
 
 impl MapTemplate {
-    /// Returns the entries as values. No entry may contain an expression, because this function would drop such an
-    /// entry.
+    /// Returns the entries as values. The caller must ensure that no entry contains an expression, because this
+    /// function would drop such an entry.
     fn into_plain(self) -> Values {
         self.0.into_iter().filter_map(|(key, node)| Some((key.into(), node.plain()?))).collect()
     }
