@@ -72,8 +72,9 @@ impl Document {
     /// Reads the `OpenStackDeployment` named `name` from a file. If `name` is `None`, reads the only
     /// `OpenStackDeployment` of the file.
     ///
-    /// # Errors Returns an error if the file does not contain exactly one such `OpenStackDeployment`, or if any of its
-    /// documents is invalid YAML.
+    /// # Errors
+    /// Returns an error if the file does not contain exactly one such `OpenStackDeployment`, or if any of its documents
+    /// is invalid YAML.
     pub(crate) fn read_named(path: &Path, name: Option<&str>) -> anyhow::Result<Self> {
         Self::parse(&display_name(path), &read(path)?, name)
     }

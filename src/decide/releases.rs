@@ -84,8 +84,9 @@ pub(crate) fn plan_steps(
 
 /// Adds the action of a release to the plan, after the writes of the CRDs that the action needs.
 ///
-/// # Errors Returns an error if the writes of the CRDs need an approval that is missing. The added action then waits
-/// for the approval, too.
+/// # Errors
+/// Returns an error if the writes of the CRDs need an approval that is missing. The added action then waits for the
+/// approval, too.
 fn add_action(
     draft: &mut Draft<'_>,
     action: Action,
@@ -125,7 +126,8 @@ impl Slots {
 
     /// Takes the slots that the helm process of an action needs; an action without a helm process needs none.
     ///
-    /// # Errors If a needed slot is not free, returns the helm operation of the action as the error.
+    /// # Errors
+    /// If a needed slot is not free, returns the helm operation of the action as the error.
     fn take(&mut self, action: &plan::Action) -> Result<(), Verb> {
         match action {
             plan::Action::Upgrade { .. } if self.processes == 0 || self.renders == 0 => return Err(Verb::Upgrade),

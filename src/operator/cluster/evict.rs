@@ -34,7 +34,8 @@ pub(crate) enum EvictionResult {
 impl Cluster {
     /// Evicts the pod with the uid in `pod`, but not a newer pod of the same name.
     ///
-    /// # Errors Returns an error if the request to the API server fails. [`EvictionResult::Refused`] is not an error.
+    /// # Errors
+    /// Returns an error if the request to the API server fails. [`EvictionResult::Refused`] is not an error.
     pub(crate) async fn evict(&self, pod: &Eviction) -> Result<EvictionResult, Error> {
         let Eviction { namespace, name, uid, .. } = pod;
         let api: Api<Pod> = Api::namespaced(self.eviction_client.clone(), namespace);

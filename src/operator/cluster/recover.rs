@@ -18,8 +18,9 @@ impl Cluster {
     /// `observed` is the release as the plan saw it. If another helm run has written the record since then, this
     /// function writes nothing.
     ///
-    /// # Errors Returns an error if the record can't be decoded or a request to the API server fails, for example
-    /// because the record has changed.
+    /// # Errors
+    /// Returns an error if the record can't be decoded or a request to the API server fails, for example because the
+    /// record has changed.
     pub(crate) async fn unlock(&self, key: &ReleaseKey, observed: &ObservedRelease) -> Result<&'static str, Error> {
         let name = record_name(key, observed.revision);
         let api: Api<Secret> = Api::namespaced(self.client.clone(), &key.namespace);
