@@ -127,9 +127,8 @@ impl Arguments {
 }
 
 impl Arguments {
-    /// Loads the catalogue with the additions that an `OpenStackDeployment` names: the one in the file of `--file`, or
-    /// the one in the cluster if the user named its namespace. With neither option, loads the catalogue without
-    /// additions.
+    /// Loads the catalogue with the additions that an `OpenStackDeployment` names. With `--file`, this is the resource
+    /// in the file. With `--namespace`, it is the resource in the cluster. With neither option, there are no additions.
     async fn extended(&self) -> anyhow::Result<ExtendedCatalog> {
         if let Some(file) = &self.file {
             return self.catalog.load_for(&Document::read(file)?);

@@ -91,7 +91,7 @@ impl Diff {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Returns the resource from which both clouds are made. [`resolve`] replaces its presets for each cloud.
+    /// Returns the resource that the two compared clouds have in common. [`resolve`] sets the presets of each cloud.
     fn deployment(&self, document: Option<&Document>, catalog: &Catalog) -> anyhow::Result<OpenStackDeployment> {
         let newest = || catalog.openstack.keys().next_back().context("the catalogue has no OpenStack release");
         let mut deployment = match document {
@@ -108,8 +108,8 @@ impl Diff {
     }
 }
 
-/// Resolves the cloud that results from the resource with these presets. `manifests` are the other objects in the
-/// resource's file, such as Secrets.
+/// Resolves the cloud that `deployment` describes when `presets` replace its own presets. `manifests` are the other
+/// objects in the file of `deployment`, such as Secrets.
 fn resolve(
     deployment: &OpenStackDeployment,
     manifests: &[Value],

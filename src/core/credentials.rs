@@ -73,7 +73,7 @@ impl std::fmt::Display for RestoredSecret {
     }
 }
 
-/// Returns the paths at which the catalogue sets a release's value to exactly the credential, without other text. At
+/// Returns the paths at which the catalogue sets a value of the release to the credential alone, without other text. At
 /// these paths, osdpl can find the credential in the values of an installed release.
 pub fn find_credential_paths(catalog: &Catalog, release: &str, (service, name): &Name) -> Vec<Path> {
     let wanted = format!("credentials.{service}.{name}");

@@ -67,9 +67,9 @@ pub enum Effect {
 }
 
 impl Effect {
-    /// Whether the upgrade ends pods of the object. [`Self::RestartsPods`] ends them at once,
-    /// [`Self::RestartsPodsOnDelete`] when someone deletes the pods, and [`Self::Recreated`] when someone deletes the
-    /// object, if the object has pods.
+    /// Whether the upgrade can end pods of the object: at once ([`Self::RestartsPods`]), when someone deletes a pod
+    /// ([`Self::RestartsPodsOnDelete`]), or when someone deletes the object ([`Self::Recreated`], if the object has
+    /// pods).
     pub fn ends_pods(&self) -> bool {
         matches!(self, Self::RestartsPods | Self::RestartsPodsOnDelete | Self::Recreated { pods: true, .. })
     }

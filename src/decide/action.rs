@@ -235,7 +235,7 @@ impl fmt::Debug for SecretWrite {
 }
 
 impl Planned {
-    /// Returns an action that needs no approval.
+    /// Plans `action` as an action that needs no approval.
     pub(crate) fn new(action: Action, reason: impl Into<String>) -> Self {
         Self { action, reason: reason.into(), approval: Approval::NotNeeded, events: Vec::new() }
     }
@@ -258,7 +258,8 @@ impl Action {
             Self::PublishService { external, .. } | Self::PublishEndpoints { external, .. } => {
                 format!("publish {external:?}")
             }
-            // Leave out the objects, because osdpl does not read them again before it may retry a refused cleanup.
+            // Leave out the objects to delete: the API server may refuse a cleanup, and osdpl does not read the objects
+            // again before the next attempt.
             Self::CleanUp { release, cleanup, .. } => describe_cleanup(release, cleanup),
             other => other.to_string(),
         }

@@ -24,7 +24,7 @@ const ALL: &str = "all";
 
 /// Returns the policy without the repairs that osdpl has already started.
 ///
-/// A release's name may stay in the annotation for several passes, but osdpl must start the repair only once.
+/// The repair annotation may name a release for several passes, but osdpl must start the repair only once.
 pub(crate) fn without_started_repairs(kept: &mut Kept, mut policy: Policy) -> Policy {
     kept.repairing.retain(|name| policy.repair.contains(name));
     policy.repair.retain(|name| !kept.repairing.contains(name));
@@ -88,7 +88,7 @@ fn remaining_repairs(requested: &BTreeSet<String>, plan: &Plan) -> BTreeSet<Stri
     requested.iter().filter(|name| !is_done(name)).cloned().collect_set()
 }
 
-/// Whether osdpl will upgrade a release even if the user does nothing.
+/// Whether a release with this step can still reach a helm run without a decision of the user.
 fn is_open(step: &Step) -> bool {
     match step {
         Step::Do(..) => true,

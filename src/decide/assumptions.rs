@@ -11,7 +11,7 @@ use osdpl_values::{Path, Values, get, set};
 
 /// Makes `osdpl plan` treat a release as unchanged if data about the release is missing.
 ///
-/// Returns, for each release whose inputs change, the values in its newest record, so that `osdpl plan` can show which
+/// Returns the values in the newest record of each release whose inputs change, so that `osdpl plan` can show which
 /// values change.
 pub(crate) fn adjust(
     draft: &mut Draft<'_>,

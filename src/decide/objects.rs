@@ -32,8 +32,9 @@ pub enum ObjectState {
 pub struct Objects {
     /// The objects that the spec names, each with its state.
     pub named: BTreeMap<Reference, ObjectState>,
-    /// The objects in the field `foreign` of the last plan's `Requests`, each with its state. They lack osdpl's label,
-    /// but contained the data that osdpl would write. The data may have changed since.
+    /// The objects in the field `foreign` of the last plan's `Requests`, each with its state. They lack osdpl's label.
+    /// When osdpl made that plan, they contained the data that osdpl would write, but someone may have changed them
+    /// since.
     pub foreign: BTreeMap<Reference, ObjectState>,
     /// The Secrets with osdpl's label, by namespace and name.
     pub secrets: BTreeMap<ReleaseKey, Arc<Secret>>,

@@ -101,7 +101,8 @@ impl<'a> Cloud<'a> {
 
     /// Returns the text that precedes the message of a finding about a value of a release.
     ///
-    /// The text contains the path of the value. It is empty if the field of the finding already ends with the path.
+    /// The text names the path of the value. The text is empty if the field that the finding names already ends with
+    /// this path.
     pub(crate) fn message_prefix(&self, release: &str, path: &Path) -> String {
         match self.value_location(release, path) {
             Some(location) => location.child(path).message_prefix(release),
@@ -225,10 +226,10 @@ fn including_field(file: &str) -> String {
     }
 }
 
-/// Returns the field of a user's layer: the field that contains the layer's values, or that references the object that
-/// contains them.
+/// Returns the field of the spec to which the values of a user's layer belong; `None` if the layer is not from
+/// `spec.common` or `spec.services`.
 ///
-/// The field is in `spec.common` or `spec.services`. Returns `None` for all other layers.
+/// If the values are in an object of `valuesFrom`, the function returns the field that names this object.
 pub(crate) fn user_field(origin: &Origin) -> Option<String> {
     match origin {
         Origin::Field(field) if field.starts_with("spec.common") || field.starts_with("spec.services") => {

@@ -28,8 +28,8 @@ pub(crate) fn quote_keys(object: &Value, field: &str) -> String {
     found
 }
 
-/// Splits a field into its first key and the rest. The first key is the longest prefix of the field that is a key of
-/// `value`.
+/// Splits `field` after its first key. Keys can contain dots, so the first key is the longest beginning of `field` that
+/// is a key of the map `value`.
 fn split_first<'a>(value: &Value, field: &'a str) -> (&'a str, &'a str) {
     if let Some(end) = field.find(']').filter(|_| field.starts_with('[')) {
         return field.split_at(end + 1);

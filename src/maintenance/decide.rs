@@ -228,7 +228,7 @@ impl Snapshot<'_> {
         matches!(self.state(step), Some(StepState::Active | StepState::Done))
     }
 
-    /// Whether this maintenance may have disabled the compute service, even if its status does not say so.
+    /// Whether this maintenance may have disabled the compute service: its status says so, or the status was lost.
     fn may_have_disabled(&self) -> bool {
         // The controller writes the status of a maintenance before it adds the finalizer. So if the NodeMaintenance has
         // the finalizer, but its status contains no steps, the status was lost.

@@ -15,8 +15,8 @@ use osdpl_core::ceph::Cluster;
 
 /// The Ceph cluster that an existing cloud uses.
 pub(crate) struct Ceph {
-    /// The value of `spec.features.storage`, and the Secret, that declare this Ceph cluster to osdpl; `None` if osdpl
-    /// did not find all data for them.
+    /// The value of `spec.features.storage` and the Secret with which the user declares this Ceph cluster to osdpl;
+    /// `None` if osdpl did not find all data for them.
     pub storage: Option<CephDeclaration>,
     /// A note for the user: whether the file that `osdpl adopt` writes declares this Ceph cluster, and what the user
     /// must check.

@@ -44,13 +44,15 @@ const BEGIN: &str = "#!/bin/sh\n# OpenStackDeployment ";
 /// this line: a newer osdpl searches for it in the scripts of older versions.
 const MANIFESTS: &str = "# What helm would render stands beside the values, as RELEASE.manifest.yaml.\n";
 
-/// A shell command that unsets the variables with which helm selects a cluster, but kubectl does not. With these
+/// A shell command that unsets the variables that select a cluster for helm, but that kubectl ignores. With these
 /// variables, helm could change another cluster than the one that kubectl selects.
 const UNSET_OTHER_CLUSTERS: &str = "unset HELM_KUBEAPISERVER HELM_KUBECONTEXT HELM_KUBETOKEN HELM_KUBECAFILE HELM_KUBEASUSER HELM_KUBEASGROUPS \
                          HELM_KUBEINSECURE_SKIP_TLS_VERIFY HELM_KUBETLS_SERVER_NAME";
 
-/// The identity of the cluster from which osdpl read real credentials: the UID of the namespace that contains the
-/// `OpenStackDeployment`. osdpl uses this namespace, because a user who can read the credentials in it can usually read
+/// Identifies the cluster from which osdpl read real credentials, by the UID of the namespace that contains the
+/// `OpenStackDeployment`.
+///
+/// osdpl uses the UID of this namespace, because a user who can read the credentials in the namespace can usually read
 /// the namespace itself, too.
 pub(crate) struct ClusterIdentity {
     /// The namespace of the `OpenStackDeployment`.

@@ -115,8 +115,8 @@ impl<'a> Fit<'a> {
         fits.filter(|fit| fit.best < self.best).min_by_key(|fit| fit.best)
     }
 
-    /// Returns a copy of this search for another spec. Sets `enabled` of services in this spec, and computes its score.
-    /// Returns `None` if osdpl can't run helm for a running release with this spec.
+    /// Returns a copy of this search that continues from `spec`. Sets `enabled` of the services in `spec`, and computes
+    /// the score of the result. Returns `None` if osdpl can't run helm for one of the running releases with this spec.
     fn with(&self, spec: OpenStackDeploymentSpec) -> Option<Self> {
         let mut fit = Self { spec, ..*self };
         fit.services();
@@ -126,9 +126,9 @@ impl<'a> Fit<'a> {
 
     /// Tries values for the fields of the spec, and keeps each value that improves the score.
     ///
-    /// First tries the values of the running releases at the paths where the catalogue inserts the fields. Then tries
-    /// every value that the schemas of features allow for booleans, for fields with an `enum`, and for the items of
-    /// lists whose items have an `enum`.
+    /// First tries the values that the running releases have at the paths where the catalogue inserts the fields. Then
+    /// tries the other values that the schemas of features allow: both values of a boolean, each value of an `enum`,
+    /// and, for a list whose items have an `enum`, each possible item.
     pub(super) fn features(&mut self) {
         let candidates = field_candidates(self.cloud);
         for (field, values) in &candidates {

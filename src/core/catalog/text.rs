@@ -26,8 +26,8 @@ pub enum Text {
     BuiltIn {
         /// The file as written, compressed with DEFLATE (RFC 1951).
         deflated: &'static [u8],
-        /// The content of a YAML file as JSON, also compressed with DEFLATE; `None` if the file itself is JSON. osdpl
-        /// reads this JSON instead of the YAML, because JSON parses several times as fast.
+        /// The content of a YAML file, converted to JSON and compressed with DEFLATE; `None` if the file itself is
+        /// JSON. osdpl reads this JSON instead of the YAML, because JSON parses several times as fast.
         deflated_json: Option<&'static [u8]>,
     },
     /// A file that a user provided. osdpl checks its whole content when it loads the catalogue.

@@ -31,11 +31,11 @@ const EPOCH: &str = "1";
 pub struct ResolvedLayers {
     /// The desired state of the cloud.
     pub desired: Desired,
-    /// For each release whose layers are all available: the layers, by the release's catalogue name. Later layers
-    /// override earlier ones.
+    /// The layers of each release for which osdpl has the data of all layers, by the release's catalogue name. Later
+    /// layers override earlier ones.
     pub layers: BTreeMap<String, Vec<Layer>>,
-    /// For each release of which a layer is not available, for example because a Secret is missing: the layers that are
-    /// available, by the release's catalogue name. Later layers override earlier ones.
+    /// The layers of each other release, by the release's catalogue name. For these releases, a layer is missing, for
+    /// example because osdpl cannot read a Secret; the list contains the rest. Later layers override earlier ones.
     pub partial: BTreeMap<String, Vec<Layer>>,
     /// The reasons why osdpl can't run helm for some releases, such as a missing Secret. If several releases have the
     /// same problem, the set contains one finding for all of them.

@@ -25,8 +25,8 @@ const READ_BY_ALL: [&str; 4] = ["global", "helm-toolkit", "extraObjects", "overr
 /// know `conf` and `nova`, but not `DEFAULT`.
 const FILLED_BY_USERS: [(&str, usize); 4] = [("conf", 2), ("endpoints", 2), ("network_policy", 1), ("dependencies", 1)];
 
-/// Returns one warning for each location at which a user wrote unknown keys, even if the values at this location apply
-/// to several charts. The exception is a location in a catalogue file that a user added: it can cause one warning for
+/// Returns warnings about the unknown keys that users wrote: one warning for each location, even if the values at the
+/// location apply to several charts. Only a location in a catalogue file that a user added can cause one warning for
 /// each release ([`is_reported_per_release`]).
 ///
 /// A warning names only the first few unknown keys of its location. [`find_unknown_keys`] returns a warning for each
@@ -141,7 +141,8 @@ impl Unknown<'_> {
     }
 }
 
-/// Returns the keys of a layer that a chart does not know, except for the keys for which `is_reported` returns true.
+/// Returns the keys of a layer that a chart does not know. Leaves out keys for which `is_reported` returns true,
+/// because the caller has already reported them.
 ///
 /// If the layer applies to several releases, the result contains a key only if none of their charts knows it.
 fn unknown<'a>(

@@ -185,8 +185,9 @@ fn blocking_state(input: &Input<'_>, part: &Part<'_>) -> Option<State> {
 
 fn pause(input: &Input<'_>, part: &Part<'_>) -> Option<Timestamp> {
     let pause = SignedDuration::from_secs(input.settings.pause().into());
-    // `last` comes from the clock of a node, which may be ahead of the operator's clock. Ignore a time that is ahead of
-    // now by more than the pause, because the rollout would then pause too long.
+    // `part.counts.last`, the time at which the last new pod became ready, comes from the clock of a node, which may be
+    // ahead of the operator's clock. Ignore a time that is ahead of now by more than the pause, because the rollout
+    // would then pause too long.
     let last = part.counts.last.filter(|last| input.now.duration_since(*last) >= -pause)?;
     last.checked_add(pause).ok().filter(|until| *until > input.now)
 }
@@ -204,7 +205,7 @@ fn evict(input: &Input<'_>, part: &Part<'_>) -> State {
 
 impl Part<'_> {
     /// Returns the next status of the rollout; `None` if there is no rollout to show. While the operator does not know
-    /// all pods yet, the function returns the previous status, to which it only adds the approved inputs.
+    /// all pods yet, the function returns the previous status, and updates only its field `approved_inputs`.
     pub(super) fn next_status(
         &self,
         input: &Input<'_>,

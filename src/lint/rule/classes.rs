@@ -34,7 +34,7 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
 /// The name of a StorageClass that a spec requests.
 struct Request {
     name: String,
-    /// Whether the name comes from a Secret, so that no message may contain it.
+    /// Whether the class name comes from a Secret. No message may contain such a name.
     is_secret: bool,
 }
 

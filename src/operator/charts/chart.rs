@@ -167,7 +167,8 @@ impl Chart {
 
     /// Reads the archive, and returns the fingerprint of the chart ([`osdpl_core::release::chart_fingerprint`]).
     ///
-    /// If osdpl did not make a revision, it compares this fingerprint with that of the chart in the revision's record.
+    /// If another tool made the newest revision of a release, osdpl compares this fingerprint with the fingerprint of
+    /// the chart in the revision's record.
     ///
     /// # Errors
     /// Returns an error if the archive is missing or damaged, or its `Chart.yaml` or `values.yaml` is not a YAML map.

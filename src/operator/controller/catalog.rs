@@ -50,7 +50,8 @@ struct Built {
 }
 
 impl Built {
-    /// Returns the errors about those additions in `named` that osdpl could not read, or that do not fit the catalogue.
+    /// Returns the errors about the additions in `named`: those that osdpl could not read, and those that it left out
+    /// of the catalogue.
     fn findings(&self, named: &NamedAdditions) -> Vec<Finding> {
         let mut findings = named.errors.clone();
         match &self.rejected {

@@ -79,7 +79,7 @@ pub struct ChartSource {
 /// The state that [`ChartSource`] shares with its background tasks.
 struct Shared {
     store: Store,
-    /// The trigger of passes. A background task notifies it when the task has fetched a chart, or could not fetch it.
+    /// The trigger of passes. A background task notifies the trigger after each successful or failed fetch of a chart.
     trigger: Arc<Notify>,
     /// The charts that plans have requested, and their states. After a restart, the operator reads the charts from the
     /// store's cache again.
@@ -93,7 +93,7 @@ impl Shared {
 }
 
 impl ChartSource {
-    /// Creates a source that takes charts from `store`. When the source has fetched a chart, or could not fetch it, it
+    /// Creates a source that takes charts from `store`. After each successful or failed fetch of a chart, the source
     /// notifies `trigger`, which triggers a pass.
     pub fn new(store: Store, trigger: &Arc<Notify>) -> Self {
         let shared = Arc::new(Shared { store, trigger: Arc::clone(trigger), known: Mutex::default() });

@@ -21,11 +21,11 @@ pub(super) struct WatchCache<V> {
     current: BTreeMap<Name, V>,
     /// The values of a list that is not complete yet.
     incoming: Option<BTreeMap<Name, V>>,
-    /// Whether the watch has completed a list. A restart resets this field, so that no task takes an empty cache for an
-    /// empty cluster.
+    /// Whether the watch has completed a list. A new operator process starts with `false`, so that no task takes a
+    /// cache that is still empty for an empty cluster.
     listed: bool,
-    /// Whether an attempt to list or watch the objects has ever failed. After a restart, a task waits for the first
-    /// list or the first failure.
+    /// Whether a request to list or watch the objects has ever failed. After a restart of the operator, a task waits
+    /// until the watch has completed the first list or has failed once.
     failed: bool,
 }
 

@@ -62,8 +62,8 @@ async fn run(
     sender: watch::Sender<Option<Arc<HostObservation>>>,
     trigger: Arc<Notify>,
 ) {
-    // The length of the next pause, kept to query Nova less and less often. After a restart of the operator, the pauses
-    // begin with the shortest one again.
+    // The next pause between two queries. Each repetition of a query doubles the pause, so that the task queries Nova
+    // less and less often. A new query, or a restart of the operator, starts with the shortest pause again.
     let mut pause = FIRST_PAUSE;
     loop {
         let query = queries.borrow_and_update().clone();

@@ -4,9 +4,9 @@ use osdpl_core::api::AdditionReference;
 
 use super::*;
 
-/// Returns the additions of a spec that names a `ConfigMap` for each of `presets`. An entry of `presets` contains the
-/// name of the preset and its `ConfigMap`, and the text in the `ConfigMap`; the text is `None` if the `ConfigMap` is
-/// missing.
+/// Returns the additions of a spec that names one `ConfigMap` for each of `presets`. Each item of `presets` consists of
+/// the name that the preset and its `ConfigMap` share, and the text in the `ConfigMap`; the text is `None` if the
+/// `ConfigMap` is missing.
 fn named(presets: &[(&str, Option<&str>)]) -> NamedAdditions {
     let reference = |(name, _): &(&str, _)| AdditionReference { name: (*name).to_owned(), digest: None };
     let references: Vec<_> = presets.iter().map(reference).collect();

@@ -99,7 +99,8 @@ async fn unreadable_kinds(
     Ok(refused.into_keys().collect_set())
 }
 
-/// Returns a text that says what the preview does not know if the user lacks the right to list the objects of a kind.
+/// Returns what the preview does not know if the user has no right to list the objects of a kind, as text for a
+/// message.
 fn unknown_fact(kind: &str) -> &'static str {
     match kind {
         Service::URL_PATH_SEGMENT => "the pods behind Services that other pods wait for",
@@ -112,8 +113,8 @@ fn unknown_fact(kind: &str) -> &'static str {
     }
 }
 
-/// Returns the API server's message if the user lacks the right to list a kind in a namespace, or (`None`) in all
-/// namespaces.
+/// Returns the API server's message if the user has no right to list the objects of the kind `K` in `namespace`
+/// (`None`: in all namespaces); `None` if the user has the right.
 fn refusal<'a, K>(client: &'a Client, namespace: Option<&'a str>) -> impl Future<Output = Result<Option<String>, Error>>
 where
     K: Resource<DynamicType = ()>,

@@ -1,4 +1,5 @@
-//! Decides which bodies of release records to fetch, fetches them, and keeps the parts that osdpl uses.
+//! Fetches the bodies of release records, and keeps the parts that osdpl uses. The body of a record is the revision
+//! that helm stores in it: the values, the manifest and the hooks.
 
 #![allow(clippy::disallowed_methods, reason = "uses the clock to time retries")]
 
@@ -19,14 +20,14 @@ use osdpl_core::observed::{RecordBody, ReleaseKey};
 use osdpl_core::release::{RecordMeta, RevisionOrigin};
 use osdpl_core::scrub::Scrubber;
 
-/// The name of the activity in reports to [`Problems`] about failed fetches of bodies.
+/// What the task does, for its reports to [`Problems`] about failed fetches of record bodies.
 const READING: &str = "reading release records";
 
-/// The maximum total size of the bodies in memory, in bytes. The bodies of all records of a cloud with all services
-/// need much less.
+/// The maximum total size of the stored record bodies in memory, in bytes. The bodies of all records of a cloud with
+/// all services need much less.
 const CAPACITY: usize = 64 << 20;
 
-/// The body of a release's newest record, and the state of the request that fetches it.
+/// The body (values, manifest and hooks) of a release's newest record, and the state of the request that fetches it.
 ///
 /// Kept because a body takes tens of milliseconds to fetch and decode. After a restart of the operator, the task
 /// fetches all bodies before it publishes its first result.
@@ -35,8 +36,8 @@ struct Entry {
     /// The uid of the record's Secret. The revision does not identify the record: after a release was uninstalled and
     /// installed again, its revisions restart at 1.
     record: Option<String>,
-    /// The resourceVersion that the watch had reported when the last fetch started (`requested`), and the
-    /// resourceVersion that the fetch returned (`found`). The body is up to date if one of these two equals the newest
+    /// The resourceVersion of the record that the watch had reported when the last fetch started (`requested`), and the
+    /// resourceVersion that the fetch returned (`found`). The body is up to date if one of the two equals the newest
     /// resourceVersion that the watch has reported.
     requested: Option<String>,
     found: Option<String>,
@@ -50,7 +51,7 @@ struct Entry {
     body: Option<Result<RecordBody, String>>,
 }
 
-/// The result of fetching the body of a record.
+/// The result of one fetch of a record's body.
 pub(super) struct Fetched {
     key: ReleaseKey,
     outcome: Outcome,
@@ -81,8 +82,9 @@ impl Bodies {
         Self { client, scrubber, problems, entries: BTreeMap::new() }
     }
 
-    /// Returns the body of a record, or the reason why the task could not decode or store the body; `None` if the task
-    /// has not read the record yet. While a fetch of a newer version is running, this function returns the older body.
+    /// Returns the body of a release record, or the reason why the task could not decode the body or has no memory for
+    /// it; `None` if the task has not read the record yet. While the task fetches a newer version of the record, this
+    /// function returns the older body.
     pub(super) fn of(&self, key: &ReleaseKey, meta: &RecordMeta) -> Option<&Result<RecordBody, String>> {
         let entry = self.entries.get(key).filter(|entry| entry.record == meta.uid)?;
         entry.body.as_ref()
@@ -97,13 +99,13 @@ impl Bodies {
         })
     }
 
-    /// Whether there is a body whose last fetch has failed. The task must then retry the fetch.
+    /// Whether the last fetch of any record's body has failed. The task must then retry this fetch.
     pub(super) fn has_failures(&self) -> bool {
         self.entries.values().any(|entry| entry.failed.is_some())
     }
 
-    /// Returns the fetches of bodies that the caller must start now (at most `limit`), and marks them as in flight.
-    /// Drops the bodies of records outside of `namespaces`.
+    /// Returns futures that fetch the bodies of release records, at most `limit` of them, and marks these fetches as in
+    /// flight. The caller must start the futures now. Drops the stored bodies of records outside of `namespaces`.
     pub(super) fn begin_fetches(
         &mut self,
         newest: &BTreeMap<ReleaseKey, Newest>,
@@ -122,7 +124,7 @@ impl Bodies {
         fetches
     }
 
-    /// Whether the task must now fetch the body of the record with the metadata `meta`. If so, the function marks the
+    /// Whether the task must now fetch the body of the record with the metadata `meta`. If so, the function marks this
     /// fetch as in flight.
     fn needs_fetch(&mut self, key: &ReleaseKey, meta: &RecordMeta) -> bool {
         let entry = self.entries.entry(key.clone()).or_default();
@@ -185,7 +187,8 @@ impl Bodies {
                     (entry.objects, entry.body) = (objects, Some(*body));
                 } else {
                     entry.body = Some(Err(no_room()));
-                    // Retry later, because no watch reports when the other bodies leave enough memory for this body.
+                    // Retry later: the bodies of other records may become smaller, and then this body fits. No watch
+                    // reports that.
                     entry.failed = Some(Instant::now());
                 }
             }
@@ -205,10 +208,10 @@ fn no_room() -> String {
     )
 }
 
-/// Whether osdpl uses the body of a record.
+/// Whether osdpl uses the body of a release record.
 ///
-/// osdpl uses only the bodies of releases that it manages. If someone else installs, upgrades or rolls back such a
-/// release, osdpl does not use the body of the new record until that helm run has ended.
+/// osdpl uses only the records of releases that it manages. If someone else installs, upgrades or rolls back such a
+/// release, osdpl does not use the body of the new record until helm has finished.
 fn is_wanted(meta: &RecordMeta) -> bool {
     match meta.origin {
         RevisionOrigin::Ours(_) => true,

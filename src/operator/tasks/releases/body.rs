@@ -136,7 +136,8 @@ fn current_hook(record: &Record) -> Option<ObservedHook> {
     })
 }
 
-/// Returns helm's name for the event at which helm runs the hook for this record, such as `post-upgrade`.
+/// Returns helm's name for the event at which the hook runs in the operation that wrote the record, such as
+/// `post-upgrade`.
 fn event_name(hook: &Hook, record: &Record) -> &'static str {
     let all = [
         (Event::PreInstall, "pre-install"),
