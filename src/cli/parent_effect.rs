@@ -9,9 +9,9 @@ use osdpl_values::{Path, Values, get};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum ParentEffect {
-    /// A parent key is null, which removes every default below it.
+    /// A parent key is null, so helm removes every default below the key.
     Removed,
-    /// A parent key has a value that is not a map, which hides every default below it.
+    /// The value of a parent key is not a map, so it hides every default below the key.
     Hidden,
 }
 

@@ -120,7 +120,7 @@ async fn read(api: &Api<StoredDeployment>, name: &str, limit: Duration) -> kube:
     }
 }
 
-/// Whether the operator reports that the cloud is Ready, in a status that it wrote for the current spec.
+/// Whether the cloud is Ready, according to a status that the operator wrote for the current spec.
 pub(crate) fn is_ready(deployment: &OpenStackDeployment) -> bool {
     true_condition(deployment, condition::READY).is_some()
 }

@@ -51,7 +51,7 @@ pub fn secret_name(deployment: &str, service: &str) -> String {
     format!("{deployment}-credentials-{}", service.replace('_', "-"))
 }
 
-/// A Secret with generated credentials that someone edited, and whose previous values osdpl has restored.
+/// A Secret with generated credentials that someone edited. osdpl has restored its previous values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RestoredSecret {
     /// The name of the service that owns the credentials.

@@ -97,11 +97,10 @@ impl fmt::Display for Effect {
     }
 }
 
-/// An object that differs between the manifests before and after an upgrade, or that only one of the two manifests
-/// contains. The field `fields` contains the differences.
+/// An object that differs between the manifests before and after an upgrade, or that only one of them contains.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Difference {
-    /// The identity of the object.
+    /// The kind, API group, namespace and name of the object.
     #[serde(flatten)]
     pub id: Id,
     /// The effect of the upgrade on the object.

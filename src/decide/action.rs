@@ -132,7 +132,7 @@ pub enum Action {
         name: String,
         /// The namespace and name of the release.
         key: ReleaseKey,
-        /// The operation on the release.
+        /// What osdpl does with the release, such as an upgrade or an uninstall.
         action: plan::Action,
     },
     /// Evict a pod, so that its `DaemonSet` creates a new one.
@@ -240,7 +240,7 @@ impl Planned {
         Self { action, reason: reason.into(), approval: Approval::NotNeeded, events: Vec::new() }
     }
 
-    /// Returns the action with events that the operator records after it executed the action.
+    /// Returns this planned action with `events`, which the operator records after it executed the action.
     #[must_use]
     pub(crate) fn with_events(self, events: impl IntoIterator<Item = Event>) -> Self {
         Self { events: events.into_iter().collect(), ..self }
@@ -258,8 +258,7 @@ impl Action {
             Self::PublishService { external, .. } | Self::PublishEndpoints { external, .. } => {
                 format!("publish {external:?}")
             }
-            // Leave out the objects to delete: the API server may refuse a cleanup, and osdpl does not read the objects
-            // again before the next attempt.
+            // Leave out the objects to delete: later passes look up the refusal of a cleanup before they read the objects.
             Self::CleanUp { release, cleanup, .. } => describe_cleanup(release, cleanup),
             other => other.to_string(),
         }

@@ -14,10 +14,10 @@ pub(crate) struct Cloud<'a> {
     pub catalog: &'a Catalog,
     pub selection: &'a Selection,
     facts: &'a Facts,
-    /// For each release whose layers are all available: the layers, from low to high precedence.
+    /// The layers of each release for which osdpl has the data of all layers, from low to high precedence.
     pub layers: &'a BTreeMap<String, Vec<Layer>>,
-    /// For each release with a missing layer, for example because an object of `valuesFrom` does not exist: the
-    /// available layers.
+    /// The layers of each other release. For these releases, a layer is missing, for example because an object of
+    /// `valuesFrom` does not exist; the list contains the rest.
     pub partial: &'a BTreeMap<String, Vec<Layer>>,
     /// The final values of the releases in `layers`. The values contain secrets.
     pub values: BTreeMap<&'a str, &'a Values>,
@@ -167,8 +167,8 @@ pub(crate) struct Location {
     /// The derived order compares this field first, and `None` is the lowest value. So the locations of the user's own
     /// values sort before locations in additions.
     addition: Option<String>,
-    /// The field of the resource that contains the value. For a value in an addition: the field that makes the cloud
-    /// use the addition's file with the value, such as `spec.presets`.
+    /// The field of the resource that contains the value. For a value in an addition: the field that selects the file
+    /// with the value, such as `spec.presets`.
     pub field: String,
 }
 

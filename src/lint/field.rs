@@ -7,7 +7,7 @@ use osdpl_core::catalog::schema::field_path;
 /// Returns `field` with quotes around each key that contains a dot.
 ///
 /// `object` is the object that contains the field. The first key of `gpu.nodes.names` can be `gpu` or `gpu.nodes`. The
-/// function takes the one that exists in `object`.
+/// function takes the key that exists in `object`.
 pub(crate) fn quote_keys(object: &Value, field: &str) -> String {
     let mut found = String::new();
     let (mut value, mut rest) = (object, field.trim_start_matches('.'));

@@ -53,7 +53,7 @@ pub(crate) struct Snapshot<'a> {
     pub retry: bool,
     /// The cloud's settings for maintenance; `None` until the operator has read the cloud's OpenStackDeployment.
     pub setting: Option<&'a CloudSettings>,
-    /// The state of the node, its pods, its compute host and the other maintenances, as the controller observed it.
+    /// The state of the node, its pods, its compute host and all other NodeMaintenances, as the controller observed it.
     pub observed: &'a ObservedState,
     /// The current time.
     pub now: Timestamp,

@@ -121,8 +121,8 @@ impl Comparison<'_> {
         if is_same && let Some(why) = diff.unrendered.take() {
             return Ok(Some(ReleaseDiff::new(key, Outcome::Refused { why })));
         }
-        // osdpl labels each revision that it creates with a digest of the inputs (chart, values and flags). If another
-        // tool created the revision, the label is missing. Do not report a release whose only difference is the missing
+        // osdpl sets a label with a digest of the inputs (chart, values and flags) on each revision that it creates. A
+        // revision of another tool lacks this label. Do not report a release whose only difference is the missing
         // label.
         if is_same && !is_ours(observed) {
             return Ok(None);

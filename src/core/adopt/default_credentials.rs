@@ -35,7 +35,8 @@ pub type DefaultCredentials = BTreeMap<Name, (String, Path)>;
 /// Finds the credentials of a running cloud that still have a default value of upstream's charts.
 ///
 /// If several releases use a credential, the result names a release of the service that owns the credential. If no
-/// release of this service uses the credential, the result names the first of the other releases in alphabetical order.
+/// release of this service uses the credential, the result names the first release, in alphabetical order, that uses
+/// it.
 pub fn find_default_credentials(known: &IdentifiedReleases<'_>, catalog: &Catalog) -> DefaultCredentials {
     let mut all = DefaultCredentials::new();
     for (release, found) in &known.releases {

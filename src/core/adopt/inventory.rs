@@ -1,4 +1,5 @@
-//! Collects what is known about a running cloud, and computes selections and facts from it.
+//! Collects what osdpl knows about a running cloud, and computes from it the selection and the facts of each spec that
+//! the search for a fitting spec tries.
 
 use std::collections::{BTreeMap, BTreeSet};
 

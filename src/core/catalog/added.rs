@@ -199,13 +199,13 @@ fn own<'a>(base: &'a Files, path: &str) -> Option<&'a str> {
     base.keys().find(is_same).map(String::as_str)
 }
 
-/// Returns the charts that the chart lock of the catalogue `base` pins, each with its pin.
+/// Returns the pin of each chart in the chart lock of the catalogue `base`.
 fn own_pins(base: &Files) -> BTreeMap<String, file::Pin> {
     let lock = base.get(LOCK).and_then(|text| text.read::<file::Lock>(LOCK).ok());
     lock.map(|lock| lock.charts).unwrap_or_default()
 }
 
-/// Returns the charts that the file `lock.yaml` of an addition pins, each with its pin.
+/// Returns the pin of each chart in the file `lock.yaml` of an addition. `text` is the content of this file.
 ///
 /// Returns an error if the catalogue `base` or an earlier addition already pins one of these charts.
 fn pinned(base: &Files, text: &str, before: &[AddedFile]) -> Result<BTreeMap<String, file::Pin>, String> {

@@ -230,7 +230,7 @@ pub struct Drift {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hooks {
-    /// The values that no hook reads. Each entry contains values that no hook reads for the same reason.
+    /// The values that no hook reads, in one entry for each reason why hooks do not read them.
     #[serde(default)]
     pub unread: Vec<UnreadValues>,
 }

@@ -89,7 +89,7 @@ fn commands(facts: &Facts<'_>, claim: &Claim, pod: &UnreadyPod) -> String {
     }
 }
 
-/// Returns the commands that delete a `StatefulSet` and those of its claims that have no volume. helm then creates the
+/// Returns the commands that delete a `StatefulSet` and its claims without a volume. helm then creates the
 /// `StatefulSet` again, and Kubernetes creates the claims again, with the StorageClass that the values now set.
 ///
 /// The objects must be deleted, because Kubernetes allows no change to the StorageClass of a claim or to the claim

@@ -47,7 +47,8 @@ pub fn resolve(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &Se
     resolve_all(spec, catalog, selection, facts, false).desired
 }
 
-/// Does the same as [`resolve`], but also returns the layers, so that the caller can show which layer sets a value.
+/// Returns the desired state as [`resolve`] does, and also the layers, with which the caller can show which layer sets
+/// a value.
 pub fn resolve_with_layers(
     spec: &OpenStackDeploymentSpec,
     catalog: &Catalog,

@@ -1,8 +1,9 @@
 //! Keeps the sizes of existing volume claims in the values of releases.
 //!
 //! Kubernetes can't change the size in the claim template of a `StatefulSet`, and can't make a claim smaller. So the
-//! values of a release keep the sizes of its existing claims, even if the catalogue has other sizes for new clouds. A
-//! size in the spec still applies, because a user can enlarge the claims and recreate the `StatefulSet`.
+//! values of a release keep the sizes of its existing claims, even if the catalogue has other sizes for new clouds.
+//! Only a size that the user sets in the spec overrides them, because the user may have enlarged the claims and deleted
+//! the `StatefulSet`.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -59,7 +60,7 @@ pub(super) fn layer(source: &Source<'_>, layers: &[Layer]) -> Option<Layer> {
     (!kept.is_empty()).then(|| Layer::new(Origin::Derived(ORIGIN.into()), kept))
 }
 
-/// Returns warnings about existing claims that are smaller than in a new cloud, and about sizes in the spec that
+/// Returns warnings about existing claims that are smaller than those of a new cloud, and about sizes in the spec that
 /// Kubernetes can't apply. `layers` are all layers of the release, including the layer that [`layer`] returns.
 pub(super) fn findings(source: &Source<'_>, layers: &[Layer]) -> Vec<Finding> {
     let Some(sizes) = source.facts.claim_sizes.get(source.name) else { return Vec::new() };

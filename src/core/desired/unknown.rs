@@ -228,8 +228,7 @@ fn find_unknown<'a>(tree: &'a KeyTree, path: &[String]) -> Option<Unknown<'a>> {
 /// Users choose the keys in three cases:
 ///
 /// * The chart's templates read the map as a whole.
-/// * `path` begins with a key in [`FILLED_BY_USERS`], and has at least as many keys as the number that belongs to this
-///   key.
+/// * `path` begins with a key in [`FILLED_BY_USERS`], and has at least as many keys as the number next to this key.
 /// * The only known key of the map is `default`. Then the map has an entry for each component, and the chart reads all
 ///   entries.
 fn is_filled_by_users(tree: &KeyTree, path: &[String]) -> bool {

@@ -86,9 +86,9 @@ pub enum MountKind {
 /// The workload or Job that owns a pod. The owner is in the pod's namespace.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Owner {
-    /// The kind of the owner.
+    /// Whether a `Deployment`, `StatefulSet`, `DaemonSet` or Job owns the pod.
     pub kind: OwnerKind,
-    /// The name of the owner.
+    /// The name of this workload or Job.
     pub name: String,
 }
 

@@ -104,8 +104,7 @@ fn holders(name: &str, role: &RoleNodes, labels: &Labels, nodes: &Inventory, own
     )
 }
 
-/// Returns the warning about a role that names nodes that do not exist, or whose selector matches no node; `None` if
-/// the role has no such problem.
+/// Returns a warning if the role names nodes that do not exist, or if its selector matches no node; otherwise `None`.
 fn absent(name: &str, role: &RoleNodes, labels: &Labels, nodes: &Inventory, owner: &str) -> Option<Finding> {
     let field = format!("spec.nodes.roles.{name}");
     let warning = |message: String| {

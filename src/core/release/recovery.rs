@@ -12,10 +12,10 @@ pub enum Recovery {
     /// Delete the record, so that helm installs the release again and runs its pre-install hooks. If the record were
     /// marked as failed, helm would upgrade the release and never run these hooks.
     DeleteRecord {
-        /// The pre-install hooks whose objects exist, and whose objects helm itself does not replace in the next
-        /// install. With helm 3 or client-side apply, the next install fails while the objects exist. With server-side
-        /// apply, it accepts them. osdpl does not delete the objects, because they may contain data, such as the keys
-        /// of a cloud.
+        /// The pre-install hooks whose objects are in the cluster, and stay there, because helm does not replace them
+        /// in the next install. With helm 3 or client-side apply, the next install fails while these objects exist;
+        /// with server-side apply, it accepts them. osdpl does not delete the objects, because they may contain data,
+        /// such as the keys of a cloud.
         leftovers: Vec<Hook>,
     },
     /// Uninstall again: helm refuses to upgrade a release whose uninstall was interrupted.

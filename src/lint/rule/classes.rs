@@ -40,7 +40,7 @@ struct Request {
 
 /// Returns the requested StorageClasses, by the field of the `OpenStackDeployment` that names the class.
 ///
-/// The result contains every such field in the values that the user sets. It contains `spec.storageClass` only if a
+/// The result contains every field in the user's values that names a class. It contains `spec.storageClass` only if a
 /// release uses the class in this field.
 fn requested(cloud: &Cloud<'_>) -> BTreeMap<String, Request> {
     let mut requested = BTreeMap::new();
@@ -99,16 +99,16 @@ fn missing(Request { name: class, is_secret }: &Request, classes: &[Class]) -> O
     ))
 }
 
-/// Whether pods on several nodes mount the volume of the claim `shared`. `values` are the final values of the claim's
-/// release.
+/// Whether pods on several nodes mount the volume of the claim `shared`. `values` are the final values of the release
+/// that has the claim.
 fn is_shared(shared: &SharedClaim, cloud: &Cloud<'_>, values: &Values) -> bool {
     if shared.unless_false.as_ref().and_then(|path| get(values, path)) == Some(&Value::Bool(false)) {
         return false;
     }
     let Some(when) = &shared.when else { return true };
     let scope = super::values::scope(cloud, std::iter::once(shared.release.as_str()));
-    // The condition `when` can't be evaluated if it reads a value that no layer sets. Then the chart's default applies.
-    // With this default, pods on several nodes do not share the claim.
+    // If no layer sets a value that the condition `when` reads, osdpl can't evaluate the condition. Then the chart's
+    // default applies, with which pods on several nodes do not share the claim.
     when.evaluate_condition(&scope).unwrap_or_default()
 }
 

@@ -34,9 +34,9 @@ pub struct CatalogHandle {
     own: Arc<Catalog>,
     /// The catalogue that passes use, and the findings about its additions.
     current: Mutex<(Arc<Built>, Vec<Finding>)>,
-    /// The last catalogue that was built to validate a resource in the webhook, with additions that passes do not use
-    /// yet. The operator keeps it, because a build for each request would take too long. After a restart, the operator
-    /// builds it again.
+    /// The catalogue that the webhook last built to validate a resource. Passes do not use its additions yet. The
+    /// operator keeps this catalogue, because a build for each request would take too long. After a restart, the
+    /// operator builds it again.
     validation: Mutex<Option<Arc<Built>>>,
 }
 

@@ -158,7 +158,7 @@ impl Upgrade {
         self.command_line(release, helm, "-".as_ref(), flags, self.chart.as_os_str())
     }
 
-    /// Returns the arguments with which a user can run the same upgrade.
+    /// Returns helm's arguments for a user who runs this upgrade by hand.
     ///
     /// With these arguments, helm reads the values from the file `values`, and takes the chart from a file, a registry
     /// or a repository. The arguments set no labels, because with the labels osdpl would treat the user's revision as

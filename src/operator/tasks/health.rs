@@ -74,8 +74,8 @@ impl Shared {
     }
 }
 
-/// Starts the watches and the health task. Returns a channel with the health that the task has last assessed, and the
-/// store of the watched objects, from which the task assesses the health.
+/// Starts the watches and the health task. Returns a channel with the latest result of the task, and the store of the
+/// watched objects.
 ///
 /// The channel contains `None` until the watches have listed the objects of all required kinds once
 /// (`Store::is_listed`).

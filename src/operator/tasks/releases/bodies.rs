@@ -27,7 +27,7 @@ const READING: &str = "reading release records";
 /// all services need much less.
 const CAPACITY: usize = 64 << 20;
 
-/// The body (values, manifest and hooks) of a release's newest record, and the state of the request that fetches it.
+/// What the task keeps of the body of a release's newest record, and the state of the request that fetches the record.
 ///
 /// Kept because a body takes tens of milliseconds to fetch and decode. After a restart of the operator, the task
 /// fetches all bodies before it publishes its first result.
@@ -69,7 +69,7 @@ enum Outcome {
     Failed,
 }
 
-/// The body of each release's newest record.
+/// The bodies of the newest records of releases, with the code that fetches and stores them.
 pub(super) struct Bodies {
     client: Client,
     scrubber: watch::Receiver<Arc<Scrubber>>,
@@ -90,8 +90,8 @@ impl Bodies {
         entry.body.as_ref()
     }
 
-    /// Whether the task has read the body of a record in the newest version that the watch has reported, or in a newer
-    /// one.
+    /// Whether the body that the task has read belongs to the newest version of the record that the watch has reported,
+    /// or to a newer version.
     pub(super) fn is_current(&self, key: &ReleaseKey, meta: &RecordMeta) -> bool {
         let entry = self.entries.get(key).filter(|entry| entry.record == meta.uid && !entry.in_flight);
         entry.is_some_and(|entry| {
