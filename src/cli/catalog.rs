@@ -144,7 +144,7 @@ impl Arguments {
     }
 }
 
-/// Returns the names and descriptions of all entries as text.
+/// Returns the names and descriptions of the catalogue entries of these kinds, as text.
 fn list_text(reference: &Reference, kinds: &[Kind]) -> String {
     let mut text = String::new();
     for kind in kinds {
@@ -163,7 +163,7 @@ fn list_text(reference: &Reference, kinds: &[Kind]) -> String {
     text
 }
 
-/// Returns the names and descriptions of all entries as JSON.
+/// Returns the names and descriptions of the catalogue entries of these kinds, as JSON.
 fn list_json(reference: &Reference, kinds: &[Kind]) -> serde_json::Result<Value> {
     let lists = kinds.iter().map(|kind| Ok((kind.name().to_owned(), serde_json::to_value(reference.list(*kind))?)));
     Ok(Value::Object(lists.collect::<serde_json::Result<Map<_, _>>>()?))

@@ -258,7 +258,8 @@ impl Action {
             Self::PublishService { external, .. } | Self::PublishEndpoints { external, .. } => {
                 format!("publish {external:?}")
             }
-            // Leave out the objects to delete: later passes look up the refusal of a cleanup before they read the objects.
+            // Leave out the objects to delete: later passes look up the refusal of a cleanup before they read these
+            // objects.
             Self::CleanUp { release, cleanup, .. } => describe_cleanup(release, cleanup),
             other => other.to_string(),
         }

@@ -43,7 +43,7 @@ pub struct Evaluation {
     pub selection: Selection,
     /// The facts that the evaluation used. Facts that osdpl can't know without a cluster are placeholders.
     pub facts: Facts,
-    /// Descriptions of the placeholders that may appear in the values that commands print.
+    /// Descriptions of the placeholders that can appear in the values that commands print.
     pub placeholders: Vec<String>,
     /// The desired state with all findings.
     pub desired: Desired,

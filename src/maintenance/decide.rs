@@ -160,10 +160,11 @@ impl Snapshot<'_> {
         self.is_settled() && !self.is_known_compute()
     }
 
-    /// Returns the time at which the controller must query Nova next; `None` if the current pass may query Nova.
+    /// Returns the time at which the controller must query Nova next; `None` if the current pass need not wait with its
+    /// query.
     ///
     /// While the node is ready to drain, the controller queries Nova once a minute. While the node is not ready to
-    /// drain, each pass may query Nova.
+    /// drain, each pass is allowed to query Nova.
     pub(crate) fn next_nova_check(&self) -> Option<Timestamp> {
         let last_check: Timestamp = self.status.instances.as_ref()?.checked.as_ref()?.parse().ok()?;
         let until = last_check.checked_add(READY_CHECK_INTERVAL).ok()?;
@@ -175,7 +176,7 @@ impl Snapshot<'_> {
         known && !self.deleting && self.is_ready() && self.is_node_cordoned()
     }
 
-    /// Whether the decision may need data from Nova.
+    /// Whether the decision can depend on data from Nova.
     ///
     /// Before a started maintenance returns its node to service, osdpl must ask Nova whether the maintenance disabled
     /// the compute service. A maintenance that ends before it has started needs no query, because it changed nothing.

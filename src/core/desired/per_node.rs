@@ -110,8 +110,8 @@ fn refused(field: String, message: String) -> Finding {
 
 /// Returns the names of the `DaemonSets` to which an entry of `spec.nodes.overrides` applies.
 ///
-/// If the entry names no `DaemonSet` and the release has only one, the entry applies to this one. If the entry names
-/// none and the release has several, the function adds an error and returns `None`.
+/// If the entry names no `DaemonSet`, and the release has only one, the entry applies to this one. If the entry names
+/// no `DaemonSet`, and the release has several, the function adds an error and returns `None`.
 fn select_daemonsets<'a>(
     release: &'a Release,
     given: &'a NodeValues,
@@ -120,7 +120,7 @@ fn select_daemonsets<'a>(
     findings: &mut Vec<Finding>,
 ) -> Option<Vec<&'a str>> {
     if !given.daemonsets.is_empty() {
-        // The function `check` has already added errors about unknown names of `DaemonSets`.
+        // The function `check` has already reported the names that are not `DaemonSets` of the release.
         let known = given.daemonsets.iter().map(String::as_str).filter(|name| release.daemonsets.contains_key(*name));
         return Some(known.collect());
     }
@@ -165,7 +165,7 @@ fn warn_conflicts(parts: &[EntryValues<'_>], findings: &mut Vec<Finding>) {
     }
 }
 
-/// The part of an entry of `spec.nodes.overrides` that has a problem.
+/// What a finding about an entry of `spec.nodes.overrides` refers to.
 enum Subject {
     /// The value at this path in the entry's values.
     Value(Path),

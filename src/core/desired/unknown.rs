@@ -49,7 +49,7 @@ pub(crate) fn warn_unknown_keys(
 
 fn check_layers(layers: &[Layer], chart: &str, catalog: &Catalog, findings: &mut Vec<Finding>) {
     for layer in layers {
-        // Load the chart's keys only for layers of users.
+        // Load the chart's keys only for layers of users, because loaded keys stay in memory.
         let Some(location) = location(layer, catalog) else { continue };
         let Some(tree) = catalog.keys().get(chart) else { return };
         if !is_reported_per_release(layer) && findings.iter().any(|known| known.location.field == location) {
@@ -83,7 +83,7 @@ pub fn find_unknown_keys(
     catalog: &Catalog,
     is_reported: impl Fn(&Path) -> bool,
 ) -> Vec<(Path, Finding)> {
-    // Load the chart's keys only for layers of users.
+    // Load the chart's keys only for layers of users, because loaded keys stay in memory.
     let Some(location) = location(layer, catalog) else { return Vec::new() };
     let Some(tree) = catalog.keys().get(chart) else { return Vec::new() };
     let own = |key: Unknown<'_>| (key.path(), finding(location.clone(), chart, &[key]));

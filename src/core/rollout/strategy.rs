@@ -19,7 +19,7 @@ pub struct Strategy {
     pub generation: i64,
     /// The desired strategy: `OnDelete` if true, `RollingUpdate` if false.
     pub on_delete: bool,
-    /// Whether the release of the `DaemonSet` has the desired inputs. If not, helm's next upgrade of the release may
+    /// Whether the release of the `DaemonSet` has the desired inputs. If not, helm's next upgrade of the release can
     /// set the strategy itself.
     pub settled: bool,
 }

@@ -146,11 +146,11 @@ impl Chart {
         definitions.map(text).collect()
     }
 
-    /// Whether the templates of the chart or its dependencies may contain CRDs. helm installs and upgrades these CRDs
+    /// Whether the templates of the chart or its dependencies can render CRDs. helm installs and upgrades these CRDs
     /// like all objects of a release, even with `--skip-crds`.
     ///
     /// The function searches all files except for CRDs in `crds/` and documentation, because a template can render the
-    /// content of other files. The result may be `true` although helm renders no CRD.
+    /// content of other files. The result can be `true` although helm renders no CRD.
     ///
     /// # Errors
     /// Returns an error if the archive is missing or damaged.

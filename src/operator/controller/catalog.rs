@@ -63,7 +63,8 @@ impl Built {
 }
 
 impl CatalogHandle {
-    /// Creates a handle with the operator's own catalogue, which was read from `folder`, or is built in (`None`).
+    /// Creates a handle with the operator's own catalogue. `folder` is the folder from which the operator read this
+    /// catalogue; `None` if the catalogue is built in.
     pub fn new(own: Catalog, folder: Option<PathBuf>) -> Self {
         let own = Arc::new(own);
         let built = Built { catalog: Arc::clone(&own), additions: Vec::new(), rejected: Ok(Vec::new()) };
@@ -112,8 +113,8 @@ impl CatalogHandle {
 
     /// If the additions have changed, rebuilds the catalogue that passes use, and returns `true`.
     ///
-    /// While the resource is being deleted, a missing addition is no error: users may delete the resource together with
-    /// the `ConfigMap` of the addition.
+    /// While the resource is being deleted, a missing addition is no error: the user can delete the `ConfigMap` of the
+    /// addition together with the resource.
     async fn update(&self, named: &NamedAdditions, is_deleting: bool) -> bool {
         let current = Arc::clone(&self.current().0);
         let is_changed = current.additions != named.additions;

@@ -36,7 +36,7 @@ pub(super) struct ReadyChart {
     pub(super) path: PathBuf,
     /// The CRDs in the chart's `crds/` folder.
     crds: Crds,
-    /// Whether the chart's templates may contain CRDs.
+    /// Whether the chart's templates can render CRDs.
     may_render_crds: bool,
     info: ChartInfo,
 }

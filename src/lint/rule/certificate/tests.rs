@@ -49,7 +49,7 @@ fn problems(texts: &SecretTexts) -> Vec<String> {
     check_certificate(&certificate(), texts).problems("2026-11-22T00:00:00Z".parse().unwrap())
 }
 
-/// Returns a copy of the Secret in which one entry is replaced, or removed if `text` is `None`.
+/// Returns a copy of the Secret in which `text` replaces the value of `key`; without `key` if `text` is `None`.
 fn with(texts: &SecretTexts, key: &str, text: Option<&str>) -> SecretTexts {
     let mut texts = texts.clone();
     texts.remove(key);

@@ -34,7 +34,8 @@ fn bomb() -> Vec<u8> {
     archive.finish()
 }
 
-/// Returns a small archive with too many entries. Entries without content take almost no space when compressed.
+/// Returns a small archive with more entries than osdpl allows. Entries without content take almost no space when
+/// compressed.
 fn bomb_of_headers() -> Vec<u8> {
     let mut archive = Tarball::with_chart();
     for _ in 0..=MAX_ENTRIES {
