@@ -32,7 +32,8 @@ use osdpl_core::release;
 pub const HOST_ANNOTATION: &str = "osdpl.dev/host";
 
 /// Plans to publish the external services of the spec, and to delete the Kubernetes Services that osdpl published for
-/// services that are no longer external. The Services in `needed` stay.
+/// services that are no longer external. Keeps the Services in `needed`, because releases that osdpl does not manage
+/// may use them.
 ///
 /// Returns the names of the external services whose Service and Endpoints are in the cluster, so that pods can reach
 /// the host.

@@ -45,8 +45,8 @@ pub(crate) fn decide(draft: &mut Draft<'_>, desired: &Desired, observed: &Observ
     };
     let Some(last) = draft.snapshot.hosts.clone() else { return plan_forget(draft, &query) };
     draft.findings.extend(findings(&last));
-    // If the last response answers an older query, Nova could have sent it before osdpl executed its last action. So
-    // osdpl reports the problems in this response, but plans only actions that do not depend on it.
+    // A response to an older query may show the state of Nova before osdpl's last action. So osdpl reports the problems
+    // in this response, but plans only the deletion of hosts, which does not depend on the response.
     if last.query != query {
         return plan_forget(draft, &query);
     }
@@ -90,8 +90,9 @@ fn query(
 
 /// Plans a run of the `CronJob` that maps new hosts to a cell.
 ///
-/// The name of the Job contains a hash of the hosts and of the number of Jobs that osdpl has started for them. A
-/// restarted operator counts again from one, so it finds the first Job by its name and does not create the Job again.
+/// The name of the Job contains a hash of the hosts and of the run's number: the first run for these hosts has the
+/// number 1. A restarted operator counts from 1 again. So it finds the first Job by its name, and does not create a
+/// second one.
 fn map_hosts(
     draft: &mut Draft<'_>,
     hosting: Hosting<'_>,

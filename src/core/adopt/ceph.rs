@@ -52,7 +52,7 @@ pub struct CephDeclaration {
     pub feature: Value,
     /// The name and the contents of the Secret that tells the operator the settings of the Ceph cluster.
     pub secret: (String, BTreeMap<String, SecretContent>),
-    /// The Ceph settings that the operator will read from `secret`.
+    /// The Ceph settings that `secret` contains, as the operator will read them.
     pub declared: DeclaredCeph,
     /// The `namespace/name` of the `CephCluster` from which osdpl took the fsid; `None` if `ceph.conf` contains the
     /// fsid.
@@ -161,11 +161,11 @@ impl CephUses {
     /// Builds the part of the spec that declares the running cloud's Ceph, and the Secret `namespace/name` to which
     /// this part refers. The Secret contains the Ceph keys of the cloud's services.
     ///
-    /// `releases` are the names of the cloud's releases in the catalogue.
+    /// `releases` are the catalogue names of the cloud's releases.
     ///
     /// # Errors
-    /// Returns a message for each setting or key that is missing in `state`. If nothing is missing, but the releases
-    /// can't use this Ceph, returns the reason.
+    /// Returns a message for each setting or key that `state` lacks. If `state` is complete, but osdpl can't use the
+    /// Secret's contents for `releases`, returns the reason.
     pub fn storage<'a>(
         &self,
         state: &CephState,

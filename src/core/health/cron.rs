@@ -169,8 +169,8 @@ mod tests {
         let annotated = json!({"name": "c", "annotations": {release::RELEASE_NAME_ANNOTATION: "keystone"}});
         for (metadata, spec, expected) in [
             (json!({"name": "c", "labels": labels}), json!({}), Some("nova nova/cell-setup")),
-            // Most of upstream's CronJobs, such as nova-cell-setup, have the labels of the release and the component
-            // only in their pod template.
+            // Most of upstream's CronJobs, such as nova-cell-setup, have these labels only in their pod template. The
+            // labels name the release and the component.
             (json!({"name": "c"}), pods.clone(), Some("nova nova/cell-setup")),
             (annotated.clone(), pods, Some("keystone nova/cell-setup")),
             (annotated, json!({}), Some("keystone keystone/c")),

@@ -199,7 +199,7 @@ pub enum Wait {
     Dependents(Vec<String>),
     /// osdpl made an earlier revision, but someone else made the newest one. A person must decide what to do about it.
     Foreign {
-        /// The number of the revision that someone else made.
+        /// The number of the newest revision, which osdpl did not make.
         revision: i64,
         /// helm's description of the operation that made the revision, such as `Rollback to 1`; empty until the
         /// operator has read the record.

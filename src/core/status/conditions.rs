@@ -13,7 +13,8 @@ use crate::plan::{Step, Wait};
 /// The maximum number of warnings about the spec in a condition's message.
 pub(super) const WARNINGS: usize = 10;
 
-/// The text before each warning about the spec at the end of a message.
+/// The text that precedes each warning about the spec in a condition's message. The warnings are at the end of the
+/// message.
 pub(super) const WARNING: &str = "; warning: ";
 
 /// Returns the warnings about the spec, the most useful warnings first.

@@ -84,8 +84,8 @@ impl LayerCheck<'_> {
             add(self.location.child(&path), &path, warning.filter(|warning| self.should_report(warning, &path)));
         }
         for (index, path) in &self.layer.unset {
-            // If `unset` removes a value that the same layer sets, `removed_again` has already reported the value. So
-            // drop the warning `null-nothing` about this path.
+            // If `unset` names a path that the same layer sets, `removed_again` has already reported the path. So drop
+            // the warning `null-nothing` about it.
             let is_own = get(&self.layer.values, path).is_some();
             let warning = self.check_value(path, &Value::Null);
             let warning = warning.filter(|warning| !(is_own && warning.kind == "null-nothing"));
@@ -100,7 +100,7 @@ impl LayerCheck<'_> {
     ///
     /// * The value comes from an addition to the catalogue. In other clouds, the value can have an effect.
     /// * The value is in an entry of `spec.nodes.overrides`, and another entry sets a different value at the same path.
-    ///   For a node that both entries match, the value can have the effect that it overrides the other value.
+    ///   If a node matches both entries, the value can override the value of the other entry.
     fn should_report(&self, warning: &Warning, path: &Path) -> bool {
         let own = get(&self.layer.values, path);
         let agrees =
@@ -228,10 +228,10 @@ impl LayerCheck<'_> {
         types::check_type(path, value, self.replaced_value(path, value), self.release.chart_keys)
     }
 
-    /// Returns the value in the lower layers that `value` replaces, for a comparison of the types.
+    /// Returns the value of the lower layers that `value` replaces. The caller compares the types of the two values.
     ///
-    /// Returns `None` if the lower value is an override of the wrong type, and `value` corrects the type. The right
-    /// type is the type of the chart's default.
+    /// If the replaced value is an override, its type differs from that of the chart's default, and `value` has the
+    /// right type, returns `None`: then `value` corrects a mistake.
     fn replaced_value(&self, path: &Path, value: &Value) -> Option<&Value> {
         let Release { chart_keys, cloud, .. } = self.release;
         let current = get(self.below, path).filter(|current| !current.is_null())?;
@@ -274,7 +274,8 @@ impl LayerCheck<'_> {
 
     /// Reports a list that replaces a list of a lower layer or of the chart, but lacks entries of the replaced list.
     fn replaced_list(&self, path: &Path, replaced: Option<&Value>, list: &[Value]) -> Option<Warning> {
-        // Accept a list of access modes: its entries are alternatives, so the user means to replace the whole list.
+        // Do not warn about the access modes of a volume claim: the entries of this list are alternatives, so the user
+        // means to replace the whole list.
         if path.keys().last().is_some_and(|key| key == ACCESS_MODES) {
             return None;
         }

@@ -41,8 +41,8 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Option<Finding> {
 
 /// Returns the maximum number of database connections that each release can open.
 ///
-/// If the values set only one of `max_pool_size` and `max_overflow` for a pool, the function uses the default of
-/// oslo.db for the other. If the values set neither, it counts one connection for the pool.
+/// If the values set only one of `max_pool_size` and `max_overflow` for a pool, the setting that is missing has the
+/// default of oslo.db. If the values set neither, the function counts one connection for the pool.
 pub fn count_connections<'a>(pools: &'a [ConnectionPool], values: &BTreeMap<&str, &Values>) -> BTreeMap<&'a str, u64> {
     let mut requested = BTreeMap::new();
     for pool in pools {

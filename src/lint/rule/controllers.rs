@@ -128,7 +128,7 @@ fn message((key, value): &(String, String), nodes: Nodes, effect: Effect, server
     format!("{}{more} are configured, but {available}: {effect}; {remedy}", named.join(", "))
 }
 
-/// Returns the servers of a release that have too few nodes.
+/// Returns the groups of servers of a release, such as database servers, for which the cluster has too few nodes.
 fn servers_without_nodes(cloud: &Cloud<'_>, release: &str, values: &Values) -> Vec<Servers> {
     let chart = cloud.catalog.release(release).map_or("", |(_, entry)| entry.chart.as_str());
     let replicas: Path = ["pod", "replicas"].into_iter().collect();
@@ -142,7 +142,8 @@ fn servers_without_nodes(cloud: &Cloud<'_>, release: &str, values: &Values) -> V
     found.collect()
 }
 
-/// Returns the servers of a release if they have too few nodes; otherwise `None`. The value at `path` is their number.
+/// Returns a group of servers of the release if fewer nodes than servers are available to them; otherwise `None`. The
+/// value at `path` is the number of servers.
 ///
 /// `known` is the entry about these servers in `values/rules.yaml`; `None` if the file has no such entry.
 fn servers(

@@ -18,7 +18,8 @@ use osdpl_values::yaml::redact_literals;
 /// The fields of `spec` that decide which helm releases the cloud has. If one of them can't be parsed, osdpl does not
 /// evaluate the spec.
 const SELECTING: [&str; 4] = [RELEASE, "presets", "features", "services"];
-/// The fields of `spec` whose values never change a finding about another field.
+/// The fields of `spec` that no finding about another field depends on. If such a field can't be parsed, the findings
+/// about the other fields are still right.
 const INDEPENDENT: [&str; 7] = ["approval", "charts", "deletionPolicy", "drift", "images", "nodes", "paused"];
 /// The required field of a spec. If this field is missing, osdpl can't parse the spec.
 const RELEASE: &str = "openstackRelease";
@@ -188,7 +189,8 @@ mod tests {
         Schemas::new(&Catalog::load(&osdpl_core::testing::files(&[])).unwrap()).unwrap()
     }
 
-    /// Returns the names of the fields that [`Schemas::parse_valid_fields`] parses, and the value of `is_complete`.
+    /// Returns the names of the fields in the spec that [`Schemas::parse_valid_fields`] returns, and whether that spec
+    /// is complete.
     fn parsed_fields(spec: &Value) -> Option<(Vec<String>, bool)> {
         let parsed = schemas().parse_valid_fields(&json!({"spec": spec}))?;
         let spec = serde_json::to_value(parsed.spec).unwrap();

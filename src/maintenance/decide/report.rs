@@ -135,7 +135,7 @@ pub(super) fn seconds(snapshot: &Snapshot<'_>) -> String {
     snapshot.now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// Returns the decision that follows from the results of the steps.
+/// Builds the decision of a pass from `progress`: the next action, the delay until the next pass, and the status.
 pub(super) fn report(mut progress: Progress<'_>) -> Decision {
     let rest: Vec<_> =
         DRAIN_STEPS.into_iter().filter(|step| !progress.steps.iter().any(|known| known.name == *step)).collect();

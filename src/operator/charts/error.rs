@@ -44,7 +44,7 @@ pub enum Error {
         name: String,
         /// The path of the folder.
         location: String,
-        /// A list of the archives and directories of the chart in the folder, each with its version.
+        /// The archives and directories in the folder that contain this chart, each with its version.
         candidates: String,
     },
     /// The store must pull the chart from a repository, but neither the request nor the lock names a version. The store
@@ -58,8 +58,8 @@ pub enum Error {
         /// The address of the repository.
         location: String,
     },
-    /// The digest of the chart's content differs from the expected digest, which the request, the lock or the record of
-    /// the first pull contains.
+    /// The digest of the chart's content differs from the expected digest. The request or the lock contains the
+    /// expected digest, or the cache has stored it at the first pull of this chart version.
     #[error(transparent)]
     DigestMismatch(Box<Mismatch>),
     /// The content of the archive or directory is damaged or malicious, or is not a chart.

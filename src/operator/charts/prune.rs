@@ -45,7 +45,8 @@ impl Cache {
         Ok(removed)
     }
 
-    /// Returns the names of the archives that the records of first pulls reference.
+    /// Returns the file names of the archives with the digests that the cache has stored at the first pulls of chart
+    /// versions.
     fn first_pulls(&self) -> Result<BTreeSet<String>, Error> {
         let folder = self.folder.join("trusted");
         let mut referenced = BTreeSet::new();

@@ -60,8 +60,8 @@ impl Store {
         Self { shared: Arc::new(Shared::new(files, source, pull, RETRY)) }
     }
 
-    /// Returns a copy of this store without charts in its memory. After a failed pull, the copy does not pull the chart
-    /// again before the time `retry` has passed.
+    /// Returns a copy of this store without charts in its memory. After a failed pull of a chart, the copy waits for
+    /// the duration `retry` before it pulls the chart again.
     #[cfg(test)]
     #[must_use]
     pub(super) fn with_retry(self, retry: Duration) -> Self {

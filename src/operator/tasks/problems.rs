@@ -24,8 +24,8 @@ const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The failures that the tasks have reported. Clones share their state.
 ///
-/// Kept because a failure is an event in this process, which the cluster does not record. A restart of the operator
-/// loses the failures: a failure that still exists recurs, and is listed again after [`GRACE`].
+/// Only this process knows the failures, because the cluster does not record them. So a restart of the operator loses
+/// them: a failure that still exists occurs again, and the list contains it again after [`GRACE`].
 #[derive(Clone, Debug, Default)]
 pub(super) struct Problems {
     problems: Arc<Mutex<BTreeMap<ActivityKey, Problem>>>,

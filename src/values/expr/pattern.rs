@@ -15,10 +15,11 @@ use super::Work;
 /// grow faster than the size, because large patterns do not fit into the processor's caches.
 const SIZES: [(usize, usize); 5] = [(2 << 10, 4), (8 << 10, 16), (32 << 10, 64), (64 << 10, 256), (256 << 10, 2048)];
 
-/// The number of bytes that [`Pattern::search_steps`] adds to the length of the text.
+/// The number of bytes that [`Pattern::search_steps`] adds to the length of the text, so that a search also counts
+/// steps for the compilation.
 ///
-/// The steps for these bytes cover the part of the compilation time that depends on the size of the compiled pattern.
-/// [`Pattern::compile_steps`] can't count this part, because the size is unknown before the compilation.
+/// A pattern with a larger compiled form takes longer to compile. [`Pattern::compile_steps`] can't count this time,
+/// because the size is unknown before the compilation.
 const COMPILED_AS: usize = 16;
 
 /// The maximum length of a pattern in bytes.

@@ -6,8 +6,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use super::{Severity, Spec, Status, observe};
 use crate::observed::{DaemonPod, PodState};
 
-/// The label with the revision of the pod template from which Kubernetes created a pod. Kubernetes sets it on the pods
-/// of a `DaemonSet` and on the `ControllerRevisions` of the `DaemonSet` (Kubernetes:
+/// The label with the revision of the pod template from which Kubernetes created a pod. Kubernetes sets the label on
+/// the pods of a `DaemonSet` and on the `ControllerRevisions` of the `DaemonSet` (Kubernetes:
 /// `apps.DefaultDaemonSetUniqueLabelKey`).
 pub const REVISION: &str = "controller-revision-hash";
 
