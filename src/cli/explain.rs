@@ -55,7 +55,8 @@ struct Cloud {
     selection: Arc<Selection>,
     facts: Facts,
     desired: Desired,
-    /// One line for each fact that a placeholder replaces, except for credentials; empty for a cloud of the cluster.
+    /// One line for each fact that a placeholder replaces, except for credentials; empty if osdpl read the cloud from
+    /// the cluster.
     placeholders: Vec<String>,
 }
 

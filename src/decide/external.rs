@@ -142,8 +142,8 @@ fn publish(draft: &mut Draft<'_>, name: &str, external: &ExternalService) -> Pub
     {
         draft.findings.push(Finding::new(Level::Warning, format!("{field}.host"), message));
     }
-    // A later pass must look up the host and read the Service again, because no watch reports that a host name gets a
-    // new address, or that someone deletes another owner's Service that prevents the publication.
+    // No watch reports that a host name gets a new address, or that someone deletes a foreign Service that blocks the
+    // publication. So a later pass must look up the host and read the Service again.
     let may_change = has_failed || !addresses.fresh || external.host.parse::<IpAddr>().is_err();
     draft.requeue(until.filter(|_| may_change));
     draft.kept.lookups.insert(name.to_owned(), lookup);

@@ -111,7 +111,7 @@ pub(crate) fn refused_releases(
     refused
 }
 
-/// Returns the releases of the cloud in existing namespaces in which the operator has no rights.
+/// Returns the cloud's releases in namespaces that exist, but in which the operator has no rights.
 ///
 /// osdpl can't observe these releases, so they seem not to be installed. The result contains no releases in deleted
 /// namespaces, because Kubernetes deleted these releases too.

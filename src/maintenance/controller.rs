@@ -332,10 +332,10 @@ impl MaintenanceController {
 
     /// Writes `message` to the status of a maintenance whose pass took too long or lacked a permission.
     ///
-    /// The function also removes the observed generation from the status. Otherwise later passes could keep the
-    /// message: if the status has the current generation, they skip a maintenance whose node is ready to drain and is
-    /// not a compute node. Without the observed generation, the next pass that can observe the cluster replaces the
-    /// message, even after a restart of the operator.
+    /// The function also removes the observed generation from the status, so that the next pass that can observe the
+    /// cluster replaces the message, even after a restart of the operator. With the current generation, the message
+    /// could stay: passes skip a maintenance if its status has the current generation, and its node is ready to drain
+    /// and is not a compute node.
     async fn report(&self, name: &str, message: String) {
         let write = async {
             let Some(current) = self.cluster.get_maintenance(name).await? else { return Ok(()) };

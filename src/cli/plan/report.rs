@@ -42,8 +42,8 @@ pub(crate) struct PlanReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
     pub findings: Vec<FindingOutput>,
-    /// One line for each fact that a placeholder replaces; empty for a plan with a cluster. The text contains no such
-    /// lines, because the command has already printed them.
+    /// One line for each fact that a placeholder replaces; empty for a plan with a cluster. Only the JSON output
+    /// contains these lines: for the text output, the command has already printed them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub placeholders: Vec<String>,
     /// Messages about facts that osdpl could not read. Without these facts, the plan may differ from the operator's

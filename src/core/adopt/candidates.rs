@@ -14,7 +14,8 @@ use osdpl_values::{Path, get};
 /// of the running releases, at the paths where the catalogue inserts the field.
 pub(super) type FieldCandidates = (Path, Vec<Value>);
 
-/// Returns the candidate values of each field of the spec that the catalogue inserts into the values of releases.
+/// Returns the candidate values of the spec's fields. The result contains each field whose value the catalogue inserts
+/// into the values of releases.
 ///
 /// A field has at most two candidates: the values that occur most often in the running releases, the most frequent one
 /// first.

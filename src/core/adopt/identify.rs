@@ -40,8 +40,8 @@ pub struct IdentifiedReleases<'a> {
     pub unknown: BTreeMap<ReleaseKey, String>,
 }
 
-/// Finds, for each running release, a release of the catalogue that has the same chart. If several releases of the
-/// catalogue have this chart, prefers the one with the name of the running release.
+/// Finds the release of the catalogue to which each running release corresponds: it has the same chart. If the
+/// catalogue has several releases of this chart, prefers the one with the same name as the running release.
 pub fn identify_releases<'a>(found: &'a [InstalledRelease], catalog: &Catalog) -> IdentifiedReleases<'a> {
     let mut known = IdentifiedReleases::default();
     let home = main_namespace(found, catalog);
@@ -55,8 +55,8 @@ pub fn identify_releases<'a>(found: &'a [InstalledRelease], catalog: &Catalog) -
         let chart = &one.source.chart.name;
         let names = of_chart(catalog, chart);
         let free = |name: &&String| !known.releases.contains_key(*name);
-        // Prefer the release of the catalogue that has the name of the running release. Otherwise, use the release that
-        // has the name of the chart, or else the only release that uses the chart.
+        // Prefer the release of the catalogue with the same name as the running release. Otherwise, use the release
+        // with the same name as the chart, or else the only release of this chart.
         let usual = names.get(chart).or_else(|| names.first().filter(|_| names.len() == 1));
         let name = names.get(&one.key.name).filter(free).or_else(|| usual.filter(free)).cloned();
         if let Some(name) = name {

@@ -155,8 +155,8 @@ fn foreign(entry: &Entry, tolerated: &ToleratedChanges) -> Option<ForeignWrite> 
     })
 }
 
-/// Formats a list of fields: the first few of `fields`, and the number of the others, as in `a, b, c and 2 more`.
-/// `more` is the number of fields that `fields` lacks, because osdpl does not know their paths.
+/// Formats a list of fields: the first few of `fields`, and the number of the remaining fields, as in `a, b, c and 2
+/// more`. `more` is the number of changed fields that are not in `fields`, because osdpl does not know their paths.
 pub(super) fn summarize(fields: &[&str], more: usize) -> String {
     let mut text = fields.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
     let hidden = fields.len().saturating_sub(SHOWN) + more;

@@ -92,8 +92,8 @@ pub fn last(runs: &[(&str, &Run)]) -> Option<FinishedRun> {
     ended.max_by_key(|(created_at, run)| (*created_at, run.job.clone())).map(|(_, run)| run)
 }
 
-/// Returns the problem of a `CronJob`, with the name of the Job that has the problem; the name is `None` if that Job no
-/// longer exists. Returns `None` if the `CronJob` is suspended or has no problem.
+/// Returns the problem of a `CronJob`, and the name of the Job that has the problem. There is no name if Kubernetes has
+/// already deleted that Job. Returns `None` if the `CronJob` is suspended or has no problem.
 ///
 /// `runs` are the Jobs of the `CronJob`, each with its name. `stuck` takes the name of a Job, and returns why the Job's
 /// pods can't continue; `None` if they can.

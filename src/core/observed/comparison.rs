@@ -30,7 +30,7 @@ pub enum ComparisonResult {
     Differs {
         /// How the revision's chart differs from the desired chart; `None` if the charts are the same.
         chart: Option<String>,
-        /// The paths of the values that differ, sorted.
+        /// The paths of the values that differ between the revision and the desired state, sorted.
         paths: Vec<String>,
     },
     /// Another tool manages the release. Contains a message that names the tool and says what to do.

@@ -26,8 +26,8 @@ pub struct HostQuery {
 }
 
 impl HostQuery {
-    /// Returns the number of ready nova-compute pods. If Nova reports fewer hosts as up, the operator asks Nova for its
-    /// hosts again.
+    /// Returns the number of ready nova-compute pods. If Nova reports fewer hosts as up than this number, the operator
+    /// queries Nova again.
     pub fn ready(&self) -> usize {
         self.state.iter().map(|(_, ready)| usize::try_from(*ready).unwrap_or_default()).sum()
     }

@@ -129,8 +129,8 @@ fn paused(report: &Report<'_>, _: &Health) -> Check {
 
 fn broken(report: &Report<'_>, _: &Health) -> Check {
     let (_, reason, message) = broken_release(report)?;
-    // The broken release may lack inputs from objects that osdpl creates only after approval, such as users of Ceph.
-    // Such a release has not failed, so report that the cloud waits for approval.
+    // If objects wait for approval, such as users of Ceph, the release may lack values that osdpl takes from these
+    // objects. Such a release has not failed, so report that the cloud waits for approval.
     let waits = reason == reason::INPUTS && !report.awaiting_objects.is_empty();
     match labels::progress(report).filter(|_| waits) {
         Some((phase, line)) => Some((phase, reason::APPROVAL, format!("{line}; {message}"))),
@@ -326,8 +326,8 @@ fn lost_nodes(report: &Report<'_>, health: &Health) -> Option<String> {
     (!parts.is_empty()).then(|| format!("{}: {}", health::lost_nodes(&nodes), parts.join(", ")))
 }
 
-/// Describes the first release that had failed before a person paused it. The condition Degraded continues to report
-/// the failure, because a pause does not repair the release.
+/// Describes the failure of the first paused release that failed before the pause. The condition Degraded continues to
+/// report the failure, because a pause does not repair the release.
 fn failure_before_pause(report: &Report<'_>) -> Option<String> {
     report.plan.decisions.iter().find_map(|(name, decision)| {
         let record = report.observed.releases.get(&decision.key)?;

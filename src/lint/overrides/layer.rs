@@ -60,10 +60,11 @@ struct LayerCheck<'a> {
     below: &'a Values,
     /// The location of `layer`.
     location: Location,
-    /// The layers of all entries of `spec.nodes.overrides`, if `layer` is one of these entries; otherwise empty.
+    /// The layers of all entries of `spec.nodes.overrides`, if `layer` belongs to one of these entries; otherwise
+    /// empty.
     ///
-    /// [`Self::should_report`] needs the entries, because a value that has no effect in one entry may override the
-    /// value of another entry.
+    /// [`Self::should_report`] needs all these layers: a value without an effect on the release's values may still
+    /// override the value of another entry.
     node_layers: &'a [Layer],
 }
 

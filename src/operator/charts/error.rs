@@ -136,7 +136,7 @@ pub enum Error {
     RecordDamaged {
         /// The name of the chart.
         name: String,
-        /// The path of the record of the first pull.
+        /// The path of the file in the cache that contains the digest of the chart's first pull.
         path: String,
         /// The parser's error message.
         why: String,

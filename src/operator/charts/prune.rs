@@ -1,5 +1,6 @@
-//! Removes from the cache the archives that neither the lock nor a record of a first pull references, such as the
-//! archive of a chart version that only an older lock contained.
+//! Removes unused archives from the cache, such as the archive of a chart version that only an older lock contained.
+//! Keeps the archives with a digest that the lock contains, or that the cache has stored at the first pull of a chart
+//! version.
 
 use std::collections::BTreeSet;
 use std::fs::{self, Metadata};
@@ -13,15 +14,15 @@ use super::error::Error;
 use super::lock::Lock;
 
 impl Cache {
-    /// Removes old archives that neither the lock nor a record of a first pull references, and incomplete files of
-    /// killed processes. Returns the names of the removed files.
+    /// Removes the old archives whose digest neither the lock nor the file of a first pull contains. Also removes the
+    /// incomplete files of killed processes. Returns the names of the removed files.
     ///
     /// The function keeps files younger than `age`. A removed archive is not lost: when a release needs it again, the
     /// store packs the chart from the folder again, or pulls it again.
     ///
     /// # Errors
-    /// Returns an error if a folder or a record cannot be read. Then this function removes nothing, because it does not
-    /// know which archives the records reference.
+    /// Returns an error if a folder or the file of a first pull cannot be read. Then the function removes nothing,
+    /// because it does not know which archives are in use.
     pub(super) fn prune(&self, lock: &Lock, age: Duration) -> Result<Vec<String>, Error> {
         let mut referenced = self.first_pulls()?;
         for (chart, pinned) in &lock.charts {

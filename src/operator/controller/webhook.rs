@@ -32,9 +32,9 @@ impl Context {
     /// Returns the properties of the cluster that the webhook needs to check the spec of a cloud. `owner` is the
     /// cloud's owner label.
     ///
-    /// The result contains the nodes and storage classes from the watches. If the spec contains CIDRs of networks, this
-    /// function reads the IP ranges of Services from the API server, with which those networks must not overlap. If the
-    /// watches have not completed their first lists, the result is empty.
+    /// The result contains the nodes and storage classes from the watches. If the spec contains CIDRs, they must not
+    /// overlap with the IP ranges of Services, so the function reads these ranges from the API server. If the watches
+    /// have not completed their first lists, the result is empty.
     pub async fn cluster_info_for(
         &self,
         owner: &str,

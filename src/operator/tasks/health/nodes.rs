@@ -11,8 +11,9 @@ use osdpl_core::health::node::Readiness;
 /// The time at which this process saw a node become `NotReady`, by the node's name; `None` for a node that was ready
 /// when this process last saw it.
 ///
-/// Kept because the cluster contains these times only by other clocks. A restart of the operator loses the times. osdpl
-/// then uses the times in the nodes' conditions, see [`NodeTimes::observe`].
+/// The process keeps these times, because the times in the nodes' conditions come from clocks of other machines. A
+/// restart of the operator loses the times. osdpl then uses the times in the nodes' conditions, see
+/// [`NodeTimes::observe`].
 #[derive(Default)]
 pub(super) struct NodeTimes(BTreeMap<String, Option<Timestamp>>);
 

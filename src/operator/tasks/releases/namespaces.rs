@@ -1,5 +1,5 @@
-//! Finds the namespaces of the cloud before the first plan names them. The releases task reads the bodies of records
-//! only in these namespaces.
+//! Finds the namespaces of the cloud before the first plan names them. The releases task reads the payloads of release
+//! records only in these namespaces.
 
 use std::collections::BTreeSet;
 
@@ -18,8 +18,9 @@ use osdpl_core::observed::ReleaseKey;
 /// The name of the activity in reports to [`Problems`] about failed attempts to list the `OpenStackDeployments`.
 const LISTING: &str = "listing";
 
-/// Returns the namespaces in which the task reads bodies before the first plan: the namespaces that the operator
-/// watches or, if it watches all namespaces, those that the `OpenStackDeployments` in the cluster name.
+/// Returns the namespaces in which the releases task reads payloads of records before the first plan: the namespaces
+/// that the operator watches or, if it watches all namespaces, those that the `OpenStackDeployments` in the cluster
+/// name.
 ///
 /// Repeats a failed request. Returns no namespaces if the CRD does not exist or the API server forbids the request.
 pub(super) async fn initial(client: &Client, scope: Scope, problems: &Problems) -> BTreeSet<String> {
