@@ -201,7 +201,8 @@ fn apply(
         let (service, addresses) = (service.to_owned(), addresses.to_vec());
         let action = Action::PublishEndpoints { service, external: external.clone(), addresses };
         let planned = Planned::new(action, format!("pods need the addresses of {}", external.host));
-        // New addresses of a published host are not a change of the spec, so their publication needs no approval.
+        // Only changes of the spec wait for approval. If a host that osdpl has already published has new addresses, the
+        // spec has not changed.
         let is_same_host = has_port && published.endpoints.as_ref().is_some_and(|known| is_of_host(known, external));
         refusal = if is_same_host { draft.attempt(planned) } else { draft.attempt_for_spec(planned) };
     }

@@ -66,7 +66,8 @@ struct MaintenanceController {
     cluster: Cluster,
     operator: Arc<dyn Operator>,
     openstack: OpenStackClient,
-    /// A notification starts a pass of every maintenance. The controller sends one after a maintenance has ended.
+    /// The controller notifies this after a maintenance has ended. Each notification starts a pass of every
+    /// maintenance.
     trigger: Arc<Notify>,
     requeue_delay: Duration,
     /// The maximum duration of a pass: [`PASS_TIMEOUT`], except in tests.

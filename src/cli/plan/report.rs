@@ -153,8 +153,8 @@ impl PlanReport {
         report
     }
 
-    /// Adds the changes that wait for approval, with their target hash. The operator writes the target hash of its own
-    /// plan to the status. If both plans are for the same spec, but their hashes differ, adds a note.
+    /// Adds the changes that wait for approval, with the target hash of this plan. If the operator has made a plan for
+    /// the same spec, and the status contains another target hash of that plan, adds a note.
     fn add_approval(
         &mut self,
         deployment: &OpenStackDeployment,

@@ -2,8 +2,7 @@
 //! them.
 //!
 //! If a Job stores a new fact, the inputs of the releases whose values use the fact change. osdpl upgrades these
-//! releases without a person's approval, because the part of the inputs that a person approves does not contain the
-//! facts.
+//! releases without a person's approval: a person approves the inputs without facts, and these do not change.
 
 use std::collections::BTreeMap;
 

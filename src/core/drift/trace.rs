@@ -87,9 +87,10 @@ impl WriterTrace {
 ///
 /// A foreign writer ([`ForeignWrite`]) whose write has a time counts as an owner, so that osdpl does not report the
 /// fields of the write as removed. If the write is newer than helm's last operation, osdpl reports the write itself as
-/// drift. If the write is older, it is no drift, because helm has run since then. A foreign writer whose write has no
-/// time, such as `kubectl scale`, does not count: osdpl detects such a write only by a field that no counted writer
-/// owns.
+/// drift. If the write is older, it is no drift, because helm has run since then.
+///
+/// A foreign writer whose write has no time, such as `kubectl scale`, does not count. osdpl notices its write only if
+/// it has taken a field from helm, because then no counted writer owns this field.
 fn count_owners(entries: &[Entry], tolerated: &ToleratedChanges) -> Box<[(PathHash, u16)]> {
     let counts = |entry: &&Entry| {
         let is_allowed = entry.manager == HELM_MANAGER || tolerated.managers.contains(&entry.manager);

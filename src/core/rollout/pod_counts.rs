@@ -56,9 +56,9 @@ pub(super) struct PodCounts {
 }
 
 impl PodCounts {
-    /// Counts the pods of the `DaemonSets` in `sets`. `batch` lists the nodes of the batch in the previous status of
-    /// the rollout. `rolling` contains the pods; if it is `None`, the function returns only the numbers from the status
-    /// of the `DaemonSets`.
+    /// Counts the pods of the `DaemonSets` in `sets`. `rolling` contains the pods; if it is `None`, the function
+    /// returns only the numbers from the status of the `DaemonSets`. `batch` lists the nodes of the rollout's current
+    /// batch, according to the previous status of the rollout.
     pub(super) fn of(input: &Input<'_>, sets: &[&Workload], rolling: Option<&RolloutPods>, batch: &[String]) -> Self {
         let mut counts = Self {
             observed: sets.iter().all(|set| set.observed_generation >= set.generation),

@@ -82,7 +82,7 @@ pub fn node_labels(spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> BTreeSe
 /// One finding reports all servers with the same properties.
 type Group = (String, (String, String), Effect, Nodes);
 
-/// Reports servers that have too few nodes.
+/// Reports servers for which there are fewer nodes than servers.
 ///
 /// Reports nothing if osdpl does not know the number of nodes. osdpl knows the number if it has counted the nodes of
 /// the cluster, or if the spec names each node of a role.
@@ -184,10 +184,10 @@ fn servers(
     Some(Servers { field, label, nodes, effect, description, count })
 }
 
-/// Returns the number of nodes with a label; `None` if it is not known.
+/// Returns the number of nodes with a label; `None` if osdpl does not know the number.
 ///
-/// If osdpl has read the nodes of the cluster, the function counts them. Otherwise it counts the nodes that
-/// `spec.nodes.roles` names for the roles with this label.
+/// If osdpl has read the nodes of the cluster, the function counts the nodes with the label. Otherwise it counts the
+/// nodes that `spec.nodes.roles` names for the roles with this label.
 fn nodes(cloud: &Cloud<'_>, (key, value): &(String, String)) -> Option<Nodes> {
     if let Some(counts) = &cloud.cluster_info().nodes {
         return Some(Nodes { count: counts.count(key, value)?, is_from_spec: false });

@@ -79,7 +79,7 @@ impl Store {
         &self.shared.files.lock
     }
 
-    /// Removes from the cache the archives that neither the lock nor a record of a first pull references.
+    /// Removes from the cache the archives whose digest neither the lock nor the file of a first pull contains.
     ///
     /// Returns the names of the removed archives.
     ///

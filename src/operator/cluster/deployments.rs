@@ -218,8 +218,8 @@ mod tests {
     /// Records events about the resource, once for each resourceVersion in `versions`. `event` returns the events for a
     /// resourceVersion.
     ///
-    /// Returns one entry for each request of the recorder: `true` if the request created an event, or `false` if the
-    /// request updated an event; and the event's note.
+    /// Returns one item for each request of the recorder: whether the request created an event or updated an existing
+    /// one, and the event's note.
     async fn recorded(versions: &[&str], event: impl Fn(&str) -> Vec<status::Event>) -> Vec<(bool, String)> {
         let recorded = Arc::<Mutex<Vec<_>>>::default();
         let requests = Arc::clone(&recorded);

@@ -24,12 +24,10 @@ pub(super) fn record_name(key: &ReleaseKey, revision: i64) -> String {
 }
 
 impl Reader {
-    /// Returns the metadata of each release's newest record: in one namespace, or in all if `namespace` is `None`. Also
-    /// returns why the function skipped malformed records: anyone who may write Secrets in one of the namespaces can
-    /// create such a record.
+    /// Returns the metadata of each release's newest record: in one namespace, or in all if `namespace` is `None`.
     ///
-    /// # Errors
-    /// Returns an error if a request to the API server fails.
+    /// Skips malformed records, because anyone who may write Secrets in one of the namespaces can create such a record.
+    /// Also returns the problem of each skipped record.
     pub async fn newest_records(
         &self,
         namespace: Option<&str>,
