@@ -100,7 +100,7 @@ fn json(deployment: &OpenStackDeployment) -> serde_json::Value {
     })
 }
 
-/// Returns the status as text.
+/// Returns the text that `osdpl status` prints.
 pub(crate) fn tree(deployment: &OpenStackDeployment) -> String {
     let status = deployment.status.clone().unwrap_or_default();
     let stale = stale_status_message(deployment).map(|message| format!("{message}; the status below is older"));
@@ -144,8 +144,8 @@ pub(crate) fn tree(deployment: &OpenStackDeployment) -> String {
     text
 }
 
-/// Returns the part of the status about roles as text: the number, names and labels of the nodes of each role. The text
-/// is empty if there are no roles.
+/// Formats the roles, for the text of the status: the number, names and labels of the nodes of each role. The result is
+/// empty if there are no roles.
 fn roles(roles: &BTreeMap<String, RoleStatus>) -> String {
     let mut text = String::new();
     for (name, role) in roles {
@@ -162,7 +162,7 @@ fn roles(roles: &BTreeMap<String, RoleStatus>) -> String {
     text
 }
 
-/// Returns the part of the status about rollouts of the data plane as text. The text is empty if no rollout is active.
+/// Formats the active rollouts of the data plane, for the text of the status; empty if no rollout is active.
 fn rollouts(rollouts: &BTreeMap<String, RolloutStatus>) -> String {
     let active = rollouts.iter().filter(|(_, rollout)| rollout.phase.is_active());
     let lines = active.map(|(name, rollout)| format!("  {}\n", rollout_line(name, rollout)));
@@ -170,8 +170,7 @@ fn rollouts(rollouts: &BTreeMap<String, RolloutStatus>) -> String {
     if lines.is_empty() { lines } else { format!("\nRollouts:\n{lines}") }
 }
 
-/// Returns the part of the status with the last result of each scheduled test as text. The text is empty if there are
-/// no tests.
+/// Formats the last result of each scheduled test, for the text of the status; empty if there are no tests.
 fn tests(tests: &BTreeMap<String, TestStatus>) -> String {
     let line = |(name, test): (&String, &TestStatus)| {
         let result = match test.passed {
@@ -187,8 +186,8 @@ fn tests(tests: &BTreeMap<String, TestStatus>) -> String {
     if lines.is_empty() { lines } else { format!("\nTests:\n{lines}") }
 }
 
-/// Returns the part of the status about `NodeMaintenance` resources as text. If osdpl can't list these resources, the
-/// text is empty, so that the user still sees the rest of the status.
+/// Formats the `NodeMaintenance` resources, for the text of the status. If osdpl can't list these resources, the result
+/// is empty, so that the user still sees the rest of the status.
 async fn maintenances(client: &kube::Client) -> String {
     let all = Api::<Stored<NodeMaintenance>>::all(client.clone()).list(&ListParams::default()).await;
     let mut text = String::new();
@@ -225,8 +224,8 @@ async fn inactivity(client: &kube::Client) -> String {
     })
 }
 
-/// Returns the part of the status about root causes as text: each cause, the objects that the user should inspect, and
-/// the objects that are not ready because of the cause.
+/// Formats the root causes, for the text of the status: each cause, the objects that the user should inspect, and the
+/// objects that are not ready because of the cause.
 fn causes(causes: &[RootCauseStatus]) -> String {
     let mut text = String::new();
     if !causes.is_empty() {

@@ -80,11 +80,11 @@ pub const ATTEMPT_LABEL: &str = "osdpl.dev/attempt";
 pub const IMAGES_LABEL: &str = "osdpl.dev/images";
 
 /// Label on a record: the digest of the settings on which running OpenStack instances depend, such as a Ceph key. The
-/// value is `none` if the release has no such settings now. Records of a release that can never have such settings
-/// lack the label.
+/// value is `none` if the release has no such settings now. Records of a release that can never have such settings lack
+/// the label.
 ///
-/// osdpl must write `none` explicitly, because helm copies each label that an upgrade does not set from the record of
-/// the previous revision.
+/// osdpl must write `none` explicitly: if an upgrade does not set a label, helm copies the label from the previous
+/// record.
 pub const INSTANCES_LABEL: &str = "osdpl.dev/instances";
 
 /// The value of [`INSTANCES_LABEL`] if running OpenStack instances depend on no setting of the release.

@@ -80,7 +80,7 @@ fn installed_services<'a>(catalog: &'a Catalog, observed: &Observed) -> BTreeSet
 
 /// Plans to delete the Kubernetes Services that osdpl published for external services, except for `keep`.
 ///
-/// To find them, osdpl lists its Services, but only after a start of the operator, or if `keep` has changed.
+/// To find these Services, osdpl sends a list request, but only after a start of the operator or a change of `keep`.
 fn withdraw(draft: &mut Draft<'_>, keep: BTreeSet<ReleaseKey>) {
     if draft.paused || draft.kept.services.as_ref() == Some(&keep) {
         return;

@@ -25,7 +25,7 @@ pub(crate) struct PlanReport {
     /// Whether osdpl made the plan without a cluster.
     #[serde(rename = "offline")]
     pub is_offline: bool,
-    /// Whether the plan is for another spec than the one in the cluster.
+    /// Whether the plan is for a spec that differs from the spec in the cluster.
     #[serde(rename = "change")]
     pub is_change: bool,
     /// Whether osdpl refuses the spec. The operator then changes nothing for this spec.

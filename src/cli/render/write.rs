@@ -12,8 +12,8 @@ use osdpl_core::difference;
 use osdpl_values::yaml;
 
 impl Arguments {
-    /// Writes the values, the manifests and install.sh to `folder`. Before that, prepares the charts and renders the
-    /// manifests. If one of these steps fails, the function has written no values with secrets.
+    /// Writes the values, the manifests and install.sh to `folder`. Prepares the charts and renders the manifests
+    /// first: if one of these steps fails, the function has written no values with secrets.
     pub(super) async fn write(
         &self,
         folder: &Folder,

@@ -82,10 +82,7 @@ impl Case {
 }
 
 impl Expectation {
-    /// Checks that each field of the expectation is valid, and that the fields may be used together.
-    ///
-    /// # Errors
-    /// Returns an error if the expectation is invalid. The error describes the problem.
+    /// Checks that each field of the expectation is valid, and that the fields can be used together.
     pub(crate) fn check(&self) -> Result<(), String> {
         let Self { release, path, equals, at_least, at_most, matches, exists, holds, wanted, refused, warns } = self;
         let about_value =

@@ -60,8 +60,8 @@ fn field(source: &str) -> Option<Path> {
 /// The fields directly below `spec` whose values osdpl searches for in the values of the running releases.
 const FIELDS: [&str; 3] = ["region", "storageClass", "publicDomain"];
 
-/// Returns the path of each boolean and each field with an `enum` in a JSON schema, with all values that the schema
-/// allows there. `parent` is the path of the field that the schema describes.
+/// Returns each field in a JSON schema that is a boolean or has an `enum`: its path, and all values that the schema
+/// allows. `parent` is the path of the field that the schema describes.
 pub(super) fn choices(schema: &Value, parent: &Path) -> Vec<(Path, Vec<Value>)> {
     let mut found = Vec::new();
     let properties = schema["properties"].as_object().cloned().unwrap_or_else(Map::new);
@@ -78,7 +78,7 @@ pub(super) fn choices(schema: &Value, parent: &Path) -> Vec<(Path, Vec<Value>)> 
     found
 }
 
-/// Returns, for a JSON schema, the path of each list whose items have an `enum`, with all values of this `enum`.
+/// Returns each list in a JSON schema whose items have an `enum`: the path of the list, and all values of the `enum`.
 /// `parent` is the path of the field that the schema describes.
 pub(super) fn sets(schema: &Value, parent: &Path) -> Vec<(Path, Vec<Value>)> {
     let properties = schema["properties"].as_object().into_iter().flatten();

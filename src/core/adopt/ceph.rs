@@ -357,8 +357,8 @@ mod tests {
             found("nova", json!({"conf": {"ceph": {"enabled": true}, "nova": {"libvirt": {"images_type": "qcow2"}}}})),
         ];
         assert_eq!(used(&elsewhere), None);
-        // Even if Ceph does not contain the disks of instances, Nova attaches volumes from Ceph. So Nova needs a Ceph
-        // user.
+        // This cloud stores the disks of instances outside of Ceph, but its volumes in Ceph. Nova attaches the volumes,
+        // so it needs a Ceph user.
         let mut mixed = cloud();
         mixed[2] =
             found("nova", json!({"conf": {"nova": {"libvirt": {"images_rbd_pool": "vms", "rbd_user": "cinder"}}}}));

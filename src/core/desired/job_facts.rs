@@ -2,7 +2,8 @@
 //! them.
 //!
 //! If a Job stores a new fact, the inputs of the releases whose values use the fact change. osdpl upgrades these
-//! releases without a person's approval: a person approves the inputs without facts, and these do not change.
+//! releases without a further approval: Jobs store facts while osdpl carries out an approved change, and the approval
+//! stays valid.
 
 use std::collections::BTreeMap;
 

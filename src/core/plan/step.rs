@@ -74,8 +74,8 @@ pub enum Action {
         skip_hooks: bool,
     },
     /// Unlock the release, so that helm accepts the next operation: mark the pending record of the interrupted
-    /// operation as failed. If an interrupted install must run its pre-install hooks again, delete the record instead,
-    /// because helm would upgrade a failed release and never run these hooks.
+    /// operation as failed. But if osdpl must repeat an install with its pre-install hooks, delete the record instead:
+    /// with a failed record, helm would run an upgrade, without these hooks.
     Unlock,
     /// Remove osdpl's labels from the release's records, so that osdpl no longer manages the release.
     Unmanage,
@@ -95,7 +95,8 @@ pub enum Action {
 pub enum Reason {
     /// The release is not installed.
     Install,
-    /// An input of the release changed that does not come from the catalogue, such as a value in the spec.
+    /// An input of the release changed. This input does not come from the catalogue: it is a value in the spec, for
+    /// example.
     Spec,
     /// Inputs of the release that come from the catalogue changed, for example with a new version of the operator.
     Catalog,

@@ -17,7 +17,7 @@ pub type Field = (Arc<str>, u16);
 /// paths of thousands of objects would take megabytes.
 static PATHS: Mutex<Paths> = Mutex::new(Paths(BTreeSet::new()));
 
-/// A set of field paths that the objects of all records share.
+/// The field paths of the objects of all records. With this set, equal paths share their memory.
 #[derive(Default)]
 pub(super) struct Paths(BTreeSet<Arc<str>>);
 

@@ -1,6 +1,6 @@
-//! Defines the value of the record label `osdpl.dev/hooks`, which says with which inputs the hooks of a revision ran.
-//! If an upgrade does not change these inputs, it can skip the hooks, because they would only repeat what they did for
-//! the earlier revision.
+//! Defines the value of the record label `osdpl.dev/hooks`. The label names the inputs with which the hooks of a
+//! revision ran. An upgrade that does not change these inputs can skip the hooks, because they would only repeat their
+//! work.
 
 use std::fmt;
 
@@ -9,8 +9,8 @@ use std::fmt;
 /// `Display` writes the value of [`HOOKS_LABEL`](super::HOOKS_LABEL), and [`HookInputs::parse`] reads it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HookInputs {
-    /// The digest of the chart, the release's name, helm's flags, and the values that a hook may read; 16 hexadecimal
-    /// digits.
+    /// The digest of the inputs that a hook may read: the chart, the release's name, helm's flags, and some of the
+    /// values. It has 16 hexadecimal digits.
     pub digest: String,
     /// The number of the revision for which osdpl wrote the label.
     pub revision: u32,

@@ -175,8 +175,8 @@ impl LayerCheck<'_> {
         })
     }
 
-    /// Reports a value that equals the chart's default, unless a layer below removes or replaces a map that contains
-    /// this default.
+    /// Reports a value that equals the chart's default. Reports nothing if a lower layer removes or replaces a map with
+    /// this default, because then the value restores the default.
     fn chart_default(&self, path: &Path, value: &Value) -> Option<Warning> {
         let is_kept = |parent: Path| get(self.below, &parent).is_none_or(Value::is_object);
         let default = self.release.chart_keys?.find(path.keys())?;
@@ -251,8 +251,8 @@ impl LayerCheck<'_> {
         {
             return Some(warning);
         }
-        // If the first key of the path is unknown, the rule `unknown-key` already reports the null. So `check` then
-        // drops the warning that this function returns (see `is_for_release`).
+        // If the first key of the path is unknown, the rule `unknown-key` already reports the null. This function
+        // returns a warning nevertheless, but `check` drops it (see `is_for_release`).
         let removes_nothing =
             value.is_null() && get(self.below, path).is_none() && chart_keys.find(path.keys()).is_none();
         let message =

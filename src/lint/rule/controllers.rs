@@ -31,13 +31,13 @@ const SHOWN: usize = 3;
 /// The effect of having fewer nodes than servers.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Effect {
-    /// No node has the label that the servers' pods require, so that no server starts.
+    /// No node has the label that the servers' pods require, so no server starts.
     NoneStarts,
-    /// Each server needs a node of its own, so that some servers never start.
+    /// The values require that each server has a node of its own, so some servers never start.
     SomeWait,
     /// Some servers share a node. If this node fails, the majority of the servers may be lost.
     MajorityAtRisk,
-    /// Some servers share a node and fail together, so that the additional servers do not improve availability.
+    /// Some servers share a node and fail together, so the additional servers do not improve availability.
     NoGain,
 }
 
@@ -76,10 +76,8 @@ pub fn node_labels(spec: &OpenStackDeploymentSpec, catalog: &Catalog) -> BTreeSe
     of_charts.chain(known).chain(own).collect_set()
 }
 
-/// The properties that the servers of one finding share: the finding's field, the node label, the effect, and the
-/// number of nodes.
-///
-/// One finding reports all servers with the same properties.
+/// The properties that all servers of one finding have in common: the finding's field, the node label, the effect, and
+/// the number of nodes.
 type Group = (String, (String, String), Effect, Nodes);
 
 /// Reports servers for which there are fewer nodes than servers.

@@ -93,8 +93,8 @@ impl Schemas {
 
     /// Returns the spec of an `OpenStackDeployment` without the fields that can't be parsed.
     ///
-    /// Returns `None` if a field that selects releases can't be parsed, or if a feature violates its schema. Other
-    /// fields may depend on such a field, so that findings about other fields would be misleading.
+    /// Returns `None` if a field that selects releases can't be parsed, or if a feature violates its schema: fields
+    /// that depend on such a field would cause misleading findings.
     pub(super) fn parse_valid_fields(&self, object: &Value) -> Option<ValidFields> {
         let mut object = object.clone();
         nulls::remove_nulls(&self.deployment, &mut object);

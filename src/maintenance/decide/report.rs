@@ -65,8 +65,8 @@ impl<'a> Progress<'a> {
         for known in snapshot.status.steps.iter().filter(|known| DRAIN_STEPS.contains(&known.name)) {
             let (state, message) = match known.state {
                 StepState::Done | StepState::Skipped => (known.state, known.message.clone()),
-                // The maintenance may have disabled the compute service although the status does not say that this step
-                // is done. For example, an unreachable Nova turns a step that was done into a waiting step. Record the
+                // The maintenance may have disabled the compute service even if this step is not done according to the
+                // status: if Nova was unreachable afterwards, the step has changed from done to waiting. Record the
                 // step as done, so that later passes still know that they may have to enable the service.
                 _ if known.name == MaintenanceStep::DisableCompute && snapshot.may_have_disabled() => {
                     (StepState::Done, String::new())

@@ -79,7 +79,7 @@ pub enum Error {
         "the chart folder {folder} cannot be read: {why}; name a folder of chart archives or chart directories that osdpl may read"
     )]
     FolderUnreadable {
-        /// The path of the folder.
+        /// The path of the folder that should contain the charts.
         folder: String,
         /// The error message of the operating system.
         why: String,

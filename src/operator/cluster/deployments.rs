@@ -43,8 +43,8 @@ impl Cluster {
 
     /// Sets annotations on the `OpenStackDeployment`; removes each annotation whose value is `None`.
     ///
-    /// Writes nothing and returns `false` if someone changed the resource concurrently. The concurrent change may
-    /// concern the same annotations. It triggers a pass, which decides about the annotations again.
+    /// Writes nothing and returns `false` if someone changed the resource concurrently, because that change may concern
+    /// the same annotations. The change triggers a pass, which decides about the annotations again.
     ///
     /// # Errors
     /// Returns an error if a request to the API server fails.
@@ -159,8 +159,8 @@ mod tests {
     use super::*;
     use osdpl_core::api::{OpenStackDeploymentSpec, REPAIR};
 
-    /// Returns a client of an API server that refuses each write with a conflict, and the list of the bodies of these
-    /// writes.
+    /// Returns a client of an API server that refuses each write with a conflict, and a list that contains the request
+    /// body of each write.
     fn cluster_with_conflicts() -> (Cluster, Arc<Mutex<Vec<serde_json::Value>>>) {
         let requests = Arc::<Mutex<Vec<serde_json::Value>>>::default();
         let bodies = Arc::clone(&requests);

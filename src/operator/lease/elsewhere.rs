@@ -31,8 +31,8 @@ pub(super) struct Others {
 }
 
 impl Others {
-    /// Reads the Leases of the operators in namespaces other than `own`. [`Self::find_changed`] compares later reads
-    /// with them.
+    /// Reads the Leases of the operators in namespaces other than `own`. [`Self::find_changed`] reads the Leases again
+    /// later, and compares them with the Leases of this read.
     pub(super) async fn read(api: &Api<Lease>, own: &str) -> Self {
         let (client, own) = (api.clone().into_client(), own.to_owned());
         let first = read(&client, &own).await;

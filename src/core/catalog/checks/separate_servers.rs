@@ -22,7 +22,7 @@ pub struct SeparateServers {
     /// The path of the map with the chart's node selector (`node_selector_key` and `node_selector_value`). If `None`,
     /// the path is `labels.` followed by the last key of `replicas`, such as `labels.server` for `pod.replicas.server`.
     pub labels: Option<Path>,
-    /// The key of the node label that the chart selects by default; `None` if the chart selects the label of control
+    /// The key of the node label by which the chart selects nodes by default; `None` if this is the label of control
     /// plane nodes.
     pub node: Option<String>,
 }
