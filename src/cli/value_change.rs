@@ -83,7 +83,8 @@ pub(crate) struct Redactor<'a> {
     paths_in_secrets: Vec<Path>,
 }
 
-/// Where values come from: helm's record, or the desired state. [`Redactor`] treats the two differently.
+/// Where values come from: helm's record, or the desired state. [`Redactor`] uses other rules to find the secrets in a
+/// record than in the desired state.
 #[derive(Clone, Copy)]
 pub(crate) enum ValuesSource {
     /// The values in helm's record. osdpl does not know their layers, so [`Redactor`] regards a value as secret if any

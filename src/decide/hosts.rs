@@ -208,7 +208,7 @@ impl Hosting<'_> {
     }
 }
 
-/// Returns warnings about a failed query of Nova, about hosts that osdpl could not delete, and about hosts without a
+/// Returns a warning for each problem: a failed query of Nova, hosts that osdpl could not delete, and hosts without a
 /// node.
 fn findings(last: &HostObservation) -> Vec<Finding> {
     let response = match &last.response {

@@ -103,7 +103,7 @@ struct Failure {
     /// The number of failures in a row.
     count: u32,
     /// The [`Input`] at the time of the failure. If a later pass finds another input, a person has changed the
-    /// NodeMaintenance, so the controller does not wait until `until`.
+    /// NodeMaintenance, so the controller retries before the time `until`.
     input: Input,
 }
 

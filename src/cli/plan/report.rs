@@ -153,8 +153,8 @@ impl PlanReport {
         report
     }
 
-    /// Adds the changes that wait for approval, with the target hash of this plan. If the operator has made a plan for
-    /// the same spec, and the status contains another target hash of that plan, adds a note.
+    /// Adds the changes that wait for approval, with the target hash of this plan. Adds a note if the operator's last
+    /// plan was for the same spec, but has another target hash, according to the status.
     fn add_approval(
         &mut self,
         deployment: &OpenStackDeployment,

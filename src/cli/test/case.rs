@@ -83,6 +83,9 @@ impl Case {
 
 impl Expectation {
     /// Checks that each field of the expectation is valid, and that the fields can be used together.
+    ///
+    /// # Errors
+    /// Returns an error if the expectation is invalid. The error describes the problem.
     pub(crate) fn check(&self) -> Result<(), String> {
         let Self { release, path, equals, at_least, at_most, matches, exists, holds, wanted, refused, warns } = self;
         let about_value =

@@ -1,4 +1,4 @@
-//! Finds, for each release that runs in a cluster, the release of the catalogue that it corresponds to.
+//! Finds, for each release that runs in a cluster, the corresponding release of the catalogue.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,8 +40,8 @@ pub struct IdentifiedReleases<'a> {
     pub unknown: BTreeMap<ReleaseKey, String>,
 }
 
-/// Finds the release of the catalogue to which each running release corresponds: it has the same chart. If the
-/// catalogue has several releases of this chart, prefers the one with the same name as the running release.
+/// Finds, for each running release, the release of the catalogue with the same chart. If the catalogue has several
+/// releases with this chart, prefers the one with the same name as the running release.
 pub fn identify_releases<'a>(found: &'a [InstalledRelease], catalog: &Catalog) -> IdentifiedReleases<'a> {
     let mut known = IdentifiedReleases::default();
     let home = main_namespace(found, catalog);

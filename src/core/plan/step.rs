@@ -98,7 +98,7 @@ pub enum Reason {
     /// An input of the release changed. This input does not come from the catalogue: it is a value in the spec, for
     /// example.
     Spec,
-    /// Inputs of the release that come from the catalogue changed, for example with a new version of the operator.
+    /// The catalogue changed inputs of the release, for example after an update of the operator.
     Catalog,
     /// The content of additions to the catalogue changed. Contains the names of the additions' `ConfigMap`s.
     Additions(BTreeSet<String>),

@@ -28,7 +28,7 @@ pub(super) fn spec_warnings<'a>(report: &Report<'a>) -> Vec<&'a Finding> {
     warnings
 }
 
-/// Formats the names of the releases with drift and the warnings about the spec, for the end of a message.
+/// Formats the end of a message: the names of the releases with drift, and the warnings about the spec.
 pub(super) fn warnings(report: &Report<'_>, children: &Children) -> String {
     let warnings: Vec<String> = spec_warnings(report).iter().map(|finding| format!("{WARNING}{finding}")).collect();
     let more = warnings.len().saturating_sub(WARNINGS);

@@ -24,7 +24,7 @@ pub(super) struct Release<'a> {
     pub cloud: &'a Cloud<'a>,
 }
 
-/// Checks each layer of a release, if the layer comes from the user or from an addition to the catalogue.
+/// Checks the layers of a release that come from the user or from an addition to the catalogue.
 pub(super) fn check(release: &Release<'_>, warnings: &mut Warnings) {
     let mut below = Values::new();
     for (index, layer) in release.layers.iter().enumerate() {
@@ -231,8 +231,8 @@ impl LayerCheck<'_> {
 
     /// Returns the value of the lower layers that `value` replaces. The caller compares the types of the two values.
     ///
-    /// If the replaced value is an override, its type differs from that of the chart's default, and `value` has the
-    /// right type, returns `None`: then `value` corrects a mistake.
+    /// Returns `None` if `value` corrects a mistake: the replaced value is an override with another type than the
+    /// chart's default, and `value` has the type of this default.
     fn replaced_value(&self, path: &Path, value: &Value) -> Option<&Value> {
         let Release { chart_keys, cloud, .. } = self.release;
         let current = get(self.below, path).filter(|current| !current.is_null())?;

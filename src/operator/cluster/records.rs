@@ -28,6 +28,9 @@ impl Reader {
     ///
     /// Skips malformed records, because anyone who may write Secrets in one of the namespaces can create such a record.
     /// Also returns the problem of each skipped record.
+    ///
+    /// # Errors
+    /// Returns an error if a request to the API server fails.
     pub async fn newest_records(
         &self,
         namespace: Option<&str>,

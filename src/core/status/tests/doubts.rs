@@ -1,4 +1,4 @@
-//! Tests which warnings the status messages contain if the spec has more warnings than fit into them.
+//! Tests which warnings the status messages contain if the spec has more warnings than one message may contain.
 
 use super::*;
 

@@ -6,7 +6,7 @@ use crate::tasks::health::mounts::{Found, MountQuery};
 use osdpl_core::cause::Pods;
 use osdpl_core::health::pod::Mount;
 
-/// The state of checking a pod's mounts: whether the Secrets and ConfigMaps that the pod mounts exist.
+/// The progress of a check for one pod: whether the Secrets and ConfigMaps that the pod mounts exist.
 #[derive(Default)]
 pub(super) struct MountCheck {
     /// The number of rounds of the health task in which Kubernetes was creating the pod's containers.
