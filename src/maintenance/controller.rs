@@ -66,7 +66,7 @@ struct MaintenanceController {
     cluster: Cluster,
     operator: Arc<dyn Operator>,
     openstack: OpenStackClient,
-    /// The controller notifies this after a maintenance has ended. Each notification starts a pass of every
+    /// The controller sends a notification here after a maintenance has ended. Each notification starts a pass of every
     /// maintenance.
     trigger: Arc<Notify>,
     requeue_delay: Duration,

@@ -89,8 +89,8 @@ impl WriterTrace {
 /// fields of the write as removed. If the write is newer than helm's last operation, osdpl reports the write itself as
 /// drift. If the write is older, it is no drift, because helm has run since then.
 ///
-/// A foreign writer whose write has no time, such as `kubectl scale`, does not count. osdpl notices its write only if
-/// it has taken a field from helm, because then no counted writer owns this field.
+/// A foreign writer whose write has no time, such as `kubectl scale`, does not count. osdpl notices such a write only
+/// if the writer has taken a field from helm, because then no counted writer owns this field.
 fn count_owners(entries: &[Entry], tolerated: &ToleratedChanges) -> Box<[(PathHash, u16)]> {
     let counts = |entry: &&Entry| {
         let is_allowed = entry.manager == HELM_MANAGER || tolerated.managers.contains(&entry.manager);

@@ -48,8 +48,8 @@ pub(super) fn assess(report: &Report<'_>, health: &Health, children: &Children) 
     let degraded = degraded(report, health).or_else(drifted).or_else(failing);
     let (phase, reason, message) = CHECKS.iter().find_map(|check| check(report, health)).unwrap_or_else(|| {
         let trouble = lost_nodes(report, health).or_else(|| crons.clone()).map(|trouble| (Phase::Degraded, trouble));
-        // A rollout does not affect availability. Neither does a removal of node labels, nor a change outside of
-        // releases that nobody has approved yet. So they change the phase and the message, but Ready stays true.
+        // A rollout does not affect availability. Neither does a removal of node labels, nor an unapproved change
+        // outside of releases. So they change the phase and the message, but Ready stays true.
         let rollout = rollouts::first(report.rollouts).map(|(_, phase, line)| (phase, line));
         let labels = labels::progress(report);
         let phase = trouble.as_ref().or(rollout.as_ref()).or(labels.as_ref()).map_or(Phase::Ready, |(phase, _)| *phase);
