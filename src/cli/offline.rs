@@ -55,7 +55,8 @@ impl Offline {
         let mut findings = std::mem::take(&mut self.desired.findings);
         let input = Input::of_resource(&self.deployment, &self.deployment.spec, catalog);
         let resolve_with = |facts: &Facts| input.resolve(&self.selection, facts);
-        // Drop the findings that result from the charts of the lock, because `charts` replaces these charts.
+        // Drop the findings that result from the charts that the lock names, because osdpl resolves the resource again
+        // with the charts in `charts`.
         let of_locked_charts = resolve_with(&self.facts).findings;
         findings.retain(|finding| !of_locked_charts.contains(finding));
         self.facts.charts = charts;

@@ -40,8 +40,8 @@ impl Refusal {
         }
     }
 
-    /// Returns what the user must do so that kube can watch the resources. The log message about the refusal ends with
-    /// this text.
+    /// Returns what the user must do so that kube can watch the resources. The log message about the failed watch ends
+    /// with this text.
     fn remedy(self) -> &'static str {
         match self {
             Self::Undefined => "apply their CRD (osdpl crd)",

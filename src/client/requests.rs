@@ -66,7 +66,8 @@ pub type Check = Arc<dyn Fn(&Method) -> Result<(), BoxError> + Send + Sync>;
 /// end, only the check applies.
 #[derive(Clone)]
 pub struct Bounds {
-    /// The time limit of a request, from the first attempt until the last response is complete. It includes the pauses.
+    /// The time limit of a request, from the first attempt until the last response is complete, including the pauses
+    /// between attempts.
     pub timeout: Duration,
     /// The pauses before the retries of a request, one for each retry. If the list is empty, there are no retries.
     ///

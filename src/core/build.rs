@@ -3,8 +3,8 @@
 //!
 //! Each row of the table has a file's path, its text, and its content converted from YAML to JSON. Text and JSON are
 //! compressed. At runtime, osdpl loads the catalogue from the JSON, because it parses JSON several times as fast as
-//! YAML. The texts that the operator rarely reads are stored separately, so that they do not share blocks of memory with
-//! the others, and are not resident.
+//! YAML. The program stores the texts that the operator rarely reads in a separate block of bytes. So the operating
+//! system need not keep this block in memory.
 
 #[path = "../values/yaml/read.rs"]
 mod read;
@@ -51,7 +51,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(fs::write(output.join("catalogue.rs"), list)?)
 }
 
-/// Compresses a text, adds it to the bytes of the constant `name`, and returns the expression for this part of them.
+/// Compresses a text, and appends it to `bytes`, the future content of the constant `name`. Returns the Rust expression
+/// for the appended bytes.
 fn add(name: &str, bytes: &mut Vec<u8>, text: &str) -> std::io::Result<String> {
     let (start, text) = (bytes.len(), deflate(text)?);
     bytes.extend(&text);

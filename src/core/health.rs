@@ -58,7 +58,7 @@ pub struct Condition {
     pub since: Option<Time>,
 }
 
-/// The message in the status for a component of which no workload exists.
+/// The message in the status for a component without workloads.
 pub(crate) const NO_WORKLOAD: &str = "none of its workloads exists yet";
 
 /// Whether the workload is available: at least one of its pods is ready.

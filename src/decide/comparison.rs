@@ -64,8 +64,9 @@ pub(crate) fn compare_releases(
             ManifestComparison { revision: existing.revision, inputs: release.inputs.clone(), result, until };
         all.insert(release.key.clone(), comparison);
     }
-    // The result of a comparison can change although no watch reports a change, for example if another tool stops
-    // managing the release. So a later pass must repeat such a comparison.
+    // Request a pass for the time at which the first comparison expires. That pass repeats the comparison: its result
+    // can have changed although no watch reports a change, for example if another tool has stopped managing the
+    // release.
     draft.requeue(next_expiry(&all));
     draft.kept.comparisons = all;
     compared

@@ -25,8 +25,8 @@ pub(crate) struct Leftovers {
     /// The releases that osdpl does not manage, but that have the namespace and name that the cloud's spec gives a
     /// release of the catalogue.
     pub(crate) foreign: BTreeSet<ReleaseKey>,
-    /// The names of the credential Secrets that osdpl keeps: the Secret of a service stays if at least one release of
-    /// the service is in `foreign`.
+    /// The names of the credential Secrets that osdpl keeps: the Secret of a service stays if the field `foreign`
+    /// contains at least one release of the service.
     pub(crate) credentials: BTreeSet<String>,
     /// The Secrets and ConfigMaps that remain after helm has uninstalled `releases`.
     pub(crate) kept: BTreeSet<Reference>,
@@ -78,9 +78,9 @@ fn kept<'a>(release: &'a Release, key: &'a ReleaseKey) -> impl Iterator<Item = R
     secrets.chain(maps)
 }
 
-/// Returns whether the pods of a release that osdpl does not manage may use objects of the cloud.
+/// Returns whether the pods of a release that osdpl does not manage possibly use objects of the cloud.
 ///
-/// The pods use no objects of the cloud in three cases:
+/// In three cases, the pods certainly use no objects of the cloud:
 ///
 /// * The catalogue gives the release a namespace of its own, as for cert-manager and Rook, which serve the whole
 ///   cluster.
@@ -106,8 +106,8 @@ fn needed(
     let services = needs.filter_map(|need| catalog.services.get(catalog.provider(&need.component)?.0));
     let external = services.filter_map(|service| {
         let release = service.releases.keys().next()?;
-        // Skip a service whose release osdpl installs: the release's chart creates the Kubernetes Service, so osdpl has
-        // not published one for this service.
+        // Skip a service whose release osdpl installs: the release's chart creates the Kubernetes Service. So osdpl has
+        // created no Kubernetes Service for an external service in its place.
         if selection.releases.contains_key(release) {
             return None;
         }

@@ -111,28 +111,31 @@ pub struct Options {
 /// The running tasks, with their results. Dropping this value stops the tasks.
 ///
 /// Each receiver contains the last result of a task, and each sender contains what the last plan requested from a task.
-/// They are kept so that a pass does not wait for a task, and a task does not wait for a pass. After a restart, the
-/// tasks determine their results again, and the first plan sets the requests again. If a field loses more than that,
-/// its documentation says so.
+/// Senders and receivers store the values so that a pass does not wait for a task, and a task does not wait for a pass.
+/// After a restart, the tasks determine their results again, and the first plan sets the requests again. If a restart
+/// has another effect on a field, the field's comment describes the effect.
 pub struct Tasks {
     releases: latest::Receiver<Option<Arc<BTreeMap<ReleaseKey, ObservedRelease>>>>,
-    /// The namespaces of the cloud. Until the first plan after a restart, the releases task uses the namespaces that
-    /// the `OpenStackDeployments` in the cluster name.
+    /// The cloud's namespaces, in which the releases task reads the release records completely. Until the first plan
+    /// after a restart, the task uses the namespaces that the `OpenStackDeployments` in the cluster name.
     record_namespaces: latest::Sender<Option<BTreeSet<String>>>,
     pending: releases::PendingRecords,
     health: latest::Receiver<Option<Arc<health::Health>>>,
     health_shared: health::Shared,
     drift: latest::Receiver<Option<Arc<BTreeMap<ReleaseKey, ObservedDrift>>>>,
-    /// Until the first plan after a restart, the drift task watches all releases whose newest revision osdpl made.
+    /// The releases whose objects the drift task watches. Until the first plan after a restart, these are all releases
+    /// whose newest revision osdpl made.
     drift_scope: latest::Sender<Option<BTreeSet<ReleaseKey>>>,
     probe_targets: latest::Sender<BTreeMap<ReleaseKey, Target>>,
-    /// After a restart, the status reports no faults of APIs until the first probes have ended.
+    /// The latest results of the probes of the APIs. After a restart, the status reports no faults of APIs until the
+    /// first probes have ended.
     endpoints: latest::Receiver<Arc<BTreeMap<ReleaseKey, EndpointProbe>>>,
-    /// Contains also the removed nodes whose hosts `apply` has allowed the hosts task to delete. After a restart, the
-    /// annotation `osdpl.dev/forget-nodes` still names these nodes, so `apply` allows the deletion again.
+    /// The query with which the hosts task asks Nova for its hosts. It also names the removed nodes whose hosts `apply`
+    /// has allowed the task to delete. After a restart, the annotation `osdpl.dev/forget-nodes` still names these
+    /// nodes, so `apply` allows the deletion again.
     host_query: latest::Sender<Option<HostQuery>>,
-    /// The result of a deletion of hosts is lost if the operator restarts before a pass has reported it. osdpl then
-    /// finds that the hosts do not exist.
+    /// The results of the hosts task. If the operator restarts before a pass has reported a deletion of hosts, this
+    /// result is lost. osdpl then finds that the hosts do not exist.
     hosts: latest::Receiver<Option<Arc<HostObservation>>>,
     instance_query: latest::Sender<Option<Access>>,
     instances: latest::Receiver<Option<Arc<InstanceObservation>>>,
@@ -230,8 +233,8 @@ impl Tasks {
         self.health_shared.explain_pod(namespace, name)
     }
 
-    /// Sets the namespaces in which the releases task reads not only the metadata, but also the bodies of release
-    /// records. Before the first call, these are the namespaces that the `OpenStackDeployments` in the cluster name.
+    /// Sets the namespaces in which the releases task reads the release records completely, and not only their
+    /// metadata. Before the first call, these are the namespaces that the `OpenStackDeployments` in the cluster name.
     pub(crate) fn read_records_in(&self, namespaces: BTreeSet<String>) {
         replace(&self.record_namespaces, Some(namespaces));
     }

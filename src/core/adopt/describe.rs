@@ -28,8 +28,8 @@ pub struct Description {
     pub compared: BTreeMap<String, Comparison>,
     /// The releases that result from `spec`, by their names in the catalogue.
     pub wanted: BTreeMap<String, DesiredRelease>,
-    /// The releases that running releases need, but that do not run themselves, by their names in the catalogue. The
-    /// spec pauses them, so that the operator does not install them.
+    /// The catalogue names of the releases that the cloud's running releases need, but that do not run in this cluster.
+    /// The spec pauses them, so that the operator does not install them.
     pub installs: Vec<String>,
     /// The errors, warnings and notes about the spec.
     pub findings: Vec<Finding>,

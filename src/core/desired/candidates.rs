@@ -24,8 +24,9 @@ use crate::catalog::{Catalog, nearest_name};
 /// candidate takes time in every reconcile pass and every request to the webhook.
 pub(super) const MOST: usize = 64;
 
-/// Returns the candidates for a spec: an empty list if the catalogue has all names in the spec, `None` if there are
-/// more than [`MOST`] candidates.
+/// Returns the candidates for a spec: the specs that the user may have meant if the spec contains unknown names. The
+/// list is empty if the catalogue has all names in the spec. The result is `None` if there are more than [`MOST`]
+/// candidates.
 ///
 /// If the OpenStack release in the spec is unknown, the list begins with one candidate for each known OpenStack
 /// release. These candidates differ from the spec only in the OpenStack release.

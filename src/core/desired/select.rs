@@ -123,8 +123,9 @@ fn checks(spec: &OpenStackDeploymentSpec, catalog: &Catalog, selection: &mut Sel
     }
 }
 
-/// Runs the checks that read the baseline of a release, and returns their findings. The baselines of installed releases
-/// are facts about the cluster, so osdpl runs these checks later than all others.
+/// Runs the checks that read the baseline of a release (see [`super::BASELINE`]), and returns their findings. These
+/// checks run after all others: the baselines of installed releases are facts about the cluster, and the other checks
+/// need no facts.
 pub(super) fn baseline_findings(
     spec: &OpenStackDeploymentSpec,
     catalog: &Catalog,

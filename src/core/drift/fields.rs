@@ -10,8 +10,8 @@ use std::fmt;
 use osdpl_values::plain_text;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 
-/// The maximum number of paths that osdpl keeps as text for one writer. A writer may own a hundred fields of a
-/// Deployment, but messages show only a few paths. osdpl keeps the other paths only as hashes.
+/// The maximum number of paths that osdpl keeps as text for one field manager. A field manager can own a hundred fields
+/// of a Deployment, but messages show only a few paths. osdpl keeps the paths beyond this number only as hashes.
 const KEPT: usize = 32;
 
 /// The maximum length of a path in bytes; osdpl cuts off the rest. Paths of any length are possible, because keys of
@@ -86,7 +86,8 @@ impl<'de> DeserializeSeed<'de> for Walk<'_> {
 }
 
 impl<'de> Visitor<'de> for Walk<'_> {
-    /// Whether the node of the `FieldsV1` tree has children. A node without children is an owned field.
+    /// The result of visiting a node of the `FieldsV1` tree: whether the node has children. A node without children is
+    /// an owned field.
     type Value = bool;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -37,7 +37,7 @@ pub enum LabelApproval<'a> {
     Person(&'a str),
 }
 
-/// The next batch of an approved label removal.
+/// The nodes that lose labels next in an approved label removal, and the time of the next batch of nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LabelBatch {
     /// The nodes from which the operator removes labels in the current pass.

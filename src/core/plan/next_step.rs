@@ -148,8 +148,8 @@ impl Context<'_> {
         matches!(next, Step::Do(..))
     }
 
-    /// Returns the hook that helm waits for, with the hook's problem, and whether the hook is stuck. A hook is stuck if
-    /// its Job failed, if a pod of the Job failed, or if the Job cannot proceed without a fix.
+    /// Returns a text about the hook that helm waits for and about the hook's problem, and whether the hook is stuck. A
+    /// hook is stuck if its Job failed, if a pod of the Job failed, or if the Job cannot proceed without a fix.
     fn describe_hook(&self, key: &ReleaseKey) -> (Option<String>, bool) {
         let body = self.observed.releases.get(key).and_then(|record| record.body.as_ref());
         let Some(hook) = body.and_then(|body| body.hook.as_ref()) else { return (None, false) };

@@ -114,8 +114,8 @@ pub fn find_orphans<'a>(failed: &'a Objects, kept: &[Objects], release: &Release
     failed.manifest.iter().filter(is_orphan).collect()
 }
 
-/// Whether the revision with the objects `objects` contains the object `object`. The version of the object's API group
-/// can differ.
+/// Whether the manifest or the hooks of a revision contain an object. The versions of the object's API group can
+/// differ.
 ///
 /// `objects` are the objects and hooks of a revision of the release `theirs`. `object` is from a manifest of the
 /// release `ours`.

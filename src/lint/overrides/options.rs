@@ -138,7 +138,7 @@ struct FileCheck<'a> {
     catalog: &'a Catalog,
     /// The name of the chart.
     chart: &'a str,
-    /// The options of the service.
+    /// All options of the service that osdpl knows, from `values/options/`.
     options: &'a Options,
     /// The path of the configuration file in the chart's values, such as `conf.nova`.
     path: &'a Path,
@@ -192,16 +192,18 @@ impl FileCheck<'_> {
 
     /// Whether the chart has a default for a value, or its templates read the value.
     ///
-    /// Even if the service does not know such an option, the option may have an effect. For example, nova's chart
-    /// starts `conf.nova.DEFAULT.metadata_workers` uWSGI processes.
+    /// Such a value can have an effect even if the service does not know an option of this name. For example, nova's
+    /// chart starts `conf.nova.DEFAULT.metadata_workers` uWSGI processes.
     fn is_key_of_chart(&self, path: &Path) -> bool {
         let keys = self.catalog.keys().get(self.chart);
         keys.is_some_and(|keys| matches!(classify_key_in(keys, self.catalog, path), KeyState::Has(_) | KeyState::Read))
     }
 
-    /// Whether the service does not know a section. A section that is like others, such as the section of a backend, can
-    /// have any name. Such a section is unknown if its name resembles that of another section, and it has no known
-    /// option.
+    /// Whether the service does not know a section.
+    ///
+    /// The names of some sections, such as those of backends, match a pattern, and osdpl then expects the options of
+    /// another section in them. Such a section counts as unknown only if its name resembles that of another section,
+    /// and if it contains no known option.
     fn is_unknown_section(&self, section: &str, options: &Values) -> bool {
         let is_known = |name: &String| self.options.find(section, name, self.openstack).is_some();
         if options.keys().any(is_known) {
@@ -250,7 +252,8 @@ impl FileCheck<'_> {
     fn absent(&self, set: &SetOption<'_>) -> Option<String> {
         let SetOption { section, name, .. } = *set;
         Some(match self.options.absence(section, name, self.openstack) {
-            // Only a name that resembles a known option is likely a mistake: drivers from elsewhere have other options.
+            // Report only a name that resembles a known option. Any other name can belong to an option that osdpl does
+            // not know, because a driver or a user defines it.
             Absence::Open => {
                 let near = self.nearest(name, self.options.names(section, self.openstack))?;
                 format!(
@@ -293,8 +296,8 @@ impl FileCheck<'_> {
         elsewhere.or_else(near).map(|name| format!(" (did you mean {name:?}?)")).unwrap_or_default()
     }
 
-    /// Returns the candidate with the most similar name; `None` if there is none, or if the search would exceed
-    /// [`MAX_COMPARISONS`].
+    /// Returns the candidate with the most similar name; `None` if there is no such candidate, or if the check has
+    /// already compared more than [`MAX_COMPARISONS`] pairs of letters.
     fn nearest<'b>(&self, name: &str, candidates: impl Iterator<Item = &'b str>) -> Option<&'b str> {
         if self.search.is_limited.get() {
             return None;
@@ -313,7 +316,8 @@ impl FileCheck<'_> {
     fn deprecated(&self, option: &ServiceOption) -> Option<String> {
         let since = option.deprecated.as_ref().filter(|_| option.is_deprecated_in(self.openstack))?;
         let why = if option.why().is_empty() { String::new() } else { format!(" ({})", option.why()) };
-        // The first release of the file may have inherited the deprecation from an earlier release.
+        // An option that is deprecated in the first OpenStack release of the file may have been deprecated even
+        // earlier.
         let is_first = self.options.versions.keys().next() == Some(since);
         let since = if is_first { format!("{since} or earlier") } else { since.clone() };
         Some(format!(

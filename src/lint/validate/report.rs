@@ -89,7 +89,7 @@ fn objects_of(document: &Document) -> Vec<(String, &Value)> {
     }
 }
 
-/// A function that returns everything that the validation of an object needs, see `ReviewInput`.
+/// A function that returns the input for the validation of an object, except for the object itself.
 type InputOf<'a> = &'a dyn Fn(&Value) -> ReviewInput<'a>;
 
 /// Returns the names of all objects that the OpenStackDeployments and NodeMaintenances in the manifests refer to,

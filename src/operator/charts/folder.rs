@@ -25,7 +25,7 @@ pub(crate) struct Folder<'a> {
     root: PathBuf,
 }
 
-/// An archive or a directory in the folder whose name says that it contains the requested chart.
+/// An archive or a directory in the folder of charts. Its name says that it contains the requested chart.
 #[derive(Clone, Debug)]
 struct Candidate {
     path: PathBuf,

@@ -32,7 +32,8 @@ pub enum ChartProblem {
     /// The path of an entry is not UTF-8. The field contains the path with U+FFFD in place of each invalid part.
     #[error("the path of entry {0:?} is not UTF-8")]
     NotUnicode(String),
-    /// An entry is, for example, a link, a device or a sparse file. A chart may contain only regular files and folders.
+    /// An entry of the archive is neither a regular file nor a folder, but for example a link, a device or a sparse
+    /// file. A chart may contain only regular files and folders.
     #[error("entry {path:?} is {what}; only files and folders are accepted")]
     NotAFile {
         /// The path of the entry.

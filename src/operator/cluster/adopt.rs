@@ -27,7 +27,7 @@ const MAX_CHECKED: usize = 4;
 
 /// The kinds of objects that osdpl checks for labels and annotations of another controller, in the order of the checks.
 ///
-/// Each object of these kinds belongs to only one release. So if a controller has marked the object, it manages the
+/// An object of these kinds never belongs to several releases. So a controller that has marked the object manages the
 /// object's release.
 const CHECKED_KINDS: [&str; 5] = ["Deployment", "StatefulSet", "DaemonSet", "Service", "ConfigMap"];
 

@@ -59,14 +59,14 @@ impl Reader {
         for revision in &cleanup.kept {
             kept.push(self.objects_to_keep(key, *revision).await?);
         }
-        // Several failed revisions can contain the same object.
+        // List an object only once, even if several failed revisions contain it.
         let (mut uids, mut found) = (BTreeSet::new(), Vec::new());
         for revision in &cleanup.revisions {
             let failed = match self.recorded_objects(key, *revision).await? {
                 None => continue,
                 Some(Ok(objects)) => objects,
-                // Skip a record that can't be decoded. The cleanup still labels the record as cleaned up, because a
-                // later attempt could not decode the record either.
+                // Skip a record that can't be decoded. The cleanup still labels the record as cleaned up, because no
+                // later cleanup could decode the record either.
                 Some(Err(problem)) => {
                     tracing::warn!(release = %key, problem, "can't clean up after a revision: can't decode its record");
                     continue;
@@ -117,8 +117,8 @@ impl Reader {
             return Ok(None);
         }
         let namespace = is_namespaced.then(|| object.namespace.as_deref().unwrap_or(&key.namespace));
-        // If the operator has no rights in a namespace, it runs helm with the same rights, so helm created no object
-        // there.
+        // The operator has no rights in this namespace. helm runs with the operator's rights, so helm can't have
+        // created the object there.
         if namespace.is_some_and(|namespace| !self.scope().contains(namespace)) {
             return Ok(None);
         }

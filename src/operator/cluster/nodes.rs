@@ -86,10 +86,10 @@ impl Cluster {
 
 /// Returns the labels that osdpl's field manager must own on a node after `change`. The keys of the result are clouds.
 ///
-/// The change affects one cloud; the labels of other clouds stay. An annotation on the node lists osdpl's labels. If
-/// someone removed a label from this annotation, osdpl's field manager still owns the label. The function keeps such a
-/// label, and assigns it to the cloud of the change. If this cloud does not want the label, a later pass plans its
-/// removal, which needs approval.
+/// The change affects one cloud; the labels of other clouds stay. An annotation on the node lists osdpl's labels by
+/// cloud. If someone removed a label only from this annotation, osdpl's field manager still owns the label. The
+/// function keeps such a label, and assigns it to the cloud that `change` affects. If this cloud does not want the
+/// label, a later pass plans to remove the label, which needs approval.
 fn list_labels(metadata: &ObjectMeta, change: &LabelChange) -> BTreeMap<String, Labels> {
     let annotation = metadata.annotations.as_ref().and_then(|annotations| annotations.get(NODE_LABELS));
     let node = observed::Node::new(None, metadata.labels.as_ref(), annotation.map(String::as_str));

@@ -120,10 +120,11 @@ impl Memory {
         Self { secrets: secrets.into_iter().map(|secret| (secret, Some(now))).collect_map(), ..Self::default() }
     }
 
-    /// Adds the secrets of the facts to the memory. If a secret was in the facts of the last call but is not in
-    /// `facts`, stores the time `now` for this secret.
+    /// Adds the secrets in `facts` to the memory. If an earlier call has added a secret that `facts` does not contain,
+    /// stores for this secret the time `now`, unless the memory already has a time for it.
     ///
-    /// [`RETENTION`] begins at this time, and not at the last call, which may be weeks earlier.
+    /// [`RETENTION`] begins at the stored time: the first call without the secret. The last call with the secret may
+    /// have been weeks earlier.
     fn learn_secrets(&mut self, facts: &Facts, now: Timestamp) {
         for missing_since in self.secrets.values_mut() {
             missing_since.get_or_insert(now);

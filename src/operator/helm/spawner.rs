@@ -29,8 +29,8 @@ impl Spawner {
         std::thread::Builder::new().name("helm-spawner".to_owned()).spawn(move || {
             let _entered = runtime.enter();
             for Request { mut command, reply } in requests {
-                // Ignore an error: sending the reply fails only if the runtime has ended. Then this thread ends, too.
-                // It is the parent of the helm process, so the kernel ends that process.
+                // Ignore the error: sending the reply fails only if the runtime has ended. In this case, this thread
+                // ends, too, and the kernel then ends the helm process, because this thread is its parent.
                 drop(reply.send(command.spawn()));
             }
         })?;

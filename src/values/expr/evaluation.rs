@@ -48,7 +48,7 @@ impl Evaluation<'_> {
         Ok(one == other)
     }
 
-    /// Whether a list contains a value.
+    /// Whether a list contains a value. Counts the work of comparing the value with the items.
     pub(super) fn contains(&mut self, items: &[Value], value: &Value) -> Result<bool> {
         for item in items {
             self.budget.step(1)?;

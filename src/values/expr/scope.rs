@@ -61,8 +61,8 @@ impl Scope<'_> {
         found.map(String::as_str).or_else(|| self.outer?.secret(name, key))
     }
 
-    /// Returns the work that all evaluations have needed so far in this scope, its outer scopes and all scopes nested
-    /// in them. These scopes share one limit of work.
+    /// Returns the steps and bytes that all evaluations together have needed so far in this scope, its outer scopes and
+    /// all scopes nested in them. One limit applies to the sum.
     pub fn used(&self) -> Work {
         self.total.used()
     }

@@ -23,7 +23,7 @@ pub struct Certificates {
     pub user_provided: bool,
 }
 
-/// The names of the entries with the certificate, its private key and its CA in a Secret's data. If a name is `None`,
+/// The names of three entries in a Secret's data: the certificate, its private key, and its CA. If a name is `None`,
 /// osdpl does not check the entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]

@@ -190,7 +190,8 @@ pub struct Endpoint {
     #[serde(default = "default_accept")]
     pub accept: Vec<u16>,
     /// Whether this is Keystone's own API. If so, a probe also checks that the response describes version 3 of the API.
-    /// The operator also requests a token as the administrator: Keystone sends its service catalogue with the token.
+    /// Besides, the operator requests a token as the administrator, because the response with the token contains
+    /// Keystone's service catalogue.
     #[serde(default)]
     pub keystone: bool,
 }
@@ -263,7 +264,8 @@ pub enum Form {
     /// node's name overrides all entries with labels.
     Conf,
     /// The chart reads entries at `overrides.<chart>_<daemonset>.labels."<key>::<value>".values`. An entry can set any
-    /// values. If two entries match a node, no pod of the `DaemonSet` runs on this node.
+    /// values. If two entries match a node, no pod of the `DaemonSet` runs on this node, because the chart excludes the
+    /// nodes of each entry from all other entries.
     Root,
 }
 

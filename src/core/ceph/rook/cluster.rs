@@ -38,7 +38,8 @@ impl Cluster {
 
     /// Returns the problem in the status of the `CephCluster`; `None` if there is no problem.
     ///
-    /// Even if there is a problem, the settings that osdpl reads from Rook's other objects are valid.
+    /// Callers can treat the problem as a warning: the settings that osdpl reads from Rook's other objects are valid
+    /// anyway.
     pub fn not_ready_reason(&self) -> Option<NotReady> {
         let path = &self.path;
         if !matches!(self.phase.as_str(), "Ready" | "Connected") {

@@ -114,7 +114,7 @@ fn was_lost(terminated: &Terminated) -> bool {
     LOST_REASONS.contains(&terminated.reason.as_str())
 }
 
-/// Returns the cause if Kubernetes ended the whole pod as failed, for example by an eviction or at a node shutdown.
+/// Returns the cause if the pod has failed as a whole, for example because of an eviction or a node shutdown.
 fn failed(status: &Status) -> Option<Cause> {
     (status.phase == "Failed").then(|| {
         let message = match (status.reason.as_str(), status.message.as_str()) {

@@ -88,8 +88,8 @@ impl Batch {
 
 /// The objects that the watches have reported. Each kind has one cache for each of its watches.
 ///
-/// After a restart of the operator, the watches fill the caches again. The other fields say why the task keeps them,
-/// and what a restart loses.
+/// After a restart of the operator, the watches fill the caches again. For a field that is not a cache, the field's
+/// comment says why the task keeps the data, and what a restart loses.
 #[derive(Default)]
 pub(super) struct Store {
     pub(super) workloads: Vec<WatchCache<Workload>>,
@@ -112,19 +112,19 @@ pub(super) struct Store {
     pub(super) shared: Templates,
     /// The logs of failed containers, by the uid of the pod.
     ///
-    /// Kept so that the task fetches each log once. After a restart, the task fetches the logs again before it
-    /// publishes its first result. A log is lost if the kubelet no longer has it.
+    /// The store keeps the logs so that the task fetches each log only once. After a restart, the task fetches the logs
+    /// again before it publishes its first result. A log is lost if the kubelet no longer has it.
     logs: BTreeMap<String, Fetched>,
     /// For each pod (by its uid): the check whether the objects that the pod mounts exist.
     ///
-    /// Kept to check a pod only at growing intervals. After a restart, the task checks the mounts again, so for some
-    /// seconds, the status does not name missing objects.
+    /// The store keeps the checks so that the task checks the same pod only at growing intervals. After a restart, the
+    /// task checks the mounts again, so for some seconds, the status does not name missing objects.
     mount_checks: BTreeMap<String, MountCheck>,
     /// The queries for events about objects that wait although no watched object shows a reason.
     ///
-    /// Kept to query events about an object only at growing intervals. After a restart, the task sends the queries
-    /// again, so for some seconds, the status lacks the messages of events. Kubernetes may have deleted an event since
-    /// the last query.
+    /// The store keeps the queries so that the task queries events about the same object only at growing intervals.
+    /// After a restart, the task sends the queries again, so for some seconds, the status lacks the messages of events.
+    /// Kubernetes may have deleted an event since the last query.
     event_checks: BTreeMap<Subject, EventCheck>,
 }
 
@@ -276,8 +276,8 @@ fn workload_owner(workload: &Workload) -> OwnerRef<'_> {
     (&workload.namespace, workload.kind.into(), &workload.name)
 }
 
-/// Returns the chain of causes of each workload, followed by the chain of each Job. An entry is `None` for a complete
-/// Job, and for a workload whose field `trouble` is `None`.
+/// Returns the chain of causes of each workload, followed by the chain of each Job. The result contains `None` for a
+/// complete Job, and for a workload whose field `trouble` is `None`.
 fn trace_chains(input: &Input<'_>) -> Vec<Option<AffectedObject>> {
     let workloads = input.workloads.iter().map(|workload| {
         // Report only a workload with trouble: a complete workload may have a new pod that is not ready yet.
@@ -291,8 +291,8 @@ fn trace_chains(input: &Input<'_>) -> Vec<Option<AffectedObject>> {
     workloads.chain(jobs).collect()
 }
 
-/// Returns a chain of causes for each missing node of each workload. The result leaves out the first missing node of a
-/// workload, because the chain from [`trace_chains`] contains it.
+/// Returns the chains of causes for the missing nodes of each workload, except for the first missing node of a
+/// workload: [`trace_chains`] returns the chain for this node.
 fn lost_node_chains(input: &Input<'_>) -> Vec<AffectedObject> {
     let of = |workload: &&Workload| {
         let release = ReleaseKey::new(&workload.namespace, &workload.release);

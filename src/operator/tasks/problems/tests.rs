@@ -22,8 +22,8 @@ fn reports_lasting_failures_until_they_expire() {
     let line = ["watching pods: connection refused"];
     for (failures, second, expected) in [
         (&[("pods", 0)][..], 1, &nothing[..]),
-        // The list contains no failures during a restart of the API server: watches then fail for a shorter time than
-        // `GRACE`.
+        // While the API server restarts, watches fail for a shorter time than `GRACE`, so the list does not contain
+        // these failures.
         (&[("pods", 0), ("pods", 4)], 5, &nothing),
         (&[("pods", 0), ("pods", 6)], 6, &line),
         (&[("pods", 0), ("pods", 6)], 17, &line),

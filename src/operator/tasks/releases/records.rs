@@ -36,7 +36,7 @@ pub(super) struct Newest {
     pub(super) malformed: Option<String>,
 }
 
-/// The metadata of the records of all releases. Each watch has its own cache.
+/// The metadata of the release records, in one cache for each watch of records.
 #[derive(Default)]
 pub(super) struct Records(Vec<WatchCache<Head>>);
 
