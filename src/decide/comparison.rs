@@ -44,8 +44,8 @@ pub(crate) fn compare_releases(
             continue;
         }
         // Read the newest revision. If osdpl made no revision of the release, the read also checks whether another tool
-        // manages the release. If osdpl made an earlier revision, this check is unnecessary: someone upgraded the
-        // release by hand, and osdpl still manages it.
+        // manages the release. If osdpl made an earlier revision, this check is unnecessary: osdpl still manages the
+        // release, and someone has only upgraded it by hand.
         let read =
             Read::Source { release: release.key.clone(), revision: existing.revision, owner: !existing.is_ours() };
         let Some(Response::Source(source)) = draft.read(read).map(|received| &received.response) else { continue };

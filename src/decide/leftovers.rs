@@ -36,9 +36,10 @@ pub(crate) struct Leftovers {
 
 /// Returns the objects that remain when osdpl has uninstalled the releases that it manages.
 ///
-/// A release of the catalogue may be installed although osdpl does not manage it: a person made osdpl stop managing the
-/// release, or another tool installed it. The release records do not show which of these two cases applies. Such a
-/// release continues to run, so osdpl deletes none of its objects, and keeps the objects that its pods may need.
+/// A release of the catalogue can be installed although osdpl does not manage it: either a person made osdpl stop
+/// managing the release, or another tool installed it. The release records do not show which of these two cases
+/// applies. In both cases, the release continues to run, so osdpl deletes none of its objects, and keeps the objects
+/// that its pods may need.
 ///
 /// osdpl also deletes no object of a release that the status of the OpenStackDeployment does not name: that release
 /// never belonged to the cloud, although the catalogue has a release of this name.

@@ -285,7 +285,7 @@ impl Tasks {
         replace(&self.rollout_targets, targets);
     }
 
-    /// Returns a stream with an item for each change that the health task observes at workloads, pods or nodes.
+    /// Returns a stream with an item for each change of workloads, pods or nodes that the health task observes.
     pub fn changes(&self) -> impl futures::Stream<Item = ()> + Send + use<> {
         let changes = self.health.clone();
         futures::stream::unfold(

@@ -89,8 +89,8 @@ pub fn merge_layer(values: &mut Values, over: Values, unset: &[(usize, Path)]) {
 /// Returns the paths whose final values osdpl must not show.
 ///
 /// The result contains each path that any layer marks as secret, even if a higher layer overrides the value at the
-/// path. The only exceptions are layers from Secrets and ConfigMaps that the spec names: a path that only such a layer
-/// marks is not in the result if a higher layer overrides the value there.
+/// path. There is one exception: if a higher layer overrides the value, the marks of layers from Secrets and ConfigMaps
+/// that the spec names do not count.
 pub fn secret_paths(layers: &[Layer]) -> Vec<Path> {
     let is_overridden = |(index, own): (usize, &Layer), path: &Path| {
         let is_map = get(&own.values, path).is_some_and(Value::is_object);

@@ -102,7 +102,7 @@ impl CloudInventory<'_> {
     }
 }
 
-/// Removes from the spec the entries of services and releases that set nothing.
+/// Removes the services and releases from `spec.services` for which the spec sets nothing.
 fn remove_empty_overrides(spec: &mut OpenStackDeploymentSpec) {
     for service in spec.services.values_mut() {
         service.releases.retain(|_, release| *release != crate::api::ReleaseOverrides::default());

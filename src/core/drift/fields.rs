@@ -34,8 +34,8 @@ pub struct OwnedFields {
 
 /// The hash of a field's path (FNV-1a, 32 bits). A hash takes less memory than the text of the path.
 ///
-/// If two paths of an object have the same hash, osdpl counts the owners of both fields together, and so can fail to
-/// notice that someone removed one of the fields. The probability is one in some millions.
+/// If two paths of an object have the same hash, osdpl counts the owners of both fields as owners of one field, and so
+/// can fail to notice that someone removed one of the fields. The probability is one in some millions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PathHash(u32);
 

@@ -105,8 +105,8 @@ impl Context<'_> {
 
     /// Returns the operation that uninstalls the release, with or without hooks.
     ///
-    /// The uninstall skips the hooks if a person requested that, or if the namespace is being deleted: no hook Job can
-    /// start in such a namespace.
+    /// The uninstall skips the hooks if a person requested to skip them, or if the namespace is being deleted: no hook
+    /// Job can start in a namespace that is being deleted.
     fn uninstall(&self, name: &str, key: &ReleaseKey) -> Action {
         let skip_hooks = self.observed.terminating.contains(&key.namespace);
         Action::Uninstall { skip_hooks: skip_hooks || Policy::selects(&self.policy.skip_hooks, name) }
@@ -127,8 +127,8 @@ impl Context<'_> {
         // needs the result of the upgrade any more.
         let stop =
             outdated && !child.stopping && (self.policy.deleting || stuck && self.has_replacement(name, key, wanted));
-        // Stop an uninstall that runs hooks if it must now skip them: after its start, a person has requested that, or
-        // Kubernetes has begun to delete the namespace.
+        // Stop a running uninstall with hooks if it must now skip the hooks: after its start, a person has requested to
+        // skip them, or Kubernetes has begun to delete the namespace.
         let skip_hooks = self.uninstall(name, key) == Action::Uninstall { skip_hooks: true };
         let skip = child.verb == Verb::Uninstall && !child.stopping && !child.skips_hooks && skip_hooks;
         if stop || skip {

@@ -195,8 +195,8 @@ mod tests {
             ("1 deployed, 2 failed, 3 failed", "2 - 1+3", "1+2 - 3"),
             ("1 deployed, 2 failed*, 3 failed", "", "1 - 3"),
             ("4 deployed, 8 failed, 9 failed", "8 - 4+9", "4+8 - 9"),
-            // The first install failed. The second attempt failed, too, in the first history, and succeeded in the
-            // other two.
+            // The first install failed. The second install failed in the first history, and succeeded in the next two
+            // histories.
             ("1 failed, 2 failed", "1 - 2", "1 - 2"),
             ("1 failed, 2 superseded, 3 deployed", "", ""),
             ("1 failed, 2 deployed", "1 - 2", "1 - 2"),

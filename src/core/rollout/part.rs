@@ -91,8 +91,8 @@ impl Part<'_> {
             || self.before.is_some_and(known)
     }
 
-    /// Returns the previous status, without the approved inputs, if it reports a complete rollout; otherwise `None`.
-    /// With the result, the status of the OpenStackDeployment continues to show the completed rollout.
+    /// If the previous status reports a complete rollout, returns this status without the approved inputs; otherwise
+    /// `None`. So the status of the OpenStackDeployment continues to show the completed rollout.
     pub(super) fn completed(&self) -> Option<RolloutStatus> {
         let status = self.before.filter(|status| status.phase == RolloutPhase::Complete)?;
         Some(RolloutStatus { approved_inputs: String::new(), ..status.clone() })

@@ -16,8 +16,9 @@ use osdpl_core::catalog::{Absence, Catalog, Options, ServiceOption, nearest_name
 use osdpl_core::desired::{KeyState, classify_key_in, is_unknown_key_in};
 use osdpl_values::{Layer, Path, Values, get};
 
-/// How many pairs of letters osdpl compares to find similar names of options for one cloud. One unknown option of nova
-/// needs about 150,000. Without a limit, a user with thousands of wrong options could block other clouds.
+/// The maximum number of pairs of letters that the check of a configuration file compares to find similar names. One
+/// unknown option of nova needs about 150,000 pairs. Without a maximum, a user with thousands of wrong options could
+/// block other clouds.
 const MAX_COMPARISONS: usize = 50_000_000;
 
 /// The search for similar names in the options of a cloud.

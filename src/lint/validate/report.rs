@@ -203,7 +203,7 @@ pub fn describe_kinds(values: &[&Value]) -> String {
     if kinds.is_empty() { "it is empty".to_owned() } else { format!("there is only {}", kinds.join(", ")) }
 }
 
-/// Describes the kind of an object with its `apiVersion`.
+/// Returns the kind and the `apiVersion` of an object as text for a message.
 fn describe_kind(value: &Value) -> String {
     match (value["kind"].as_str(), value["apiVersion"].as_str()) {
         (Some(kind), Some(version)) => format!("{kind} ({version})"),

@@ -145,7 +145,7 @@ impl Reader {
         }
     }
 
-    /// Returns the API of the objects of a kind in a namespace; `None` stands for a cluster-scoped kind.
+    /// Returns the API for the objects of a kind in a namespace. `namespace` is `None` for a cluster-scoped kind.
     fn api_of(&self, resource: &ApiResource, namespace: Option<&str>) -> Api<DynamicObject> {
         match namespace {
             Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, resource),
@@ -179,7 +179,7 @@ impl Cluster {
         Ok(true)
     }
 
-    /// Deletes objects, but no newer objects of the same names.
+    /// Deletes the leftovers. If a newer object has replaced a leftover under the same name, the newer object stays.
     ///
     /// A failed deletion does not stop the deletion of the remaining objects; the function returns the last error.
     async fn delete_leftovers(&self, leftovers: &[Leftover]) -> Result<(), Error> {

@@ -83,7 +83,8 @@ impl Program {
         Ok(program)
     }
 
-    /// Returns the same program with a kubeconfig. All its commands use the cluster that the file `kubeconfig` names.
+    /// Returns this program with a kubeconfig: all commands of the result use the cluster that the file `kubeconfig`
+    /// names.
     #[must_use]
     pub fn with_kubeconfig(self, kubeconfig: PathBuf) -> Self {
         Self { kubeconfig: Some(kubeconfig), ..self }

@@ -21,8 +21,8 @@ pub struct Observation {
     pub unchanged: BTreeMap<ReleaseKey, Duration>,
     /// The drift of releases that the drift task watches and whose newest revision is deployed.
     pub drift: Arc<BTreeMap<ReleaseKey, ObservedDrift>>,
-    /// The latest result of probing each API, by release. Leaves out the APIs that the operator can't connect to,
-    /// because it may run outside of the cluster's network.
+    /// The latest result of probing each API, by release. The map leaves out the APIs to which the operator can't
+    /// connect: the operator may run outside of the cluster's network, so this proves no fault of the API.
     pub endpoints: Arc<BTreeMap<ReleaseKey, EndpointProbe>>,
     /// Nova's response about its compute hosts; `None` before the first response, and while osdpl does not query the
     /// hosts.

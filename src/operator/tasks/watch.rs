@@ -21,7 +21,7 @@ const PAGE: u32 = 100;
 const SHORTEST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// The name of the activity in reports to [`Problems`] about failed watches.
+/// The beginning of messages about failed watches, as in `watching pods: …` (see [`Problems::report_failure`]).
 const WATCHING: &str = "watching";
 
 /// The HTTP status code ("unprocessable") with which an API server rejects streaming lists that it does not support.
@@ -114,7 +114,7 @@ fn report_error(watched: WatchedKind, problems: &Problems, error: &watcher::Erro
         watcher::Error::WatchFailed(error @ Error::SerdeError(_)) => {
             problems.report_event(WATCHING, kind, explain(watched, error));
         }
-        // Do not report an interrupted watch as a problem: the watcher resumes it where it stopped.
+        // Do not report an interrupted watch as a problem: the watcher resumes the watch where it stopped.
         watcher::Error::WatchFailed(error) => tracing::debug!(kind, %error, "a watch was interrupted"),
         watcher::Error::WatchError(status) => tracing::debug!(kind, status.message, "a watch restarts"),
         watcher::Error::NoResourceVersion => {

@@ -42,8 +42,8 @@ pub(super) fn names(map: &Map<String, Value>) -> String {
     map.keys().map(String::as_str).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns a value as JSON for a message. Returns `this value` for a list, a map, and a string that is long or has
-/// several lines.
+/// Returns a value as JSON for a message. For a list, a map, and a string that is long or has several lines, returns
+/// the words `this value` instead.
 pub(super) fn quote(value: &Value) -> String {
     match value {
         Value::String(text) if text.chars().count() > SHOWN || text.contains('\n') => "this value".to_owned(),

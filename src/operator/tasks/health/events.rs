@@ -12,8 +12,8 @@ use tokio::sync::watch;
 
 use osdpl_core::scrub::Scrubber;
 
-/// The maximum number of events per query. A query asks for the events about one object that have one `reason`. An
-/// object has few such events, because Kubernetes stores equal events as one Event object with a counter.
+/// The maximum number of events per query. Each query asks for the events about one object with a certain `reason`. An
+/// object has few of these events, because Kubernetes stores equal events as one Event object with a counter.
 const LIMIT: u32 = 50;
 
 /// An object that waits although no watched object shows a reason. The health task fetches events about the object.

@@ -195,8 +195,8 @@ impl Store {
         listed.then(|| Arc::new(nodes.collect_map()))
     }
 
-    /// Returns the shortest time until osdpl regards a `NotReady` node as missing; `None` if there is no `NotReady`
-    /// node that osdpl does not regard as missing yet.
+    /// Returns the shortest time until osdpl regards a `NotReady` node as missing; `None` if osdpl already regards all
+    /// `NotReady` nodes as missing.
     pub(super) fn next_loss(&self) -> Option<Duration> {
         let nodes = self.nodes.iter().flat_map(WatchCache::entries);
         nodes.filter_map(|(_, (presence, _))| presence.remaining_grace(self.now, self.grace)).min()
@@ -305,9 +305,9 @@ fn lost_node_chains(input: &Input<'_>) -> Vec<AffectedObject> {
 /// Finds the workloads and Jobs that wait for another object, and writes the chain of causes of each into its field
 /// `trouble`.
 ///
-/// Does not mark such a workload or Job as stuck, because the workload or Job continues when the other object is ready.
-/// The only exception is a Job that waits for a stuck object of its own release: helm waits for this Job, and would do
-/// so until helm's timeout.
+/// Does not mark these workloads and Jobs as stuck, because they continue when the object for which they wait is ready.
+/// The only exception is a Job that waits for a stuck object of its own release: helm would wait for this Job until
+/// helm's timeout.
 fn report_root_causes(workloads: &mut [Workload], jobs: &mut [ObservedJob], affected: &[Option<AffectedObject>]) {
     let waits = |affected_object: &&AffectedObject| affected_object.chain.is_affected();
     for (workload, affected_object) in workloads.iter_mut().zip(affected) {
