@@ -124,8 +124,9 @@ impl LockArguments {
         Ok((chart, keys))
     }
 
-    /// Returns the request with the chart's newest version in the repository. Returns the request unchanged if the user
-    /// named a version, if the lock has a version and `--newest` is not set, or if the source is a folder.
+    /// Sets the version in a request to the newest version of the chart in the repository. Returns the request
+    /// unchanged if the user named a version, if the lock has a version and `--newest` is not set, or if the source is
+    /// a folder.
     async fn newest(&self, store: &Store, pull: &dyn Pull, request: ChartRequest) -> anyhow::Result<ChartRequest> {
         let Source::Repository { url } = store.source() else { return Ok(request) };
         let is_locked = store.lock().charts.contains_key(&request.name);

@@ -209,8 +209,8 @@ pub(crate) fn report(file: &Path, option: &CatalogOption) -> anyhow::Result<Opti
 /// Prints the errors that the API server would report if the `OpenStackDeployment` in a file were applied, and fails if
 /// there are any.
 ///
-/// `osdpl render --credentials` needs this check for a file: if users run install.sh without applying the file, the API
-/// server never checks the file.
+/// `osdpl render --credentials` needs this check for a file: users can run the rendered `install.sh` without ever
+/// applying the file, and then the API server does not check the file.
 pub(crate) fn check_schema(document: &Document, catalog: &Catalog) -> anyhow::Result<()> {
     let findings = Schemas::new(catalog)?.check(Kind::OpenStackDeployment, &document.object());
     print_and_check(findings, Some(document))

@@ -58,8 +58,8 @@ pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// The default pauses before the retries of a request, for [`Bounds::new`].
 const PAUSES: [Duration; 3] = [Duration::from_millis(500), Duration::from_secs(1), Duration::from_secs(2)];
 
-/// A function that decides, before each attempt of a request, whether the client may send it. Its argument is the
-/// request's HTTP method.
+/// A function that decides before each attempt of a request whether the client may send the request. Its argument is
+/// the request's HTTP method.
 pub type Check = Arc<dyn Fn(&Method) -> Result<(), BoxError> + Send + Sync>;
 
 /// The limits for the requests of a client: time, retries, and a check. For watches and followed logs, which do not

@@ -280,8 +280,8 @@ mod tests {
     /// The value of the label `osdpl.dev/deployment` on the objects of the tests' cloud.
     const OWNER: &str = "openstack.nimbus";
 
-    /// The value of the label on the objects of a cloud that has the same name, but is in another namespace. Releases
-    /// of both clouds can be in the same namespace.
+    /// The value of the label `osdpl.dev/deployment` on the objects of a second cloud. It has the same name as the
+    /// cloud of [`OWNER`], but is in another namespace. Releases of both clouds can be in the same namespace.
     const OTHER_OWNER: &str = "other.nimbus";
 
     /// Adds a Secret of the cloud `owner` to the snapshot: a Secret for Ceph, or one in which osdpl stores credentials.

@@ -92,7 +92,8 @@ impl Object {
             namespace.clone_from(&release.namespace);
         }
         // If the manifest names no namespace for a namespaced object, helm creates the object in the release's
-        // namespace. Set this namespace in `metadata`, so that the object equals one whose manifest sets it.
+        // namespace. Set this namespace in `metadata`, so that the object equals an object whose manifest names the
+        // namespace.
         if let Some(metadata) = content.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.remove("namespace");
             if !namespace.is_empty() {

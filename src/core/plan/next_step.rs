@@ -22,7 +22,7 @@ impl Context<'_> {
             _ if release.is_refused() => Self::blocked(release).unwrap_or(Step::Wait(Wait::Refused)),
             State::InSync(record) if !self.needs_repair(name, release) => settle_step(release, record, self.observed),
             // While the release is paused, osdpl does not even write labels to its records. The only exception is an
-            // adoption that a person requested; the arm of `State::Unmanaged` above returns its step.
+            // adoption that a person requested; the arm of `State::Unmanaged` above returns the step for this adoption.
             _ if paused => Step::Wait(Wait::Paused),
             State::Foreign(record) | State::OutOfDate(record) if self.matches_desired(release, record) => {
                 Step::Do(Action::Adopt { in_sync: true }, Reason::Matches)

@@ -1,7 +1,7 @@
 //! Sets labels on nodes.
 //!
-//! osdpl applies its labels with a separate field manager, at first without `force`. So the API server refuses the
-//! request if it would overwrite a label that someone else has set.
+//! osdpl applies its labels with a separate field manager. The first request has no `force`, so that the API server
+//! refuses the request if it would overwrite a label that someone else has set.
 
 use std::collections::BTreeMap;
 

@@ -23,7 +23,7 @@ const NEWEST_MAJOR: u32 = 4;
 /// The timeout of `helm version`, which needs no cluster and takes well under a second.
 const VERSION_DEADLINE: Duration = Duration::from_secs(20);
 
-/// The environment variable, and its value, that make helm store release records in Secrets. The operator watches these
+/// The environment variable and its value with which helm stores release records in Secrets. The operator watches these
 /// Secrets.
 pub const STORAGE_DRIVER: (&str, &str) = ("HELM_DRIVER", "secret");
 

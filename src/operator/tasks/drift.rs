@@ -178,7 +178,8 @@ impl DriftTask {
     }
 }
 
-/// Whether the task watches a release for drift: the release is selected, and osdpl made its newest revision.
+/// Whether the task watches a release for drift: `selected` contains the release (or is `None`), and osdpl made the
+/// newest revision of the release.
 fn is_included(key: &ReleaseKey, release: &ObservedRelease, selected: Option<&BTreeSet<ReleaseKey>>) -> bool {
     let made_by_operator = release.attempt.as_ref().is_some_and(|attempt| attempt.revision == release.revision);
     made_by_operator && selected.is_none_or(|selected| selected.contains(key))

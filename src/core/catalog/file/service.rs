@@ -49,7 +49,7 @@ pub struct Release {
     /// The name of the chart; unset if the chart has the release's name.
     #[serde(default)]
     pub chart: Option<String>,
-    /// The default namespace of the release; unset for the namespace of the OpenStackDeployment. Only charts that are
+    /// The default namespace of the release; if unset, the namespace of the OpenStackDeployment. Only charts that are
     /// not part of OpenStack, such as cert-manager, have a namespace here. The spec can set another namespace.
     #[serde(default)]
     pub namespace: Option<String>,

@@ -1,5 +1,4 @@
-//! Asks the API server whether helm has started to install, upgrade or uninstall a release since it made a given
-//! revision.
+//! Asks the API server whether helm has started to install, upgrade or uninstall a release after a given revision.
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, ListParams};
