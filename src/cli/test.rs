@@ -121,7 +121,7 @@ impl<'a> CatalogCache<'a> {
             let spec = case.spec.clone().context("this case names no cloud: add `spec` or `file`")?;
             return Ok(Cloud::new(Resource::from_spec(&case.apply(spec)), self.load(None)?));
         };
-        // The user wrote the path relative to the folder of the file of cases.
+        // The path `name` is relative to the folder that contains the file of test cases.
         let path = file.parent().unwrap_or(Path::new("")).join(name);
         let document = Document::read(&path)?;
         let loaded = self.load(Some(&document))?;

@@ -106,7 +106,8 @@ pub fn connect(config: Config, timeout: Duration, buffers: Buffers) -> Result<Cl
     }
     let lookup = |name: Name| async move { resolve(name.as_str(), 0).await.map(Vec::into_iter) };
     let mut http = HttpConnector::new_with_resolver(service_fn(lookup));
-    // By default, the connector refuses `https` URLs. The TLS connector around it needs them.
+    // Accept `https` URLs, which this connector refuses by default: the TLS connector that wraps it passes `https` URLs
+    // on.
     http.enforce_http(false);
     let mut connector = TimeoutConnector::new(config.rustls_https_connector_with_connector(http)?);
     connector.set_connect_timeout(config.connect_timeout);

@@ -115,7 +115,7 @@ pub fn marked_paths(layers: &[Layer]) -> Vec<Path> {
 /// The value that one layer sets at a path.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LayerValue<'a> {
-    /// The origin of the layer.
+    /// Where the layer comes from.
     pub origin: &'a Origin,
     /// The value that the layer sets at the path. `None` if the layer sets a parent of the path to a scalar, list or
     /// null. In this case, the merge drops the values that lower layers set at the path.

@@ -29,11 +29,11 @@ impl Kind {
 /// A `ConfigMap` or Secret from which pods of the charts mount Ceph's settings or a cephx key.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Object {
-    /// The kind of the object.
+    /// Whether the object is a `ConfigMap` or a Secret, and the type of the Secret.
     pub kind: Kind,
-    /// The namespace of the object.
+    /// The namespace of the object and of the pods that mount it.
     pub namespace: String,
-    /// The name of the object.
+    /// The name of the object, by which pods mount it.
     pub name: String,
     /// The data of the object as plain text, not as base64; empty if the caller needs only the object's kind and name.
     pub data: BTreeMap<String, String>,

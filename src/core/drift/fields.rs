@@ -21,7 +21,7 @@ const LONGEST: usize = 120;
 /// The top-level fields whose changes osdpl does not report as drift, as keys of `FieldsV1`.
 const SKIPPED: [&str; 2] = ["f:metadata", "f:status"];
 
-/// The fields of an object that one writer owns, except for fields below `metadata` and `status`.
+/// The fields of an object that one writer (field manager) owns, except for fields below `metadata` and `status`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OwnedFields {
     /// The paths of at most `KEPT` owned fields, such as `spec.template.spec.containers[name=api].image`.
@@ -70,7 +70,8 @@ impl<'de> Deserialize<'de> for OwnedFields {
     }
 }
 
-/// Collects the fields that a writer owns below one node of a `FieldsV1` tree, while serde parses the tree.
+/// Collects the fields that a writer (field manager) owns below one node of a `FieldsV1` tree, while serde parses the
+/// tree.
 struct Walk<'a> {
     fields: &'a mut OwnedFields,
     path: String,

@@ -7,7 +7,7 @@ use crate::observed::{ReleaseKey, RunningHelm};
 use crate::release::{Status, Verb};
 
 impl Context<'_> {
-    /// Returns the step of a desired release.
+    /// Returns the next step for a release that the spec desires, according to the release's state.
     pub(super) fn desired_step(&self, name: &str, release: &DesiredRelease, state: State<'_>) -> Step {
         let paused = self.policy.paused || release.paused;
         match state {

@@ -26,7 +26,7 @@ const NEVER: [&str; 4] = ["PersistentVolumeClaim", "PersistentVolume", "CustomRe
 /// The properties of one revision that a cleanup needs, from the metadata of the revision's record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PastRevision {
-    /// The number of the revision.
+    /// The number that helm gave the revision.
     pub revision: u32,
     /// helm's status of the revision.
     pub status: Status,

@@ -137,7 +137,7 @@ pub fn find_option_problems(
 /// The check of options of one configuration file, for one OpenStack release.
 struct FileCheck<'a> {
     catalog: &'a Catalog,
-    /// The name of the chart.
+    /// The name of the chart whose values set the options.
     chart: &'a str,
     /// All options of the service that osdpl knows, from `values/options/`.
     options: &'a Options,
@@ -148,7 +148,7 @@ struct FileCheck<'a> {
     search: &'a Search,
 }
 
-/// An option that a layer sets.
+/// One option that a layer sets, with its section, name and value.
 struct SetOption<'a> {
     section: &'a str,
     name: &'a str,

@@ -212,7 +212,7 @@ fn default_server_side() -> bool {
     true
 }
 
-/// A reference from a release to a component that it needs, waits for, or works with.
+/// A component that a release needs, waits for, or works with, and the condition for this.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Need {
