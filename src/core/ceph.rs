@@ -147,7 +147,8 @@ pub struct User {
     pub name: String,
     /// The user's secret key.
     pub key: CephxKey,
-    /// The Ceph pools to which the user has access. [`User::pool`] chooses the first pool that fits a consumer.
+    /// The Ceph pools to which the user has access, the main pool first. [`User::pool`] chooses the first pool whose
+    /// role fits a consumer or, if no role fits, the main pool.
     pub pools: Vec<Pool>,
 }
 

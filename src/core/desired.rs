@@ -194,8 +194,12 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Returns a copy of these facts without `job_facts`, the facts that Jobs have stored; `None` if Jobs have stored
-    /// no facts.
+    /// Returns a copy of these facts without `job_facts`, which are the texts, such as UUIDs, that Jobs of the cloud's
+    /// releases have stored in `ConfigMap`s. From the copy, osdpl computes [`DesiredRelease::inputs_without_facts`],
+    /// the digest that a person approves, so that new job facts do not invalidate the approval.
+    ///
+    /// Returns `None` if Jobs have stored no facts. Then a person approves [`DesiredRelease::inputs`], which contains
+    /// no job facts either.
     fn without_job_facts(&self) -> Option<Self> {
         let are_stored = self.job_facts.values().flatten().any(|facts| !facts.is_empty());
         are_stored.then(|| Self { job_facts: BTreeMap::new(), ..self.clone() })

@@ -201,8 +201,9 @@ fn apply(
         let (service, addresses) = (service.to_owned(), addresses.to_vec());
         let action = Action::PublishEndpoints { service, external: external.clone(), addresses };
         let planned = Planned::new(action, format!("pods need the addresses of {}", external.host));
-        // Only changes of the spec wait for approval. If a host that osdpl has already published has new addresses, the
-        // spec has not changed.
+        // With `spec.approval: Always`, changes that follow from the spec wait for approval. If osdpl has already
+        // published this host and this port, new addresses of the host follow from DNS, not from the spec. So they do
+        // not wait.
         let is_same_host = has_port && published.endpoints.as_ref().is_some_and(|known| is_of_host(known, external));
         refusal = if is_same_host { draft.attempt(planned) } else { draft.attempt_for_spec(planned) };
     }

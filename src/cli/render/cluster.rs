@@ -51,7 +51,7 @@ impl Arguments {
 }
 
 /// Returns the namespace and its UID, by which install.sh recognizes the cluster. When install.sh starts, it reads the
-/// UID of this namespace from the cluster that kubectl selects, and stops if it finds another UID.
+/// UID of this namespace from the cluster that kubectl selects, and stops unless it finds the same UID.
 async fn identify_cluster(client: &Client, namespace: String) -> anyhow::Result<ClusterIdentity> {
     let found = Api::<Namespace>::all(client.clone()).get_metadata(&namespace).await;
     let found = found.map_err(readable).with_context(|| {

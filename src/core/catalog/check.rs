@@ -283,9 +283,8 @@ fn check_facts(catalog: &Catalog, errors: &mut Vec<Error>) {
     }
 }
 
-/// Returns the expressions (`${…}`) in the values of a fragment or service for one release, one per line, including
-/// expressions within longer strings and within lists. Returns an empty text if the values do not contain the word
-/// `facts`.
+/// Returns the expressions (`${…}`) in values that a fragment or service sets, one per line, including expressions
+/// within longer strings and within lists. Returns an empty text if the values do not contain the word `facts`.
 fn expressions(body: &Body) -> String {
     // Only values with the word `facts` can read facts. Do not parse other values, because parsing is slow.
     if !body.source.contains("facts") {

@@ -154,9 +154,9 @@ pub struct Body {
 }
 
 impl Body {
-    /// Creates the values of a fragment or service for one release. `unset` contains the paths at which osdpl removes
-    /// the chart's default, each as text and as [`Path`]. osdpl compiles the expressions in `values` later, when it
-    /// first evaluates them.
+    /// Creates a `Body` with values from a catalogue file. `unset` contains the paths at which osdpl removes the
+    /// chart's default, each as text and as [`Path`]. osdpl compiles the expressions in `values` later, when it first
+    /// evaluates them.
     pub fn new(values: &serde_json::Value, unset: Vec<(String, Path)>) -> Self {
         let (texts, unset): (Vec<String>, Vec<Path>) = unset.into_iter().unzip();
         Self { source: format!("{}{texts:?}", canonical(values)).into(), unset, template: OnceLock::new() }

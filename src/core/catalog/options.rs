@@ -115,7 +115,7 @@ impl OptionFile {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Options {
-    /// The name of the chart, which is also the name of the release.
+    /// The name of the chart. The field is named `release`, although several releases can use the chart.
     release: String,
     /// The path in the chart's values, as text.
     path: String,

@@ -2,8 +2,8 @@
 //! them.
 //!
 //! If a Job stores a new fact, the inputs of the releases whose values use the fact change. osdpl upgrades these
-//! releases without a further approval: Jobs store facts while osdpl carries out an approved change, and the approval
-//! stays valid.
+//! releases without a further approval: the digest of the inputs that a person approves does not contain the facts.
+//! Jobs store facts while osdpl carries out an approved change, and the approval must stay valid.
 
 use std::collections::BTreeMap;
 

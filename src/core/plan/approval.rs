@@ -49,8 +49,9 @@ impl Context<'_> {
         let is_chart_of_catalog = release.version_source == VersionSource::Catalog;
         let is_catalog_change =
             record.catalog.as_deref() != Some(release.catalog.as_str()) || (is_chart_of_catalog && !is_same_chart);
-        // If the record has the digest `NO_INSTANCES`, running instances depend on no setting of the newest revision. So
-        // a change of its settings cannot break them.
+        // `record.instances` is a digest of those settings in the newest revision on which running instances depend,
+        // such as a Ceph key. If it is `NO_INSTANCES`, the newest revision has no such setting. Then the upgrade can't
+        // break running instances, even if the desired release has such settings.
         let affects_instances = record.instances.as_deref().is_some_and(|digest| digest != NO_INSTANCES)
             && record.instances != release.instances;
         let restarts = self.restarts(release, record);

@@ -42,11 +42,14 @@ fn end_of_key(before: &str) -> Option<usize> {
 
 /// Finds the rest of a key whose beginning was cut off.
 ///
-/// The key's last line begins at `end`. The function searches the text from `start` to `end`. This text may also
-/// contain messages, which must stay. So the function finds only these words:
+/// `end` is the offset at which the key's last line begins: `-----END … PRIVATE KEY-----`. The function searches the
+/// text from `start` to `end`. This text may also contain messages, which must stay. So the function finds only these
+/// words:
 ///
-/// * long base64 words anywhere in the text
-/// * backwards from `end`: the last word of each line, up to the first line that does not look like a line of a key
+/// * Long base64 words (see [`is_long`]) anywhere in the text, because messages rarely contain such words.
+/// * Backwards from `end`, the last base64 word of each line, up to the first line that does not look like a line of a
+///   key. This rule also finds shorter words, because the base64 text of a key usually ends with a shorter line. Only
+///   the last word of a line belongs to the key: in a log, a prefix such as the time may precede it.
 fn rest_of_key(text: &str, start: usize, end: usize, found: &mut Vec<(usize, usize)>) {
     let mut add = |word: &str| {
         let at = word.as_ptr().addr() - text.as_ptr().addr();

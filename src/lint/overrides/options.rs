@@ -16,7 +16,7 @@ use osdpl_core::catalog::{Absence, Catalog, Options, ServiceOption, nearest_name
 use osdpl_core::desired::{KeyState, classify_key_in, is_unknown_key_in};
 use osdpl_values::{Layer, Path, Values, get};
 
-/// The maximum number of pairs of letters that the check of a configuration file compares to find similar names. One
+/// The maximum number of pairs of letters that osdpl compares to find similar names of options for one cloud. One
 /// unknown option of nova needs about 150,000 pairs. Without a maximum, a user with thousands of wrong options could
 /// block other clouds.
 const MAX_COMPARISONS: usize = 50_000_000;
@@ -297,8 +297,8 @@ impl FileCheck<'_> {
         elsewhere.or_else(near).map(|name| format!(" (did you mean {name:?}?)")).unwrap_or_default()
     }
 
-    /// Returns the candidate with the most similar name; `None` if there is no such candidate, or if the check has
-    /// already compared more than [`MAX_COMPARISONS`] pairs of letters.
+    /// Returns the candidate with the most similar name; `None` if there is no such candidate, or if this search or an
+    /// earlier one would exceed [`MAX_COMPARISONS`].
     fn nearest<'b>(&self, name: &str, candidates: impl Iterator<Item = &'b str>) -> Option<&'b str> {
         if self.search.is_limited.get() {
             return None;

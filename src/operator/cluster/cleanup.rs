@@ -117,7 +117,7 @@ impl Reader {
             return Ok(None);
         }
         let namespace = is_namespaced.then(|| object.namespace.as_deref().unwrap_or(&key.namespace));
-        // The operator has no rights in this namespace. helm runs with the operator's rights, so helm can't have
+        // If the operator has no rights in the namespace, helm, which runs with the operator's rights, can't have
         // created the object there.
         if namespace.is_some_and(|namespace| !self.scope().contains(namespace)) {
             return Ok(None);

@@ -87,7 +87,7 @@ struct State {
     listed: Names,
     /// Whether the watch has completed its first list.
     is_listed: bool,
-    /// Whether the API server refused the first list of namespaces.
+    /// Whether the API server forbade the first list of namespaces, because the operator lacks the permission.
     is_forbidden: bool,
 }
 

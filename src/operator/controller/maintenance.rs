@@ -32,10 +32,11 @@ impl Context {
         });
     }
 
-    /// Returns the cloud's settings from the last plan, if a pass has already made a plan.
+    /// Returns the cloud's settings from the last plan that contains them. After osdpl has removed the finalizer of the
+    /// cloud's `OpenStackDeployment`, returns [`CloudSettings::none`].
     ///
-    /// Before the first plan, returns [`CloudSettings::none`] if the watch has listed all `OpenStackDeployment`s and
-    /// found none in a namespace in which the operator has rights, and otherwise `None`.
+    /// Before the first plan with settings, returns [`CloudSettings::none`] if the watch has listed all
+    /// `OpenStackDeployment`s and found none in a namespace in which the operator has rights, and otherwise `None`.
     pub(crate) fn maintenance_setting(&self) -> Option<Arc<CloudSettings>> {
         let known = self.setting.borrow().clone();
         let is_listed = |store: &&Store<Stored<OpenStackDeployment>>| {

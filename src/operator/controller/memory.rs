@@ -48,9 +48,10 @@ pub(super) struct Memory {
     pub(super) desired: Option<Arc<Desired>>,
     /// The state that a decision keeps for the next decision; [`Kept`] documents each field.
     pub(super) kept: Kept,
-    /// All known secrets, which the scrubber removes from logs. For a secret that the facts no longer contain, the
-    /// value is the time of the first pass whose facts lacked it; for every other secret, it is `None`. osdpl keeps a
-    /// secret as long as a log may show it. After a restart, osdpl begins with the secrets in the cluster.
+    /// All known secrets, which the scrubber removes from logs. If the last complete facts contain a secret, the value
+    /// is `None`. Otherwise, it is the time of the first pass whose facts lacked the secret, or, if no facts have
+    /// contained the secret in this process, the time at which osdpl read it from the cluster. osdpl keeps a secret as
+    /// long as a log may show it. After a restart, osdpl begins with the secrets in the cluster.
     pub(super) secrets: BTreeMap<String, Option<Timestamp>>,
     /// The digest of the secrets that the scrubber knows. osdpl replaces the scrubber only if this digest has changed.
     /// After a restart, osdpl replaces the scrubber once.

@@ -50,8 +50,8 @@ pub(super) fn read(name: &str, text: &str) -> Result<Chain, String> {
 }
 
 impl Chain {
-    /// Returns why the private key in the entry `name` does not match the first certificate; `None` if the key matches,
-    /// or if osdpl can't check the key.
+    /// Returns why TLS can't use the private key in the entry `name` with the first certificate; `None` if the key
+    /// matches, or if it is on the curve P-521, which osdpl can't check.
     ///
     /// The reason never contains key data.
     pub(crate) fn key_problem(&self, name: &str, text: &str) -> Option<String> {

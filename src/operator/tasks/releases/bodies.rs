@@ -187,8 +187,8 @@ impl Bodies {
                     (entry.objects, entry.body) = (objects, Some(*body));
                 } else {
                     entry.body = Some(Err(no_room()));
-                    // Retry later: the bodies of other records may become smaller, and then this body fits. No watch
-                    // reports that.
+                    // Retry later: this body fits once the bodies of other records need less memory, for example
+                    // because records were deleted. No watch reports when the body fits.
                     entry.failed = Some(Instant::now());
                 }
             }
@@ -210,8 +210,8 @@ fn no_room() -> String {
 
 /// Whether osdpl uses the body of a release record.
 ///
-/// osdpl uses only the records of releases that it manages. If someone else installs, upgrades or rolls back such a
-/// release, osdpl does not use the body of the new record until helm has finished.
+/// osdpl uses only the bodies of releases that it manages. If someone else upgrades or rolls back such a release, osdpl
+/// does not use the body of the new record until helm has finished.
 fn is_wanted(meta: &RecordMeta) -> bool {
     match meta.origin {
         RevisionOrigin::Ours(_) => true,

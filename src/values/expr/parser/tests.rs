@@ -35,9 +35,14 @@ fn permitted_expressions_fit_the_stack() {
     }
 }
 
-/// Verifies that osdpl refuses an expression with too many nested double signs before it calls cel's parser.
+/// Verifies that osdpl refuses an expression with more than [`MAX_DOUBLE_SIGNS`] nested double signs, and that it does
+/// so before it calls cel's parser: without this limit, the parser would need hours for the refused expressions, and
+/// more memory than any machine has.
 ///
-/// Without the limit, the parser would need hours for these expressions, and more memory than any machine has.
+/// A double sign is two minus signs or two exclamation marks between which there is no letter or digit outside of
+/// comments, and no opening bracket. The first list contains forms of a double sign: adjacent signs, and signs around a
+/// blank, a comment, or a character that makes the expression invalid. The test nests each form with brackets, such as
+/// `--(--(a))`. The last list contains expressions with many signs, but without nested double signs.
 #[test]
 fn refuses_nested_double_signs() {
     let nested = |sign: &str, depth: usize| format!("{}a{}", format!("{sign}(").repeat(depth), ")".repeat(depth));
