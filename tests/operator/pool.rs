@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use cluster::{Audit, Cluster, Options, Program};
-use k8s_openapi::api::core::v1::{Namespace, Secret};
+use k8s_openapi::api::core::v1::{Namespace, Secret, Service};
 use k8s_openapi::api::rbac::v1::RoleBinding;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
@@ -181,6 +181,10 @@ impl Plane {
             let secrets: Api<Secret> = Api::namespaced(client.clone(), &namespace.name_any());
             let records = ListParams::default().labels("owner=helm");
             secrets.delete_collection(&DeleteParams::default(), &records).await.unwrap();
+            // Delete the Services now, too. The Service of kube-dns has a fixed IP address, and the next test's cloud
+            // could not install kube-dns while the old Service has that address.
+            let services: Api<Service> = Api::namespaced(client.clone(), &namespace.name_any());
+            services.delete_collection(&DeleteParams::default(), &ListParams::default()).await.unwrap();
             if namespace.metadata.deletion_timestamp.is_none() {
                 let deleted = namespaces.delete(&namespace.name_any(), &DeleteParams::default()).await;
                 drop(deleted.unwrap());
