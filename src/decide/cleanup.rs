@@ -100,7 +100,13 @@ mod tests {
 
     fn leftover() -> Leftover {
         let resource = ApiResource::erase::<ConfigMap>(&());
-        Leftover { resource, namespace: Some("openstack".into()), name: "left".into(), uid: "seen".into() }
+        Leftover {
+            resource,
+            namespace: Some("openstack".into()),
+            name: "left".into(),
+            uid: "seen".into(),
+            resource_version: None,
+        }
     }
 
     fn actions(plan: &Plan) -> Vec<String> {

@@ -313,6 +313,9 @@ pub struct Leftover {
     /// The uid of the object. osdpl does not delete a newer object of the same name, because that object has another
     /// uid.
     pub uid: String,
+    /// The resource version of the object at the time of the read. osdpl does not delete the object if someone has
+    /// changed it since, for example to keep it.
+    pub resource_version: Option<String>,
 }
 
 impl std::fmt::Display for Leftover {

@@ -129,6 +129,7 @@ impl Reader {
             resource,
             name: object.name.clone(),
             uid: found.metadata.uid.unwrap_or_default(),
+            resource_version: found.metadata.resource_version,
         }))
     }
 
@@ -179,14 +180,18 @@ impl Cluster {
         Ok(true)
     }
 
-    /// Deletes the leftovers. If a newer object has replaced a leftover under the same name, the newer object stays.
+    /// Deletes the leftovers. A newer object of the same name stays, and so does a leftover that someone has changed since
+    /// osdpl read it.
     ///
     /// A failed deletion does not stop the deletion of the remaining objects; the function returns the last error.
     async fn delete_leftovers(&self, leftovers: &[Leftover]) -> Result<(), Error> {
         let mut result = Ok(());
         for leftover in leftovers {
             let api = self.api_of(&leftover.resource, leftover.namespace.as_deref());
-            let params = with_uid(DeleteParams::background(), &leftover.uid);
+            let mut params = with_uid(DeleteParams::background(), &leftover.uid);
+            if let Some(preconditions) = &mut params.preconditions {
+                preconditions.resource_version.clone_from(&leftover.resource_version);
+            }
             let deleted = api.delete(&leftover.name, &params).await;
             result = ignore_missing(deleted, || format!("deleting {leftover}")).and(result);
         }
@@ -220,11 +225,13 @@ mod tests {
         let resource = ApiResource::erase::<ConfigMap>(&());
         let leftover = |name: &str, uid: &str| {
             let (resource, namespace) = (resource.clone(), Some("openstack".to_owned()));
-            Leftover { resource, namespace, name: name.into(), uid: uid.into() }
+            let resource_version = Some("5".to_owned());
+            Leftover { resource, namespace, name: name.into(), uid: uid.into(), resource_version }
         };
         let leftovers = [leftover("first", "seen"), leftover("second", "seen too")];
         let error = server.cluster().delete_leftovers(&leftovers).await.unwrap_err();
         assert!(error.to_string().contains("deleting ConfigMap openstack/second"), "{error}");
-        assert_eq!(server.preconditions(), [json!({"uid": "seen"}), json!({"uid": "seen too"})]);
+        let expected = ["seen", "seen too"].map(|uid| json!({"uid": uid, "resourceVersion": "5"}));
+        assert_eq!(server.preconditions(), expected);
     }
 }

@@ -226,11 +226,7 @@ impl Context {
                 Ok(ActionResult::Done)
             }
             Action::CleanUp { release, cleanup, leftovers } => {
-                Ok(match cluster.clean_up(release, cleanup, leftovers).await {
-                    Ok(true) => ActionResult::Done,
-                    Ok(false) => ActionResult::Skipped,
-                    Err(error) => ActionResult::Refused(error.to_string()),
-                })
+                Ok(skipped_if_outdated(cluster.clean_up(release, cleanup, leftovers).await))
             }
             Action::LabelNode { name, change } => Ok(refused_if_error(cluster.label_node(name, change).await)),
             Action::SetStrategy(strategy) => Ok(self.set_strategy(strategy, memory, outcome).await),
@@ -384,6 +380,15 @@ fn log_actions(plan: &Plan) {
 /// Converts the result of an action without which the pass can't continue: an error ends the pass.
 fn done(result: Result<(), Error>) -> Result<ActionResult, Error> {
     result.map(|()| ActionResult::Done)
+}
+
+/// Converts the result of a cleanup: `false` means that helm has made a newer revision, so that nothing was deleted.
+fn skipped_if_outdated(result: Result<bool, Error>) -> ActionResult {
+    match result {
+        Ok(true) => ActionResult::Done,
+        Ok(false) => ActionResult::Skipped,
+        Err(error) => ActionResult::Refused(error.to_string()),
+    }
 }
 
 /// Converts the result of an action on which other actions depend. If the action failed, the function stores the error
