@@ -292,8 +292,9 @@ fn installation_names_a_namespace_that_does_not_exist() {
         let install = |namespace: &str| {
             let namespaces = format!("namespaces={{{namespace}}}");
             let [chart, kubeconfig] = [chart.to_str().unwrap(), kubeconfig.to_str().unwrap()];
+            // The cluster roles of a release with the name `osdpl` belong to another test.
             let release =
-                ["install", "osdpl", chart, "--namespace", "present", "--dry-run=server", "--set", &namespaces];
+                ["install", "named", chart, "--namespace", "present", "--dry-run=server", "--set", &namespaces];
             helm(program, &[&release[..], &["--set", "crd.create=false", "--kubeconfig", kubeconfig]].concat(), "")
         };
         install("present").unwrap();
