@@ -7,7 +7,7 @@
 //! |---|---|---|
 //! | `osdpl-values` | trees of values and helm's merge, YAML, CEL expressions | no |
 //! | `osdpl-core` | the custom resources, the catalogue, the desired and the observed state, the plan of each release, the status | only to load the files of the catalogue |
-//! | `osdpl-lint` | checks of a resource; errors make osdpl refuse it, warnings name values that likely have no effect | no |
+//! | `osdpl-lint` | checks of a resource: errors make osdpl refuse it, warnings name likely mistakes. Findings from computing the desired state are in `osdpl-core`, findings about the cluster in `osdpl-decide` | no |
 //! | `osdpl-decide` | a function from a snapshot of the cluster to a plan: every action of a reconcile pass | no |
 //! | `osdpl-client` | code that all controllers share: limits and errors of API requests, a function that runs a controller, an HTTP client | yes |
 //! | `osdpl-maintenance` | the controller of NodeMaintenance resources, and the client of the OpenStack APIs | yes, except for the module `decide` |
@@ -22,9 +22,10 @@
 //!                                  └─ subscribe: requests, kept ┘
 //! ```
 //!
-//! * `read` (`osdpl_operator::controller`) collects a `Snapshot`: the objects that the watches have cached, and the
-//!   responses to the reads that the last plan requested. For these reads, the operator uses a `Reader`, which has no
-//!   write methods.
+//! * `read` (`osdpl_operator::controller`) collects a `Snapshot`: the objects that the watches have cached, running helm
+//!   processes, fetched charts, `kept`, and the responses to the reads that the last plan requested. For these reads,
+//!   the operator uses a `Reader`, which has no write methods. Before `read`, the pass adds the additions to the
+//!   catalogue (`Context::update_catalog`). It ends if the watches have not read them yet.
 //! * `decide` (`osdpl_decide`) is a pure function. It resolves the spec, the catalogue and the facts (see the glossary)
 //!   into the desired releases, by means of `osdpl_lint::Input`: all code that computes the desired state
 //!   (`osdpl_core::desired`) from a spec goes through this type. There is one exception: `osdpl_core::adopt` searches
@@ -41,13 +42,17 @@
 //! * `subscribe` passes the plan's requests to the watches and tasks, so that the next snapshot contains the requested
 //!   data. It passes the plan's maintenance settings to the controller of NodeMaintenance resources. It stores `kept`,
 //!   the part of the plan that the next decision needs, in memory.
-//! * `apply` executes the actions and starts helm, but never waits for helm. A separate task deletes hosts in Nova and
-//!   Neutron, because a deletion may need many attempts. The next snapshot contains the result of that task.
+//! * `apply` executes the actions and starts helm, but never waits for helm. Before the first action of a release
+//!   or of its CRDs, it writes to the status what later passes must trust: the cloud's releases, and the digests of
+//!   charts and additions (`record_trusted`). If someone has changed the resource since the read, or the API server
+//!   refuses an eviction, the pass ends without `report` (`Outcome::skip_report`). A separate task deletes hosts in Nova
+//!   and Neutron, because a deletion may need many attempts. The next snapshot contains the result of that task.
 //! * `report` computes the status (`osdpl_core::status`) and writes it (`Context::publish`). A pass that fails does not
 //!   report; if passes keep failing, `controller::pass_failures` writes the error to the status.
 //!
-//! For a cloud, the operator writes only through `apply`, `report`, helm and the task that deletes hosts. The
-//! controller of NodeMaintenance resources and the commands of `osdpl` write outside of passes.
+//! For a cloud, the operator writes only through `apply`, `report`, helm, the task that deletes hosts, and
+//! `controller::pass_failures`. In addition, the controller of NodeMaintenance resources and the commands of `osdpl`
+//! write outside of passes.
 //!
 //! `osdpl plan` prints the plan of the next pass: it repeats `read` and `decide` until the plan requests nothing more.
 //!
@@ -56,8 +61,8 @@
 //! * The resource is being deleted: nothing is desired, and `spec.deletionPolicy` decides what happens to the releases.
 //!   The rest of the spec need not be valid.
 //! * The cloud is paused: the operator only adds its finalizer, and adopts the releases that a person asks it to adopt.
-//!   The plan also lists the actions that wait for approval, but the operator does not execute them. A pause does not
-//!   affect the controller of NodeMaintenance resources.
+//!   The plan also lists the actions that wait for approval, but the operator does not execute them. A deletion waits,
+//!   unless it only detaches the releases. A pause does not affect the controller of NodeMaintenance resources.
 //! * An older `OpenStackDeployment` exists: the pass writes only the status. If the resource is being deleted, the pass
 //!   removes the finalizer instead.
 //! * The operator has no rights in the resource's namespace: the pass writes only the status.
@@ -74,17 +79,20 @@
 //!
 //! # Where a change belongs
 //!
-//! * A service, preset, feature or OpenStack release: YAML in `values/` and `presets/`; no Rust. CONTRIBUTING lists the
-//!   files. If a service's chart grants rights that the operator does not have, the operator needs these rights, too:
-//!   add a file in `deploy/osdpl/rbac/`.
+//! * A service, preset, feature or OpenStack release: YAML in `values/` and `presets/`; no Rust, except for lists in
+//!   tests. CONTRIBUTING lists the files. For an OpenStack release, copy the newest file in `values/openstack/`. If a
+//!   service's chart grants rights that the operator does not have, the operator needs these rights, too: add a file in
+//!   `deploy/osdpl/rbac/`.
 //! * What osdpl knows about the options of services, such as `conf.nova.DEFAULT.debug`: `make options` generates
 //!   `values/options`, the check is in `osdpl-lint`, module `overrides::options`.
 //! * A field of the spec: `src/core/api/spec.rs`, its limits in `src/core/api/rules.rs`, then `sh crds/generate`. What
-//!   the field allows or forbids in a pass belongs in `Policy` (`osdpl_decide`, `resource.rs`).
+//!   the field allows or forbids in a pass belongs in `Policy` (`osdpl_core::plan`), which `resource::policy` in
+//!   `osdpl-decide` fills.
 //! * A check of user input: search the code for the field first, because a check may exist already. Then add the check
 //!   to the first of these places that can express it. A CEL rule can only refuse a resource, not warn.
-//!     * `checks:` in the catalogue's file of a service, preset or feature, if the check only concerns this service,
-//!       preset or feature;
+//!     * `checks:` in the catalogue's file of a preset or feature; services have none. osdpl evaluates the checks of a
+//!       preset if the spec names the preset, and those of a feature always. A check can read the whole spec, so it can
+//!       compare features and services;
 //!     * `values/rules.yaml` and `values/couplings.yaml`, if the check compares values of releases;
 //!     * a CEL rule of the CRD (`osdpl_core::api`), if the API server can check it;
 //!     * `osdpl-lint`: a function that `rule::check` calls, and an entry in `rule::RULES`. Checks of overrides are in
@@ -92,9 +100,22 @@
 //! * A new fact from the cluster: a field of `Snapshot`. `read` fills it from a watch in `src/operator/tasks`,
 //!   from the watches of objects that the spec names (`src/operator/cluster/object_watches.rs`), or from a `Read` that
 //!   `src/operator/cluster/reads.rs` executes. `controller::preview` must fill it for `osdpl plan`, too.
+//! * An object that belongs to a release and whose content follows from the spec, such as a `PodDisruptionBudget` or an
+//!   `HTTPRoute`: a value below `extraObjects` in a fragment of the catalogue; no Rust. helm writes and deletes the
+//!   object. A new kind also needs an entry in `osdpl_core::drift` (`kind.rs`) and rights in
+//!   `deploy/osdpl/templates/clusterrole.yaml`.
 //! * A new step of a release: the state table in `osdpl_core::plan`. Any other new write: an `Action` in `osdpl-decide`
 //!   (with `Display`, `object` and `id`), executed in `Context::execute`, with rights in
-//!   `deploy/osdpl/templates/clusterrole.yaml`. `tests/operator/audit.rs` compares writes with plans.
+//!   `deploy/osdpl/templates/clusterrole.yaml`. The compiler does not find these places:
+//!     * `uses_chart`, `changes_decision` and `is_read_back` (`controller::apply`): whether the status must name the
+//!       chart first, whether the next pass follows at once, and whether it repeats reads;
+//!       `namespaces::missing_namespace`: whether osdpl creates the object's namespace;
+//!     * the method of `Draft` that adds the action: `add`, or `change_for_spec` and `attempt_for_spec` if
+//!       `approval: Always` delays it. Then the target hash must cover it: `object_settings` (`osdpl_core::desired`);
+//!     * the deletion of obsolete objects: a `Read` that lists them, `Kind`, `Cluster::delete` and
+//!       `deletion::clean_up`; `leftovers` and `needed` decide which objects unmanaged releases still need.
+//!
+//!   `tests/operator/audit.rs` compares writes with plans. Run `make sweep`, too.
 //! * A new reason to wait: `Wait` in `osdpl_core::plan` with its message, `is_open` in `osdpl_decide`'s
 //!   `annotations.rs` (whether the wait can end without a decision of the user), `osdpl_core::status` (the condition),
 //!   and the runbook.
@@ -104,7 +125,10 @@
 //!   `sh crds/generate`). A request to Nova or Neutron: `osdpl_core::openstack`, sent by the client in
 //!   `osdpl-maintenance`. Anything else that the maintenance needs from the operator: a method of the
 //!   trait `osdpl_maintenance::Operator`.
-//! * A subcommand: a module of `osdpl-cli`, a variant of `Command` and an arm of `run` in its `lib.rs`.
+//! * A subcommand: a module of `osdpl-cli`, a variant of `Command` and an arm of `run` in its `lib.rs`. If the command
+//!   uses OpenStack's APIs: `read_access` (`src/cli/openrc.rs`) reads the administrator's login from helm's record, and
+//!   `osdpl_maintenance::OpenStackClient` sends requests. `Api` and `Access` (`osdpl_core::openstack`) know only the
+//!   internal URLs of Nova and Neutron.
 //!
 //! # Glossary
 //!

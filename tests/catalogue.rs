@@ -209,11 +209,11 @@ fn reports_missing_parts() {
         ),
         (
             json!({"features": {"network": {"backend": "ovn"}}, "services": {"ovn": {"enabled": false}}}),
-            "spec.services.ovn.enabled: is false, and ovn is needed by neutron (ovn/ovn-ovsdb-nb, ovn/ovn-ovsdb-sb)",
+            "spec.services.ovn.enabled: is false, but ovn is needed by neutron (ovn/ovn-ovsdb-nb, ovn/ovn-ovsdb-sb)",
         ),
         (
             json!({"services": {"openvswitch": {"enabled": false}}}),
-            "spec.services.openvswitch.enabled: is false, and openvswitch is needed by neutron (openvswitch/server)",
+            "spec.services.openvswitch.enabled: is false, but openvswitch is needed by neutron (openvswitch/server)",
         ),
         (
             json!({"services": {"libvirt": {"releases": {"libvirt": {"namespace": "elsewhere"}}}}}),

@@ -1,9 +1,10 @@
 //! Compares the output of `osdpl render` and `osdpl plan --offline` for many clouds with golden files.
 //!
-//! The golden files contain the complete output for three base clouds, with the presets compute, storage, and storage
-//! with ha. For every other preset, OpenStack release and sample, they contain only the difference from a base cloud.
-//! So a new file in `presets`, `values/openstack` or `deploy/samples` needs a new golden file. After an intended change
-//! run `make golden`, then review `git diff tests/golden`.
+//! The golden files contain the complete output of `osdpl render` for three base clouds, with the presets compute,
+//! storage, and storage with ha. For every other preset, OpenStack release and sample, they contain only the difference
+//! from a base cloud. So a new file in `presets`, `values/openstack` or `deploy/samples` needs a new golden file. The
+//! file `orders.snap` contains the complete plans of all clouds. After an intended change, run `make golden`, and then
+//! review `git diff tests/golden`.
 
 #![allow(clippy::disallowed_methods, reason = "tests start programs and read files")]
 
@@ -69,7 +70,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Returns the names of the YAML files in a folder.
+/// Returns the names of the files in a folder, without their extensions, sorted.
 fn names(folder: &str) -> Vec<String> {
     let entries = std::fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap().path());
     let mut names: Vec<String> = entries.map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned()).collect();

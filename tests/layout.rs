@@ -1,5 +1,5 @@
-//! Checks the repository's layout: pure crates stay free of I/O, modules do not import each other in cycles, files stay
-//! short, the top level has only the agreed entries.
+//! Checks the repository's layout: pure crates do no I/O, modules do not import each other in cycles, Rust files are
+//! short, the top level has only the agreed entries, and no file contains a path of one machine.
 //!
 //! No test checks the imports between crates, because a crate can import only the crates in its `Cargo.toml`.
 
@@ -61,7 +61,7 @@ const TOP: [&str; 20] = [
     "values",
 ];
 
-/// The maximum number of lines in a file.
+/// The maximum number of lines in a Rust file.
 const MAX_LINES: usize = 600;
 
 fn root() -> &'static Path {
@@ -92,7 +92,7 @@ fn read(file: &str) -> String {
     std::fs::read_to_string(root().join(file)).unwrap()
 }
 
-/// Returns the code of a file without comments and unit tests; an empty text for a file that contains only tests.
+/// Returns the code of a file without comments and unit tests; an empty string for a file that contains only tests.
 fn code(file: &str) -> String {
     if file.ends_with("tests.rs") || file.contains("/tests/") {
         return String::new();

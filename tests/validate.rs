@@ -68,8 +68,8 @@ fn resource(input: &str) -> String {
     text
 }
 
-/// Returns the findings about an input, one per line. If the input sets no presets, leaves out the findings in `usual`,
-/// which the default presets cause.
+/// Returns the findings about an input, one per line. If the input is only a spec and sets no presets, leaves out the
+/// findings in `usual`, which the default presets cause.
 fn findings_of(input: &str, usual: &Report, catalog: &Catalog, schemas: &Schemas) -> String {
     let report = checked_by(&[("cloud.yaml", &resource(input))], catalog, schemas);
     let has_defaults = !input.starts_with("apiVersion:") && !input.lines().any(|line| line.starts_with("presets:"));

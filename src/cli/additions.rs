@@ -28,7 +28,7 @@ impl CatalogOption {
     /// the addition.
     ///
     /// # Errors
-    /// Returns an error if an addition in the file is invalid.
+    /// Returns an error if the catalogue can't be loaded, or if an addition in the file is invalid.
     pub(crate) fn load_for(&self, document: &Document) -> anyhow::Result<ExtendedCatalog> {
         let named = named_additions(&document.object(), &document.others);
         for (field, source) in &named.missing {

@@ -36,7 +36,7 @@ use report::{AdoptReport, Observations};
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// The releases to adopt, by their names in the catalogue. An OpenStackDeployment in the cluster must contain these
-    /// releases. Without names, the command only describes the cloud.
+    /// releases. Without names and without --all, the command only describes the cloud.
     releases: Vec<String>,
     /// Adopt all installed releases of the OpenStackDeployment.
     #[arg(long, conflicts_with = "releases")]

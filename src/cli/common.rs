@@ -109,9 +109,7 @@ impl Target {
         let mut found: Vec<_> = all.items.into_iter().filter(has_name).collect();
         match (found.len(), found.pop()) {
             (1, Some(stored)) => content(stored),
-            (0, _) => bail!(
-                "the cluster has no OpenStackDeployment with this name and namespace; `kubectl get osdpl -A` lists all"
-            ),
+            (0, _) => bail!("there is no matching OpenStackDeployment; `kubectl get osdpl -A` lists all"),
             _ => bail!("there are several OpenStackDeployments; name one of those that `kubectl get osdpl -A` lists"),
         }
     }

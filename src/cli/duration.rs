@@ -9,7 +9,7 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     if let Ok(seconds) = text.parse() {
         return Ok(Duration::from_secs(seconds));
     }
-    // `SpanParser` also accepts spaces, fractions and units below a second. Refuse texts that contain any of these.
+    // `SpanParser` also accepts spaces, fractions and units below a second. Refuse strings that contain any of these.
     let is_plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric());
     let duration = SpanParser::new().parse_unsigned_duration(text).ok();
     duration.filter(|duration| is_plain && duration.subsec_nanos() == 0).ok_or_else(|| {

@@ -102,7 +102,7 @@ impl Arguments {
                     "{word} is a release: name a path in its values after it, such as: osdpl explain {word} pod.replicas"
                 );
             }
-            bail!("no layer sets {path} of any release; name a release to see the keys of its chart");
+            bail!("no layer sets {path} of any release; name a release to see whether its chart has this key");
         }
         self.add_defaults(&mut explanations, &cloud.spec, &catalog, &path).await?;
         match self.output {
@@ -129,7 +129,8 @@ impl Arguments {
         Ok((extended, errors))
     }
 
-    /// With `--output json`, prints the findings about the file in the same JSON format as `osdpl validate`.
+    /// With `--file` and `--output json`, prints the findings in the same JSON format as `osdpl validate`, if one is an
+    /// error.
     fn print_findings(&self) {
         let Some(file) = self.file.as_deref().filter(|_| self.output == Format::Json) else { return };
         // If the file can't be read, print no JSON: the error message on standard error says why.

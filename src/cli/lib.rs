@@ -78,7 +78,8 @@ enum Command {
     Operator(operator::Arguments),
     /// Print the custom resource definitions.
     Crd(crd::Arguments),
-    /// Print the values of each release, or write them with the helm commands that use them; no cluster needed.
+    /// Print the values of each release, or write them to files, with the helm commands that use these files; no
+    /// cluster needed.
     ///
     /// The folder of --out contains one values file per release, and install.sh, which runs the same helm commands as
     /// the operator, in dependency order. With --credentials the values contain the real credentials: the releases
@@ -110,18 +111,18 @@ enum Command {
     /// Validate files before they are applied; no cluster needed.
     ///
     /// Exits with code 0 if there are no errors, 1 if there are errors (with --strict also for warnings), 2 if a file
-    /// or folder can't be read.
+    /// or folder can't be read, or if the catalogue is invalid.
     Validate(validate::Arguments),
     /// Test clouds in your CI: compare their values with the expectations in test files; no cluster needed.
     ///
-    /// Exits with code 0 if every case passes, 1 if one fails, 2 if a file is invalid. deploy/tests.yaml has examples
-    /// of cases.
+    /// Exits with code 0 if every case passes, 1 if one fails, 2 if a file or a case is invalid. deploy/tests.yaml has
+    /// examples of cases.
     Test(test::Arguments),
-    /// Describe a cloud that was installed by hand or by other tools; with release names, adopt these releases.
+    /// Describe a cloud that was installed by hand or by other tools; with release names or --all, adopt its releases.
     ///
-    /// Without release names, osdpl finds helm releases of the catalogue's charts, and writes the OpenStackDeployment
-    /// that describes them, with their passwords. It changes nothing in the cluster. With release names, it asks
-    /// the operator to adopt these releases. The operator does not run helm for a release that matches the spec.
+    /// Without either, osdpl finds helm releases of the catalogue's charts, and writes the OpenStackDeployment that
+    /// describes them, with their passwords. It then changes nothing in the cluster. With release names or --all, osdpl
+    /// asks the operator to adopt the releases. The operator does not run helm for a release that matches the spec.
     Adopt(adopt::Arguments),
     /// List services, presets, features and OpenStack releases, or describe one; no cluster needed.
     Catalog(catalog::Arguments),
@@ -134,6 +135,8 @@ enum Command {
     /// Remove hosts of permanently deleted nodes from Nova and Neutron.
     Forget(forget::Arguments),
     /// Show the status of the cloud: its releases and components, and the causes of delays and failures.
+    ///
+    /// Exits with code 0 if the cloud is Ready, 2 if it is not. With --watch, the command waits until it is Ready.
     Status(status::Arguments),
     /// Explain why something is not ready: the complete chain to its root cause, and the objects to inspect.
     ///

@@ -86,9 +86,9 @@ impl Renderer {
 /// the release's values.
 pub(crate) fn scrubber(release: &DesiredRelease, secrets: &[String], recorded: Option<&Values>) -> Scrubber {
     let mut found: BTreeSet<String> = BTreeSet::new();
-    // `secret` lacks the paths at which a later layer overrides a secret with a public value. At these paths, the
-    // recorded values may still contain the secret. So scrub the recorded values at all paths in `marked`, which any
-    // layer marks as secret.
+    // `secret` lacks the paths at which a later layer overrides a secret of `valuesFrom` with a public value. At these
+    // paths, the recorded values may still contain the secret. So scrub the recorded values at all paths in `marked`,
+    // which any layer marks as secret.
     let recorded_marks = recorded.map(|values| (values, &release.marked));
     for (values, marks) in std::iter::once((&release.values, &release.secret)).chain(recorded_marks) {
         // A layer can mark the whole manifest of a Secret in `extraObjects` as secret. Skip such a mark, because it

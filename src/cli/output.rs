@@ -11,7 +11,7 @@ const BROKEN_PIPE: i32 = 141;
 /// find differences or failed test cases.
 const UNWRITABLE: i32 = 2;
 
-/// Prints a text to standard output. If that fails, exits the process.
+/// Prints a string to standard output. If that fails, exits the process.
 pub(crate) fn print(text: impl Display) {
     let mut output = std::io::stdout().lock();
     if let Err(error) = write!(output, "{text}").and_then(|()| output.flush()) {
@@ -32,7 +32,7 @@ pub(crate) enum Format {
     Json,
 }
 
-/// Prints a text and a line break to standard output. If that fails, exits the process.
+/// Prints a string and a line break to standard output. If that fails, exits the process.
 pub(crate) fn line(text: impl Display) {
     print(format_args!("{text}\n"));
 }

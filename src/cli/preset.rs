@@ -34,8 +34,8 @@ enum Command {
 
 #[derive(Args)]
 struct Diff {
-    /// The presets of the first cloud, such as `compute`: separated by commas, in the order in which osdpl composes
-    /// them.
+    /// The presets of the first cloud, separated by commas, such as `compute,medium`. A later preset overrides values
+    /// of earlier ones, as in `spec.presets`.
     #[arg(value_name = "A", value_parser = parse_presets)]
     before: Presets,
     /// The presets of the second cloud, such as `compute,ha`. osdpl compares this cloud with the first cloud.
@@ -55,7 +55,7 @@ struct Diff {
     catalog: CatalogOption,
 }
 
-/// The presets of one cloud, in the order in which osdpl composes them.
+/// The presets of one cloud, in the order of the argument; later presets override earlier ones.
 #[derive(Clone)]
 struct Presets(Vec<String>);
 

@@ -1,8 +1,8 @@
-//! Quotes texts for shell scripts that osdpl prints or writes.
+//! Quotes strings for shell scripts that osdpl prints or writes.
 
 use std::ffi::OsStr;
 
-/// Quotes a text so that a shell reads it as one word.
+/// Quotes a string so that a shell reads it as one word.
 pub(crate) fn word(text: &str) -> String {
     quoted(OsStr::new(text))
 }

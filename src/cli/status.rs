@@ -100,7 +100,7 @@ fn json(deployment: &OpenStackDeployment) -> serde_json::Value {
     })
 }
 
-/// Returns the text that `osdpl status` prints.
+/// Returns the status as text, without the NodeMaintenances and without the warning about an inactive operator.
 pub(crate) fn tree(deployment: &OpenStackDeployment) -> String {
     let status = deployment.status.clone().unwrap_or_default();
     let stale = stale_status_message(deployment).map(|message| format!("{message}; the status below is older"));
@@ -214,7 +214,7 @@ async fn maintenances(client: &kube::Client) -> String {
 }
 
 /// If no operator is active, returns a warning that the status may be outdated, because only an active operator updates
-/// it. Returns an empty text if an operator is active, or if the user may not read the operators' Lease.
+/// it. Returns an empty string if an operator is active, or if the user may not read the operators' Lease.
 async fn inactivity(client: &kube::Client) -> String {
     let why = describe_inactivity(client).await;
     why.map_or_else(String::new, |why| {

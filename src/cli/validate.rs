@@ -44,7 +44,7 @@ enum Format {
 
 impl Arguments {
     /// Prints all findings. Returns exit code 0 if there are no errors, 1 if there are errors, and 2 if a file or
-    /// folder can't be read. With `--strict`, a warning counts as an error.
+    /// folder can't be read, or if the catalogue is invalid. With `--strict`, a warning counts as an error.
     pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
         let stdin = [PathBuf::from("-")];
         let inputs = Inputs::read(if self.paths.is_empty() { &stdin[..] } else { &self.paths });

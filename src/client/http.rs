@@ -45,8 +45,8 @@ pub struct HttpConfig {
     pub permit: Permit,
 }
 
-/// A function that the client calls before each request to ask whether it may send the request. The default permits
-/// every request.
+/// A function that decides whether a client may send a request. The client calls it for each request, after it has
+/// connected. The default permits every request.
 #[derive(Clone)]
 pub struct Permit(Arc<dyn Fn() -> bool + Send + Sync>);
 
@@ -171,7 +171,7 @@ async fn exchange(
         let token = response.headers().get(SUBJECT_TOKEN).and_then(|token| token.to_str().ok()).map(Token::new);
         let text = format!("{} {}", status.as_u16(), status.canonical_reason().unwrap_or_default());
         let body = Limited::new(response.into_body(), MAX_BODY).collect().await;
-        let body = body.map_err(|error| ProbeResponse::Broken(format!("its response ended early: {error}")))?;
+        let body = body.map_err(|error| ProbeResponse::Broken(format!("its response can't be read: {error}")))?;
         Ok(ProbeResponse::Status {
             code: status.as_u16(),
             text: text.trim_end().into(),
@@ -192,11 +192,11 @@ fn connector(ca: &[u8]) -> Result<TlsConnector, String> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     for certificate in CertificateDer::pem_slice_iter(ca) {
-        let certificate =
-            certificate.map_err(|error| format!("the file of OSDPL_PROBE_CA has an invalid certificate: {error}"))?;
+        let certificate = certificate
+            .map_err(|error| format!("the CA file (OSDPL_PROBE_CA) contains an invalid certificate: {error}"))?;
         roots
             .add(certificate)
-            .map_err(|error| format!("the file of OSDPL_PROBE_CA has an unusable certificate: {error}"))?;
+            .map_err(|error| format!("the CA file (OSDPL_PROBE_CA) contains an unusable certificate: {error}"))?;
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();

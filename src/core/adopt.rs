@@ -36,7 +36,7 @@ use osdpl_values::{Values, yaml};
 /// The Secrets to which the spec refers. Maps the name of each Secret to its keys, and each key to its content.
 pub type Secrets = BTreeMap<String, BTreeMap<String, SecretContent>>;
 
-/// The content of one key of a Secret that the spec references. Contains secrets.
+/// The content of one key of a Secret that the spec references. The content can be secret.
 #[derive(Clone, PartialEq)]
 pub enum SecretContent {
     /// The text of a credential or of a Ceph key.

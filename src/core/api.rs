@@ -48,7 +48,8 @@ pub const ADOPT: &str = "osdpl.dev/adopt";
 ///
 /// To repair a release, the operator restores the objects that someone edited or deleted without helm. If someone else
 /// made the newest revision, the operator upgrades the release to a new revision of its own. If the operator's last
-/// helm operation failed, the operator retries the operation after a short delay.
+/// helm operation failed, the operator retries the operation after a short delay. If the annotation names a release
+/// that needs no repair, the operator upgrades it anyway, with the same inputs; `all` skips such releases.
 pub const REPAIR: &str = "osdpl.dev/repair";
 /// The annotation with which a person confirms that nodes were removed permanently. Its value consists of the names of
 /// the nodes, separated by commas. The operator removes the hosts of these nodes from Nova and Neutron.
@@ -104,7 +105,7 @@ impl OpenStackDeployment {
     }
 }
 
-/// Returns the schema of a map with any keys and values. The API server prunes none of them.
+/// Returns the schema of a map with up to 256 entries, of any keys and values. The API server prunes none of them.
 fn free_form_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({ "type": "object", "maxProperties": 256, "x-kubernetes-preserve-unknown-fields": true })
 }

@@ -1,10 +1,10 @@
 //! Cargo's build script. It generates a Rust table with all files of the catalogue, and the crate compiles the table
 //! into the program.
 //!
-//! Each row of the table has a file's path, its text, and its content converted from YAML to JSON. Text and JSON are
-//! compressed. At runtime, osdpl loads the catalogue from the JSON, because it parses JSON several times as fast as
-//! YAML. The program stores the texts that the operator rarely reads in a separate block of bytes. So the operating
-//! system need not keep this block in memory.
+//! Each row of the table has a file's path and its text. For a YAML file, the row also has the content as JSON. Text
+//! and JSON are compressed. At runtime, osdpl loads the catalogue from the JSON, because it parses JSON several times
+//! as fast as YAML. The program stores the texts that the operator rarely reads in a separate block of bytes. So the
+//! operating system need not keep this block in memory.
 
 #[path = "../values/yaml/read.rs"]
 mod read;
@@ -51,8 +51,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(fs::write(output.join("catalogue.rs"), list)?)
 }
 
-/// Compresses a text, and appends it to `bytes`, the future content of the constant `name`. Returns the Rust expression
-/// for the appended bytes.
+/// Compresses `text`, and appends the result to `bytes`, the future content of the static variable `name`. Returns the
+/// Rust expression for the appended bytes.
 fn add(name: &str, bytes: &mut Vec<u8>, text: &str) -> std::io::Result<String> {
     let (start, text) = (bytes.len(), deflate(text)?);
     bytes.extend(&text);

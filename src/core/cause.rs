@@ -11,8 +11,8 @@
 //! roots   the root causes without duplicates
 //! ```
 //!
-//! Pure module (no I/O). Messages contain no ages and no counts, so that the status does not change if the same failure
-//! happens again.
+//! Pure module (no I/O). Messages contain no ages and no restart counts, so that the status does not change if the same
+//! failure happens again.
 
 mod claim;
 mod facts;
@@ -46,7 +46,8 @@ pub type Services<'a> = BTreeMap<(&'a str, &'a str), &'a BTreeMap<String, String
 /// The state of claims, nodes and other objects in the cluster, from which osdpl explains why pods are not ready.
 #[derive(Default)]
 pub struct Facts<'a> {
-    /// The volume claims by namespace and name: all claims of releases, and every pending claim in the cluster.
+    /// The volume claims by namespace and name: all claims of releases, and every other claim without a volume in the
+    /// namespaces that the operator watches.
     pub claims: BTreeMap<(&'a str, &'a str), &'a Claim>,
     /// The `StorageClasses` by name; `None` if the operator can't read `StorageClasses`.
     pub classes: Option<BTreeMap<&'a str, &'a Class>>,
@@ -98,23 +99,24 @@ pub struct Link {
 /// no other object, it is itself the root cause, and the path has only one link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chain {
-    /// The objects of the path: the affected object first, the root cause last; never empty.
+    /// The objects of the path: the affected object first, the root cause last; never empty. If objects wait for each
+    /// other, the last link repeats an earlier one.
     pub links: Vec<Link>,
     /// The reason why the root cause is not ready; `None` if osdpl does not know the reason.
     pub why: Option<String>,
     /// Whether the root cause remains until a person fixes it.
     pub stuck: bool,
-    /// Further objects that a person should inspect, such as the root cause's pod, its volume claim, or its node.
+    /// Further objects that a person should inspect: the pod of the root cause, and the pod's volume claim or missing
+    /// Secrets and ConfigMaps if they are the problem. For a `CronJob`, the failing Job.
     pub inspect: Vec<CauseObject>,
     /// The release that the root cause belongs to; `None` for a node or an object that belongs to no release.
     pub release: Option<ReleaseKey>,
 }
 
 impl Chain {
-    /// Returns a text with the name of the root cause and the reason why the root cause is not ready.
+    /// Returns a message with the name of the root cause and the reason why the root cause is not ready.
     ///
-    /// [`group_by_root_cause`] groups chains by this text, because all chains that end at one root cause have the same
-    /// text.
+    /// [`group_by_root_cause`] groups chains by this message: chains with the same message have the same root cause.
     pub fn root(&self) -> String {
         let label = self.links.last().map(|link| link.label.as_str()).unwrap_or_default();
         self.why.as_ref().map_or_else(|| format!("{label} is not ready yet"), |why| format!("{label}: {why}"))
@@ -127,7 +129,7 @@ impl Chain {
 }
 
 /// Formats the chain as `waits for … ← …: reason`, without the affected object. If the affected object is the root
-/// cause, the text is only the reason.
+/// cause, the result is only the reason.
 impl fmt::Display for Chain {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [_, rest @ ..] = self.links.as_slice() else { return Ok(()) };

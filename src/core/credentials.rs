@@ -1,10 +1,10 @@
 //! Determines which credentials (passwords and secret keys) a cloud needs, and at which paths the values of releases
 //! contain each credential. Also generates credentials.
 //!
-//! Pure module (no I/O); the caller passes a function that returns random bytes. osdpl searches for each credential in
-//! this order: in a Secret that the user names in the spec, in osdpl's own Secret with the credentials of the service,
-//! and in the helm records of installed releases. If osdpl does not find the credential, it generates the credential,
-//! and stores it in its own Secret.
+//! Pure module (no I/O); the caller passes a function that returns random bytes. If the user names a Secret for a
+//! credential in the spec, osdpl reads the credential only from this Secret. Otherwise osdpl searches first in its own
+//! Secret with the credentials of the service, and then in the helm records of installed releases. If osdpl does not
+//! find the credential there, it generates the credential, and stores it in its own Secret.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -20,8 +20,8 @@ use osdpl_values::{CollectSorted, Path, Values, get};
 /// service.
 pub type Name = (String, String);
 
-/// Returns the credentials that the selected services own or that the values of the selected releases use. Each
-/// credential has the recipe by which osdpl generates it.
+/// Returns the credentials that the selected services and the external services own, and those that the values of the
+/// selected releases use. Each credential has the recipe with which osdpl generates it.
 pub fn list_needed_credentials<'a>(
     catalog: &'a Catalog,
     selection: &Selection,
@@ -92,8 +92,8 @@ pub fn read_recorded_credential(catalog: &Catalog, release: &str, recorded: &Val
         .find_map(|path| Some(get(recorded, path)?.as_str()?.to_owned()))
 }
 
-/// Generates a credential by its recipe in the catalogue. The caller's function `random` fills a buffer with random
-/// bytes.
+/// Generates a credential according to its recipe in the catalogue. The caller's function `random` fills a buffer with
+/// random bytes.
 ///
 /// # Errors
 /// Returns the error of `random` if it fails.

@@ -23,7 +23,7 @@
 //! * If someone *removes* a field, `managedFields` does not name this writer. If someone writes through a subresource
 //!   (`kubectl scale`), `managedFields` names the writer, but not the time of the write. In both cases, osdpl detects
 //!   the drift because a field that the manifest sets no longer has an owner in `managedFields`. For this check, a
-//!   writer without a time does not count as an owner.
+//!   writer without a time counts as an owner only if osdpl tolerates the writer.
 
 mod expected;
 mod fields;
@@ -66,8 +66,11 @@ pub enum Change {
     Deleted,
     /// Someone wrote to the object after helm's last write.
     Edited(ForeignWrite),
-    /// Someone removed fields that helm had set. The text names the fields. `managedFields` does not tell who removed
-    /// them.
+    /// Someone removed fields that helm had set. Contains the names of the fields. `managedFields` does not tell who
+    /// removed them.
+    ///
+    /// If the only field is `spec.replicas`, someone may have scaled the object to 0 instead. The string is then
+    /// `spec.replicas set to 0, or`, because the word `removed` follows it in messages.
     Stripped(String),
 }
 

@@ -37,10 +37,9 @@ pub fn assess(probe: &EndpointProbe) -> ComponentStatus {
     ComponentStatus { status, generation: None, ready: ready.into(), reason: probe.trouble.clone().unwrap_or_default() }
 }
 
-/// Returns one root cause for each failing API. The root cause names the Service of the API.
+/// Returns one root cause for each failing API. The object to inspect is the Service of the API.
 ///
-/// The root cause never names a workload, because osdpl probes an API only while all workloads of the API are
-/// available.
+/// It is not a workload, because osdpl probes an API only while all workloads of the API are available.
 pub fn causes(found: &BTreeMap<ReleaseKey, EndpointProbe>) -> Vec<Cause> {
     let cause = |(key, probe): (&ReleaseKey, &EndpointProbe)| {
         let (namespace, name) = (key.namespace.clone(), probe.service.clone());

@@ -5,8 +5,9 @@ use std::fmt;
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Serialize, Serializer};
 
-/// The rule name of findings that osdpl derives from the catalogue: unknown names, services that lack another service
-/// that they need, and violations of the catalogue's checks.
+/// The rule name of findings that no rule of the crate `osdpl-lint` reports. Most of these findings come from the
+/// catalogue: unknown names, services that lack another service that they need, and violations of the catalogue's
+/// checks. The others are, for example, warnings about nodes and annotations.
 pub const CATALOGUE: &str = "catalogue";
 
 /// The severity of a finding.
@@ -41,7 +42,7 @@ pub struct Finding {
     pub level: Level,
     /// The field that the finding is about; if osdpl read the resource from a file, also the line of the field.
     pub location: Location,
-    /// The problem as text for people. If `remedy` is `None`, the text also says how to resolve the problem.
+    /// The problem, in words for the user. If `remedy` is `None`, the message also says how to resolve the problem.
     pub message: String,
     /// What the user must do to resolve the problem; `None` if `message` says what to do.
     pub remedy: Option<&'static str>,
@@ -90,7 +91,7 @@ impl Finding {
         Self { rule, level, location, message: message.into(), remedy: None }
     }
 
-    /// Sets the text that says what the user must do to resolve the problem.
+    /// Sets the remedy: what the user must do to resolve the problem.
     #[must_use]
     pub fn with_remedy(self, remedy: &'static str) -> Self {
         Self { remedy: Some(remedy), ..self }
@@ -127,12 +128,13 @@ impl Finding {
         self.location.source.as_ref().map_or(1, |source| source.line)
     }
 
-    /// Returns the kind and name of the resource that the finding is about; empty if osdpl does not know them.
+    /// Returns the kind and name of the resource that the finding is about; empty if osdpl did not read the resource
+    /// from a file, or could not parse its YAML document.
     pub fn resource(&self) -> &str {
         self.location.source.as_ref().map_or("", |source| &source.resource)
     }
 
-    /// Returns the problem and the remedy as one text.
+    /// Returns the message, followed by the remedy if there is one.
     pub fn text(&self) -> String {
         match self.remedy {
             Some(remedy) => format!("{}; {remedy}", self.message),

@@ -51,7 +51,7 @@ pub struct Condition {
     pub status: String,
     /// The reason why the condition has this status, in `CamelCase`.
     pub reason: String,
-    /// The reason why the condition has this status, as text for people.
+    /// A human-readable message that says why the condition has this status.
     pub message: String,
     /// The time when the condition's status last changed.
     #[serde(rename = "lastTransitionTime")]
@@ -196,7 +196,7 @@ pub fn lost_nodes(nodes: &[String]) -> String {
 pub fn no_nodes(workload: &Workload, nodes: Option<usize>) -> String {
     let of = nodes.map_or_else(|| "no node".to_owned(), |nodes| format!("none of {nodes} nodes"));
     match workload.node_selector.as_str() {
-        "" => format!("{of} is selected by its DaemonSet"),
+        "" => format!("its DaemonSet selects {of}"),
         labels => format!("{of} has {labels}, which the DaemonSet selects"),
     }
 }
@@ -206,12 +206,12 @@ pub fn no_nodes(workload: &Workload, nodes: Option<usize>) -> String {
 pub enum JobHealth {
     /// The Job is complete.
     Complete,
-    /// The Job's pod runs, starts or waits. The text says what the pod waits for; it is empty if osdpl found nothing.
+    /// The Job's pod runs, starts or waits. Contains what the pod waits for; empty if osdpl found nothing.
     Running(String),
-    /// The Job's pods fail or cannot start, but Kubernetes still retries the Job; the text says why, or how many pods
-    /// have failed.
+    /// The Job's pods fail or cannot start, but Kubernetes still retries the Job. Contains the reason, or the number of
+    /// failed pods.
     Failing(String),
-    /// The Job failed, and Kubernetes creates no more pods for it; the text says why, if osdpl knows the reason.
+    /// The Job failed, and Kubernetes creates no more pods for it. Contains the reason, if osdpl knows it.
     Failed(String),
 }
 

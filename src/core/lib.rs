@@ -15,8 +15,8 @@
 //!   process that wrote the record has died, osdpl *unlocks* the record, because helm would otherwise refuse every
 //!   upgrade.
 //! * A *plain* Job is a Job in a chart's manifest that is not a helm hook.
-//! * A chart *splits* a `DaemonSet` if it creates several `DaemonSets` in its place, because some values differ between
-//!   nodes.
+//! * A chart *splits* a `DaemonSet` if it creates several `DaemonSets` instead of one, because some values differ
+//!   between nodes.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests start programs, read files and look at the clock"))]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]

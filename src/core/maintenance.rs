@@ -81,7 +81,7 @@ impl CloudSettings {
     }
 
     /// Returns the names of the roles of a node with the labels `labels`. A node has a role if it has all labels that
-    /// the role sets.
+    /// the role sets. No node has a role that sets no labels.
     pub fn roles_of(&self, labels: &Labels) -> BTreeSet<String> {
         let matches =
             |wanted: &Labels| !wanted.is_empty() && wanted.iter().all(|(key, value)| labels.get(key) == Some(value));

@@ -1,14 +1,16 @@
-//! Computes the labels that the node roles of a spec give to each node, and warns about mistakes in roles and per-node
-//! values.
+//! Computes the labels that the node roles of a spec give to each node, decides when the operator removes labels, and
+//! warns about mistakes in roles and per-node values.
 //!
-//! The operator owns a label of a node only if it set the label. An annotation on the node lists the labels that the
-//! operator owns, separately for each cloud. The operator applies these labels with a separate field manager, so the
-//! API server records who owns each label.
+//! The operator owns a label of a node if it applied the label because of a role. An annotation on the node lists the
+//! labels that the operator owns, separately for each cloud. The operator applies these labels with a separate field
+//! manager, so the API server records who owns each label. If another writer has set a label to the same value, both
+//! own the label, and the node keeps the label after the operator has given it up.
 //!
 //! * If another writer set a label to a value that differs from the role's value, the operator keeps the writer's value
 //!   and warns about the label.
 //! * When someone removes a role from the spec, the operator removes only labels that it owns, and only after approval.
-//! * If the selector of a role matches no node, the operator removes no label of that role.
+//! * If the selector of a role matches no node, the operator removes no label of that role. The same is true for a role
+//!   without a selector if none of its named nodes exists.
 //! * The operator does not remove a label that it set for another cloud, because that cloud may have been detached, and
 //!   its pods could still be running. If the operator set the label for two clouds, the label stays until the
 //!   annotation lists it for neither cloud.
@@ -57,9 +59,9 @@ pub struct LabelChange {
     pub owner: String,
     /// All labels that the operator owns on the node for this cloud after the change.
     pub labels: Labels,
-    /// The labels that the node gets by the change, each as text: `openvswitch=enabled`.
+    /// The labels that the change adds to the node, each as a string such as `openvswitch=enabled`.
     pub gains: Vec<String>,
-    /// The cloud's labels that the node loses by the change, each as text: `openvswitch=enabled`.
+    /// The cloud's labels that the change removes from the node, each as a string such as `openvswitch=enabled`.
     pub losses: Vec<String>,
 }
 
@@ -138,7 +140,8 @@ pub fn count_labelled_nodes(
     NodeCount::Labelled(labels.into_iter().map(|label| (label.clone(), count(&label))).collect_map())
 }
 
-/// Returns the changes that remove from each node all labels that the operator has set there for the cloud `owner`.
+/// Returns the changes that remove from each node all labels that the operator has set there for the cloud `owner`,
+/// except for labels that it has also set for another cloud.
 pub fn labels_to_remove(nodes: &Inventory, owner: &str) -> BTreeMap<String, LabelChange> {
     build_inventory(&OpenStackDeploymentSpec::default(), &Catalog::default(), nodes, owner).changes
 }

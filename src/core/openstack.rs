@@ -6,7 +6,7 @@
 //! nova     compute services, instances, migrations, hypervisors (microversion 2.53)
 //! neutron  the agents of a host
 //! hosts    new Nova hosts, and Nova hosts whose Kubernetes node was deleted
-//! error    the errors of requests; each message says what to do
+//! error    the errors of requests, most with a remedy
 //! ```
 //!
 //! Pure module (no I/O): `osdpl_maintenance::OpenStackClient` sends the requests. Calls, errors and `Debug` output

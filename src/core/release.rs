@@ -14,6 +14,7 @@
 //! source    the values and chart of a revision      verb      the helm operations: upgrade, uninstall
 //! chart_identity   the requested and the installed chart of a revision
 //! hook_inputs      the inputs that the hooks of a revision may read
+//! manifest         the objects in a revision's manifest, with the paths of their `fields`
 //! ```
 //!
 //! Pure module (no I/O, no clock). The format of records is that of helm v3.22.0 and v4.3.1 (`pkg/storage/driver`,

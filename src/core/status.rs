@@ -57,7 +57,7 @@ pub struct Report<'a> {
     pub plan: &'a Plan,
     /// The findings about the spec.
     pub findings: &'a [Finding],
-    /// For each release: the changes of its values that wait for approval. Each text describes one change.
+    /// For each release: the changes of its values that wait for approval. Each string describes one change.
     pub changes: &'a BTreeMap<String, Vec<String>>,
     /// Problems that concern no single release, for example a watch that the API server forbids.
     pub problems: &'a [String],
@@ -211,8 +211,7 @@ pub fn report(
     (status, events)
 }
 
-/// Returns the first of several lines about a release, followed by the number of the other lines. `osdpl status` shows
-/// all lines.
+/// Returns the first of several lines, followed by the number of the other lines; empty if there are no lines.
 fn first(lines: &[String]) -> String {
     match lines {
         [] => String::new(),

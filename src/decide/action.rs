@@ -1,5 +1,5 @@
-//! Defines actions. Each action describes one write to the cluster: a plan contains the action, and the operator
-//! executes it.
+//! Defines actions: the changes that a plan contains and that the operator executes. Most actions are one write to the
+//! cluster. Others run helm, delete several objects, or delete hosts from Nova and Neutron.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -29,13 +29,13 @@ const CRD: &str = "CustomResourceDefinition";
 /// An action of a plan, with the reason for it and the events to record.
 #[derive(Clone, Debug)]
 pub struct Planned {
-    /// The write that the operator executes.
+    /// The change that the operator executes.
     pub action: Action,
     /// Why osdpl executes the action.
     pub reason: String,
     /// Whether the action waits for a person's approval.
     pub approval: Approval,
-    /// The events that the operator records after it executed the action.
+    /// The events that the operator records after it has executed the action.
     pub events: Vec<Event>,
 }
 
@@ -49,7 +49,7 @@ pub enum Approval {
     Missing,
 }
 
-/// One write to the cluster, which the operator executes.
+/// A change that the operator executes: a write to the cluster, a run of helm, or the deletion of hosts from Nova.
 #[derive(Clone, Debug)]
 pub enum Action {
     /// Add osdpl's finalizer to the `OpenStackDeployment`.
@@ -240,7 +240,7 @@ impl Planned {
         Self { action, reason: reason.into(), approval: Approval::NotNeeded, events: Vec::new() }
     }
 
-    /// Returns this planned action with `events`, which the operator records after it executed the action.
+    /// Returns this planned action with `events`, which the operator records after it has executed the action.
     #[must_use]
     pub(crate) fn with_events(self, events: impl IntoIterator<Item = Event>) -> Self {
         Self { events: events.into_iter().collect(), ..self }
@@ -248,13 +248,14 @@ impl Planned {
 }
 
 impl Action {
-    /// Returns the text that identifies the action in [`Kept::refused`](super::Kept::refused), the map of the actions
-    /// that the API server refused.
+    /// Returns the key of the action in [`Kept::refused`](super::Kept::refused), the map of the failed actions.
     pub fn id(&self) -> String {
         match self {
             Self::Evict(pod) => format!("{self} {}", pod.uid),
             Self::LabelNode { name, change } => format!("label node {name} {}", change.uid),
             Self::SetStrategy(strategy) => format!("{self} {}", strategy.generation),
+            // The Service and its Endpoints share a key, and the key does not contain the addresses: after a refusal of
+            // one of these writes, both wait for the retry time, even if the host has other addresses by then.
             Self::PublishService { external, .. } | Self::PublishEndpoints { external, .. } => {
                 format!("publish {external:?}")
             }
@@ -267,7 +268,7 @@ impl Action {
 
     /// Returns the kind, namespace and name of every object that osdpl itself changes in this action.
     ///
-    /// The result does not contain objects that helm changes.
+    /// The result contains neither the objects that helm changes nor the `OpenStackDeployment`.
     pub fn objects(&self, observed: &Observed) -> Vec<(String, String, String)> {
         let id = |kind: &str, namespace: String, name: String| (kind.to_owned(), namespace, name);
         let record = |key: &ReleaseKey, revision: i64| {
@@ -308,8 +309,9 @@ impl Action {
         }
     }
 
-    /// Returns the kind, namespace and name of the object that the action changes; `None` if the action changes several
-    /// objects or the `OpenStackDeployment` itself.
+    /// Returns the kind, namespace and name of the object that the action changes.
+    ///
+    /// Returns `None` if the action changes several objects, the `OpenStackDeployment` itself, or no Kubernetes object.
     pub fn object(&self) -> Option<(&'static str, String, String)> {
         let of = |kind, namespace: &str, name: &str| Some((kind, namespace.to_owned(), name.to_owned()));
         match self {
@@ -400,7 +402,7 @@ impl fmt::Display for Action {
     }
 }
 
-/// How many objects the text of a cleanup names. A release record can contain thousands.
+/// How many objects the description of a cleanup names at most. A release record can contain thousands.
 const NAMED_LEFTOVERS: usize = 20;
 
 /// Describes a cleanup without the objects that it deletes.

@@ -1,10 +1,10 @@
 //! Decides which additions to the catalogue are approved.
 //!
 //! The spec names the `ConfigMap`s with additions, but people without the right to edit the spec may be able to edit
-//! these `ConfigMap`s. So osdpl uses new content without a person's approval in only two cases: the spec names the
-//! digest of the content, or the status has no digest of this addition yet. Any other new content waits until a person
-//! approves the target hash. osdpl stores the digests of the approved contents in the status, because only the operator
-//! writes the status.
+//! these `ConfigMap`s. So osdpl uses new content without a person's approval in only three cases: the spec sets
+//! `approval: Automatic`, the spec names the digest of the content, or the status has no digest of this addition yet.
+//! Any other new content waits until a person approves the target hash. osdpl stores the digests of the approved
+//! contents in the status, because only the operator writes the status.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,5 @@
 //! Adjusts the desired state for `osdpl plan`, which cannot get all data that the operator has. `osdpl plan` assumes
-//! that a release for which data is missing does not change.
+//! that the missing data has not changed since the newest record of the release.
 
 use super::draft::Draft;
 use super::plan::RecordedValues;
@@ -9,7 +9,7 @@ use osdpl_core::desired::{Desired, DesiredRelease};
 use osdpl_core::observed::{Observed, ObservedRelease};
 use osdpl_values::{Path, Values, get, set};
 
-/// Makes `osdpl plan` treat a release as unchanged if data about the release is missing.
+/// Replaces the data about releases that `osdpl plan` lacks with the data in the newest record of each release.
 ///
 /// Returns the values in the newest record of each release whose inputs change, so that `osdpl plan` can show which
 /// values change.
@@ -40,9 +40,10 @@ fn ours<'a>(release: &DesiredRelease, observed: &'a Observed) -> Option<&'a Obse
     observed.releases.get(&release.key).filter(|existing| existing.attempt.is_some() && existing.undecodable.is_none())
 }
 
-/// Treats a release for which data is missing as unchanged if the values in its newest record equal the desired values.
+/// Treats a release for which data is missing as unchanged if the values in its newest record equal the desired values,
+/// or if someone else made its newest revision.
 ///
-/// If the values differ, `osdpl plan` shows that the release changes.
+/// If osdpl made the newest revision and the values differ, `osdpl plan` shows that the release changes.
 fn assume_inputs(assumed: &Assumed, desired: &mut Desired, observed: &Observed, recorded: &mut RecordedValues) {
     for name in &assumed.guessed {
         let Some(release) = desired.releases.get_mut(name) else { continue };

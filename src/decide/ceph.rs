@@ -203,7 +203,7 @@ pub(crate) fn plan_ceph_cleanup(
     }
 }
 
-/// Returns whether every release that osdpl made is desired and runs with the desired inputs.
+/// Returns whether no helm process runs, and every release that osdpl made is desired and runs with the desired inputs.
 fn is_settled(desired: &Desired, observed: &Observed) -> bool {
     let mut ours = observed.releases.iter().filter(|(_, existing)| existing.is_ours());
     observed.running.is_empty()

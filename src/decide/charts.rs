@@ -4,7 +4,8 @@
 //! placeholder contains the version and digest of the chart from the status. With placeholders, osdpl can observe the
 //! cloud, but it upgrades a release only with the fetched chart.
 //!
-//! In two cases the operator keeps the stored status, because a new status would contain less information:
+//! In two cases the operator keeps the stored status while no helm process runs, because a new status would contain
+//! less information:
 //!
 //! * The status is for the current generation of the spec, and a missing chart has no placeholder. For example, osdpl
 //!   uses no placeholders if the spec takes images from a mirror: then it needs the names of the images, which only the

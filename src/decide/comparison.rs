@@ -13,7 +13,8 @@ use osdpl_core::observed::{ComparisonResult, ManifestComparison, Observed, Obser
 use osdpl_core::plan::Policy;
 use osdpl_core::release::{ADOPTED, Status};
 
-/// Compares each release with the desired state if osdpl did not make the newest revision of the release.
+/// Compares each release with the desired state if osdpl did not make the newest revision of the release, or only
+/// adopted this revision (see [`is_foreign`]).
 ///
 /// Returns the comparisons that this pass made.
 ///

@@ -71,7 +71,7 @@ pub(crate) fn collect(
     search.found
 }
 
-/// Whether the operator generates credentials when it applies the actions of the draft.
+/// Whether the operator generates credentials when it executes the actions of the draft.
 ///
 /// If so, the pass does nothing else: the values of releases contain these credentials, so osdpl can't compute the
 /// values yet.
@@ -86,7 +86,7 @@ pub(crate) fn are_generated(draft: &Draft<'_>) -> bool {
 fn one_line(bytes: Vec<u8>, reference: &Reference, key: &str) -> Result<String, String> {
     let location = || format!("{reference}, key {key:?}");
     let text = String::from_utf8(bytes)
-        .map_err(|_| format!("{} is no UTF-8 text; store the credential as text", location()))?;
+        .map_err(|_| format!("{} is not UTF-8 text; store the credential as text", location()))?;
     let text = text.trim_end_matches(['\r', '\n']).to_owned();
     if text.is_empty() || text.contains(['\n', '\0']) {
         return Err(format!("{} must contain one line of text; store only the credential there", location()));
@@ -135,9 +135,10 @@ impl Search<'_, '_> {
     /// A value comes from the first of these sources that contains it: osdpl's Secret, a release record, the values of
     /// the last pass. If no source contains the value, the operator generates it.
     ///
-    /// In two cases, osdpl trusts the value in a release record more than the value in its Secret: someone else edited
-    /// the Secret, or a Secret of the user replaced the value for a while. So if someone edits osdpl's Secret, osdpl
-    /// restores the old value. To rotate a password, a user must name a Secret of their own in the spec.
+    /// In three cases, osdpl trusts the value in a release record more than the value in its Secret: someone else
+    /// edited the Secret, a Secret of the user replaced the value for a while, or the last pass used another value. So
+    /// if someone edits osdpl's Secret, osdpl restores the old value. To rotate a password, a user must name a Secret
+    /// of their own in the spec.
     fn service(&mut self, service: &str, credentials: &ServiceCredentials<'_>) {
         let Selection { name: deployment, namespace, .. } = self.selection;
         let name = credentials::secret_name(deployment, service);
@@ -328,8 +329,8 @@ impl Search<'_, '_> {
                 Err(problem) => {
                     let (service, name) = name;
                     return Some(Err(format!(
-                        "credential {service}.{name} is lost and can't be read back from release {release}: {problem}; \
-                         put it into a Secret of your own, and name this Secret in \
+                        "osdpl can't read credential {service}.{name} from the record of release {release}: \
+                         {problem}; put the credential into a Secret of your own, and name this Secret in \
                          spec.services.{service}.credentials.{name}"
                     )));
                 }
@@ -418,7 +419,7 @@ fn has_only_unknown_keys(secret: &Secret, credentials: &ServiceCredentials<'_>) 
 /// Otherwise osdpl may simply not have stored the value yet.
 fn damage(stored: Option<&ByteString>, is_foreign: bool) -> Option<&'static str> {
     match stored {
-        Some(bytes) if std::str::from_utf8(&bytes.0).is_err() => Some("has a value that is no UTF-8 text"),
+        Some(bytes) if std::str::from_utf8(&bytes.0).is_err() => Some("has a value that is not UTF-8 text"),
         None if is_foreign => Some("has none of the keys that osdpl stores there"),
         _ => None,
     }

@@ -71,7 +71,7 @@ impl<'a> Draft<'a> {
             problems: snapshot.problems.clone(),
             requeue_at: None,
             kept: snapshot.kept.clone(),
-            // A deletion ignores `paused`: the user paused the cloud first, and decided to delete it later.
+            // During a deletion, `deletion::decide` decides what a pause stops.
             paused: snapshot.deployment.spec.paused && !is_deleting,
             is_incomplete: false,
         }
@@ -210,12 +210,15 @@ impl<'a> Draft<'a> {
 
     /// Returns the plan of a pass that ends before its decision is complete, for the reason `hold`.
     ///
-    /// The next pass decides again, from a newer snapshot.
+    /// The next pass decides again, from a newer snapshot. So if this pass lacked data, the plan contains no actions,
+    /// and the kept data does not change.
     pub(crate) fn hold(self, hold: Hold) -> Plan {
         let acts = matches!(hold, Hold::Actions | Hold::Watch);
         let actions = if acts { self.actions } else { Vec::new() };
         let kept = if acts { self.kept } else { self.snapshot.kept.clone() };
         let (mut requests, requeue_at) = (self.requests, self.requeue_at);
+        // This pass ended before it could request these objects. Without the request, the operator would end their
+        // watches.
         if hold == Hold::Objects {
             requests.foreign = self.snapshot.objects.foreign.keys().cloned().collect_set();
         }
@@ -223,8 +226,9 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// Describes actions that wait for approval, one text for each. Only the changes of node labels share one text, because
-/// a spec may change the labels of hundreds of nodes. A change that only updates a node's annotation has its own text.
+/// Returns a description of each action that waits for approval. Only the changes of node labels share one description,
+/// because a spec may change the labels of hundreds of nodes. A change that only updates a node's annotation has its
+/// own description.
 fn describe(actions: &[Planned]) -> Vec<String> {
     let mut labels = BTreeSet::new();
     let mut nodes = Vec::new();

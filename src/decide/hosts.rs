@@ -28,7 +28,7 @@ struct Hosting<'a> {
 /// Requests Nova's list of compute hosts if Nova's API is available, and plans actions according to the last list that
 /// Nova returned.
 ///
-/// A problem with Nova only causes a warning, and the rest of the decision continues.
+/// A problem with Nova causes at most a warning, and the rest of the decision continues.
 pub(crate) fn decide(draft: &mut Draft<'_>, desired: &Desired, observed: &Observed, policy: &Policy, is_refused: bool) {
     let named = annotated_names(&draft.snapshot.deployment, FORGET_NODES_ANNOTATION);
     let hosting = hosting(draft.catalog(), desired, observed, policy, is_refused);

@@ -108,10 +108,11 @@ pub struct Kept {
     /// Kept so that osdpl repairs a release only once, although the annotation names it in several passes. After a
     /// restart, osdpl repairs the release once more.
     pub repairing: BTreeSet<String>,
-    /// The writes that the API server refused, by [`Action::id`](super::Action::id).
+    /// The actions that failed, for example because the API server refused the write, by
+    /// [`Action::id`](super::Action::id).
     ///
-    /// Kept so that osdpl retries a write only after a delay, and reports the refusal until then. After a restart,
-    /// osdpl retries the write at once.
+    /// Kept so that osdpl retries an action only after a delay, and reports the failure until then. After a restart,
+    /// osdpl retries the action at once.
     pub refused: BTreeMap<String, Refusal>,
 }
 
@@ -161,23 +162,23 @@ pub(crate) struct Lookup {
     pub(crate) problem: Option<Damped<String>>,
 }
 
-/// A write that the API server refused.
+/// An action that failed, usually because the API server refused the write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// How often in a row the API server has refused the write.
+    /// How often in a row the action has failed.
     pub count: u32,
     /// The message that osdpl reports. osdpl replaces it at most once a minute, because each new message causes an
     /// event and a write of the status.
     pub message: String,
-    /// When the API server first refused the write with this message.
+    /// The time of the failure whose error is `message`.
     pub since: Timestamp,
-    /// When osdpl may retry the write.
+    /// When osdpl may retry the action.
     pub until: Timestamp,
 }
 
 impl Refusal {
-    /// Returns the refusal that osdpl stores after the API server refused a write. `before` is the stored refusal of
-    /// the same write, if there is one. osdpl may retry the write after `delay`.
+    /// Returns what osdpl stores after an action has failed. `before` is what osdpl stored after the last failure of
+    /// the same action, if there is one. osdpl may retry the action after `delay`.
     pub(crate) fn repeated(before: Option<&Self>, message: String, now: Timestamp, delay: SignedDuration) -> Self {
         let until = now.checked_add(delay).unwrap_or(Timestamp::MAX);
         let count = before.map_or(0, |before| before.count) + 1;

@@ -1,7 +1,8 @@
 //! Finds the objects that remain after all releases of a deleted cloud are uninstalled.
 //!
-//! osdpl deletes these objects, unless a release that osdpl does not manage may need them. If a cloud that is not being
-//! deleted no longer uses an object, osdpl follows the same rule for this object.
+//! osdpl deletes these objects, unless a release that osdpl does not manage may need them. It deletes volume claims and
+//! other data only with `deletionPolicy: Purge`. If a cloud that is not being deleted no longer uses an object that
+//! osdpl wrote, osdpl follows the same rule for this object.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -41,8 +42,8 @@ pub(crate) struct Leftovers {
 /// applies. In both cases, the release continues to run, so osdpl deletes none of its objects, and keeps the objects
 /// that its pods may need.
 ///
-/// osdpl also deletes no object of a release that the status of the OpenStackDeployment does not name: that release
-/// never belonged to the cloud, although the catalogue has a release of this name.
+/// osdpl also keeps all objects of a release that the status of the OpenStackDeployment does not list. Such a release
+/// never belonged to the cloud; it only has the namespace and name of a release in the catalogue.
 pub(crate) fn leftovers(selection: &Selection, observed: &Observed, catalog: &Catalog) -> Leftovers {
     let mut left = Leftovers::default();
     let mut foreign = BTreeMap::new();
@@ -93,7 +94,7 @@ fn may_use_cloud(release: &Release, existing: &ObservedRelease) -> bool {
 }
 
 /// Returns the objects that osdpl wrote and that it must keep, because pods of the releases in `foreign` may need them.
-/// osdpl does not manage these releases. `names` contains the names of all releases in the catalogue.
+/// osdpl does not manage these releases. `names` contains the catalogue name of each release, by namespace and name.
 fn needed(
     selection: &Selection,
     foreign: &BTreeMap<String, ReleaseKey>,

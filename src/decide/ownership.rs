@@ -64,10 +64,14 @@ pub(crate) fn namespaces(deployment: &OpenStackDeployment, selection: &Selection
 ///   osdpl can't know whether it began this uninstall itself, or somebody forged the record. If osdpl continued the
 ///   uninstall, helm would run the hooks in the record.
 ///
+/// During a deletion, only the first case applies: such a release makes the deletion wait until a person decides about
+/// the release.
+///
 /// The function ignores labels by removing them from `observed`. It does not change the records in the cluster.
 ///
 /// If the status has no list, for example after a restore from a backup without the status, a release belongs to the
-/// cloud if the spec selects the release and its records have osdpl's labels.
+/// cloud if the spec selects the release and its records have osdpl's labels. The spec may by now give the release
+/// another namespace or name ([`find_record`]).
 pub(crate) fn claim(observed: &mut Observed, deployment: &OpenStackDeployment, selection: &Selection) {
     let listed = listed(deployment);
     let selected = || selection.releases.values();
@@ -78,8 +82,6 @@ pub(crate) fn claim(observed: &mut Observed, deployment: &OpenStackDeployment, s
         .map(|key| key.namespace.as_str())
         .chain([selection.namespace.as_str()])
         .collect_set();
-    // During a deletion, osdpl does not ignore the labels of a selected release that the status does not name: such a
-    // release makes the deletion wait until a person decides about the release.
     let is_deleting = deployment.metadata.deletion_timestamp.is_some();
     let is_forged = |key: &ReleaseKey, release: &ObservedRelease| {
         let is_doubtful = match &listed {

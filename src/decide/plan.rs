@@ -43,9 +43,10 @@ pub struct Plan {
     pub facts: Facts,
     /// The desired state of the cloud.
     pub desired: Arc<Desired>,
-    /// The releases that belong to the cloud once the operator has executed this plan; `None` if the pass did not
-    /// determine them. The operator writes the list to the status before it starts helm. With `None`, the status keeps
-    /// its list.
+    /// The releases that the next status lists as releases of the cloud (see `osdpl_core::plan::owned`). Releases to
+    /// remove stay in the list until the last of them is removed. The operator writes the list before it starts helm,
+    /// so that later passes recognize the helm records as the operator's own. `None` if the pass did not determine the
+    /// list: the status then keeps the previous one.
     pub owned: Option<BTreeSet<ReleaseKey>>,
     /// The digest of the approved content of each addition to the catalogue; `None` if the pass did not determine the
     /// digests. The operator writes them to the status before it starts helm.

@@ -109,8 +109,9 @@ fn refused_strategy_warning(strategy: &Strategy) -> Finding {
     let Strategy { namespace, name, .. } = strategy;
     let message = format!(
         "the update strategy of DaemonSet {namespace}/{name} is not OnDelete, and osdpl does not change it because \
-         another field manager owns this field: Kubernetes replaces the pods by itself, and not in batches; see \
-         kubectl -n {namespace} get daemonset {name} --show-managed-fields -o yaml"
+         another field manager owns this field: Kubernetes replaces the pods by itself, and not in batches; set \
+         OnDelete with that field manager, which this command shows: kubectl -n {namespace} get daemonset {name} \
+         --show-managed-fields -o yaml"
     );
     Finding::new(Level::Warning, "spec.nodes.rollout", message)
 }

@@ -51,7 +51,7 @@ pub(crate) fn values_from(
         let values = objects.get(&reference, &key).and_then(|bytes| {
             let location = format!("{reference}, key {key}");
             let text =
-                String::from_utf8(bytes).map_err(|_| format!("{location}: the value is no UTF-8 text; store YAML"));
+                String::from_utf8(bytes).map_err(|_| format!("{location}: the value is not UTF-8 text; store YAML"));
             let values = text.and_then(|text| {
                 let values: Result<Option<Values>, _> = yaml::parse(&location, &text);
                 values.map_err(|error| format!("{error}; it must be a YAML map"))
@@ -73,7 +73,7 @@ pub(crate) fn feature_secrets(
         let text = objects.get(&reference, &field.key).and_then(|bytes| {
             let location = format!("{reference}, key {:?}", field.key);
             String::from_utf8(bytes).map_err(|_| {
-                Unavailable::Unusable(format!("{location}: the value is no UTF-8 text; store text without binary data"))
+                Unavailable::Unusable(format!("{location}: the value is not UTF-8 text; store text, not binary data"))
             })
         });
         ((field.name.clone(), field.key.clone()), text)

@@ -153,7 +153,7 @@ fn generates_credentials_before_helm_starts() {
 #[test]
 fn generates_no_credentials_in_place_of_damaged_ones() {
     for (data, why) in [
-        (json!({"admin": "//4="}), "has a value that is no UTF-8 text"),
+        (json!({"admin": "//4="}), "has a value that is not UTF-8 text"),
         (json!({"root": "aHVudGVyMg=="}), "has none of the keys that osdpl stores there"),
     ] {
         let mut snapshot = snapshot(json!({}));

@@ -133,9 +133,8 @@ impl<'a> Input<'a> {
     }
 }
 
-/// Returns a problem with a corrected field: if the problem is about a credential, and the spec names a Secret for this
-/// credential, the result names the field of the spec with the Secret, because the user must correct this field or the
-/// Secret. Returns any other problem unchanged.
+/// If a problem is about a credential for which the spec names a Secret, returns the problem with the field that names
+/// this Secret, because the user must correct this field or the Secret. Returns any other problem unchanged.
 fn with_credential_field(spec: &OpenStackDeploymentSpec, problem: &Finding) -> Finding {
     let credential = problem.field().strip_prefix("credential ").and_then(|credential| credential.split_once('.'));
     let reference = credential.filter(|(service, name)| {

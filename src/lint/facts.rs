@@ -44,9 +44,9 @@ fn charts(
 /// The facts come from the manifests that are applied together with the resource. Facts that the manifests do not
 /// contain are placeholders.
 ///
-/// The function reads the objects of `valuesFrom` and the Secret that describes Ceph. Credentials and cephx keys are
-/// always placeholders. If the manifests contain a Secret with credentials, the function does not use the credentials,
-/// and only checks that the Secret has the keys that the spec references.
+/// The function reads the objects of `valuesFrom` and the Secret that describes Ceph. Credentials, cephx keys, and the
+/// values of other Secrets that the spec references are always placeholders. If the manifests contain such a Secret,
+/// the function only checks that the Secret has the keys that the spec references.
 pub(crate) fn facts(
     spec: &OpenStackDeploymentSpec,
     catalog: &Catalog,

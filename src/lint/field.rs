@@ -29,7 +29,7 @@ pub(crate) fn quote_keys(object: &Value, field: &str) -> String {
 }
 
 /// Splits `field` after its first key. Keys can contain dots, so the first key is the longest beginning of `field` that
-/// is a key of the map `value`.
+/// is a key of the map `value`. If there is none, the first key ends before the first dot or bracket.
 fn split_first<'a>(value: &Value, field: &'a str) -> (&'a str, &'a str) {
     if let Some(end) = field.find(']').filter(|_| field.starts_with('[')) {
         return field.split_at(end + 1);

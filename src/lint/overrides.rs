@@ -26,9 +26,9 @@ const HIDDEN_KEY: &str = "hidden-key";
 /// The kind of warning about a value that the service can't read.
 const OPTION_VALUE: &str = "option-value";
 
-/// The kinds of warnings, each with a text that states what must hold, not what is wrong. A finding of the kind reports
-/// the opposite of the text. For example, the text of `no-effect` says that an override changes a value, and a finding
-/// of the kind `no-effect` reports an override that does not change the value.
+/// The kinds of warnings, each with a sentence that states what must hold, not what is wrong. A finding of the kind
+/// reports the opposite of the sentence. For example, the sentence of `no-effect` says that an override changes a
+/// value, and a finding of the kind `no-effect` reports an override that does not change the value.
 pub(crate) const KINDS: [(&str, &str); 11] = [
     ("no-effect", "An override changes the value that the chart or a lower layer sets."),
     ("preset-repeated", "An override does not repeat a value that a preset of the spec sets."),

@@ -233,6 +233,8 @@ async fn run_pass(
         let Some(mut decision) = this.decide(&current, setting.as_deref(), &state.refused_migrations).await? else {
             return Ok(controller::Action::await_change());
         };
+        // After a failure, this pass executes an action that may fail again. Keep the error in the status until an
+        // action has succeeded.
         if let (Some(failure), Some(_)) = (&state.failure, &decision.action) {
             decision.status.message.clone_from(&failure.message);
         }
@@ -349,9 +351,10 @@ impl MaintenanceController {
         }
     }
 
-    /// Returns kube's requeue action for the next pass, with the delay or the time that the decision requests.
+    /// Returns the requeue action for the next pass: after the delay or at the time that the decision requests,
+    /// whichever is earlier. Without either, kube waits for a change.
     ///
-    /// If a watch reports a change before this time, kube starts the next pass at once.
+    /// If a watch reports a change earlier, kube starts the next pass at once.
     fn requeue_after(&self, decision: &Decision) -> controller::Action {
         let delay = decision.requeue.map(|delay| match delay {
             RequeueDelay::Soon => self.short_delay(),

@@ -51,7 +51,8 @@ pub(crate) struct Snapshot<'a> {
     pub deleting: bool,
     /// Whether a person has requested, with an annotation, to retry failed steps.
     pub retry: bool,
-    /// The cloud's settings for maintenance; `None` until the operator has read the cloud's OpenStackDeployment.
+    /// The cloud's settings for maintenance; `None` until the operator has read and accepted the cloud's
+    /// OpenStackDeployment.
     pub setting: Option<&'a CloudSettings>,
     /// The state of the node, its pods, its compute host and all other NodeMaintenances, as the controller observed it.
     pub observed: &'a ObservedState,
@@ -160,11 +161,10 @@ impl Snapshot<'_> {
         self.is_settled() && !self.is_known_compute()
     }
 
-    /// Returns the time at which the controller must query Nova next; `None` if the current pass need not wait with its
-    /// query.
+    /// Returns the time at which the controller must query Nova next; `None` if the current pass may query Nova.
     ///
     /// While the node is ready to drain, the controller queries Nova once a minute. While the node is not ready to
-    /// drain, each pass is allowed to query Nova.
+    /// drain, each pass may query Nova.
     pub(crate) fn next_nova_check(&self) -> Option<Timestamp> {
         let last_check: Timestamp = self.status.instances.as_ref()?.checked.as_ref()?.parse().ok()?;
         let until = last_check.checked_add(READY_CHECK_INTERVAL).ok()?;

@@ -11,8 +11,8 @@
 //! The controller uses the operator only through the trait [`Operator`].
 //!
 //! A maintenance is a request of its own. So the controller does not read the field `paused` of the OpenStackDeployment
-//! and of its releases: it carries out maintenances of a paused cloud, too. A person pauses a cloud to keep the operator
-//! from changing releases, and may still have to repair a node.
+//! and of its releases: it carries out maintenances of a paused cloud, too. A person pauses a cloud to keep the
+//! operator from changing releases, and may still have to repair a node.
 //!
 //! The controller writes with two identities. To the API server, it writes as the operator: it changes nodes (only the
 //! field `spec.unschedulable` and an annotation), and the finalizer, status and annotations of NodeMaintenances. The
@@ -47,7 +47,8 @@ pub trait Operator: Send + Sync {
     /// Waits until the operator's watches have read the whole cluster once.
     fn ready(&self) -> BoxFuture<'_, ()>;
 
-    /// Returns the cloud's settings for maintenance; `None` until the operator has read the OpenStackDeployment.
+    /// Returns the cloud's settings for maintenance; `None` until the operator has read and accepted the
+    /// OpenStackDeployment.
     fn setting(&self) -> Option<Arc<CloudSettings>>;
 
     /// Returns a stream with an item for each change of workloads, pods, nodes or the cloud's settings for maintenance.

@@ -7,10 +7,11 @@
 //! pass_failures  reports failed passes in the status   charts       the charts of releases
 //! webhook        provides the data for the webhook     catalog      the catalogue with its additions
 //! preview        makes the plan for `osdpl plan`       maintenance  the settings for NodeMaintenance resources
+//!                                                      rendered     renders charts to find their CRDs
 //! ```
 //!
-//! A pass never waits for helm. The next pass starts when a helm process ends, or when a release record, a workload, a
-//! Secret, a node or the resource changes.
+//! A pass never waits for an upgrade or uninstall by helm. The next pass starts when a helm process ends, when a
+//! release record, a workload, a Secret, a node or the resource changes, or at the time that the last plan requested.
 
 mod apply;
 mod catalog;

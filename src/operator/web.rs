@@ -86,7 +86,7 @@ fn describe_liveness(running_pass: Option<Duration>, timeout: Duration) -> (Stat
 async fn readyz(State(health): State<Health>) -> impl IntoResponse {
     match (health.metrics.is_ready(), health.leadership.is_active()) {
         (true, true) => (StatusCode::OK, "ok: leader\n"),
-        (true, false) => (StatusCode::OK, "ok: standby, another operator is active\n"),
+        (true, false) => (StatusCode::OK, "ok: standby, this operator does not hold the Lease\n"),
         (false, _) => {
             (StatusCode::SERVICE_UNAVAILABLE, "syncing: the operator has not listed all objects of the cluster yet\n")
         }

@@ -1,4 +1,4 @@
-//! Converts values to a text that is the same for equal values, and computes digests of texts.
+//! Serializes values so that equal values give equal strings, and computes digests of strings.
 
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -7,7 +7,7 @@ use super::Values;
 
 /// Returns a value as compact JSON with sorted keys.
 ///
-/// Equal values give equal texts, in whatever order their keys were written.
+/// Equal values give equal strings, in whatever order their keys were written.
 ///
 /// The keys are sorted only while the feature `preserve_order` of `serde_json` is off. A test verifies that this
 /// feature is off.
@@ -25,15 +25,15 @@ fn to_text(value: &impl serde::Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 
-/// A SHA-256 digest of several texts.
+/// A SHA-256 digest of several strings.
 ///
-/// The digest includes the length of each text. So the digest of the texts `ab` and `c` differs from the digest of the
-/// texts `a` and `bc`.
+/// The digest includes the length of each string. So the digest of `ab` and `c` differs from the digest of `a` and
+/// `bc`.
 #[derive(Clone, Debug, Default)]
 pub struct Digest(Sha256);
 
 impl Digest {
-    /// Adds a text to the digest.
+    /// Adds a string to the digest.
     pub fn add(&mut self, part: &str) {
         self.0.update((part.len() as u64).to_be_bytes());
         self.0.update(part);
@@ -53,12 +53,13 @@ fn hexadecimal(bytes: &[u8]) -> impl Iterator<Item = char> {
     digits.filter_map(|digit| char::from_digit(digit.into(), 16))
 }
 
-/// Returns the SHA-256 digest of one text, as `sha256:` and 64 hexadecimal digits. `sha256sum` prints the same digits.
+/// Returns the SHA-256 digest of one string, as `sha256:` and 64 hexadecimal digits. `sha256sum` prints the same
+/// digits.
 pub fn sha256(text: &str) -> String {
     "sha256:".chars().chain(hexadecimal(&Sha256::digest(text))).collect()
 }
 
-/// Returns the [`Digest`] of several texts as 63 hexadecimal digits.
+/// Returns the [`Digest`] of several strings as 63 hexadecimal digits.
 pub fn digest<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
     let mut digest = Digest::default();
     parts.into_iter().for_each(|part| digest.add(part));

@@ -9,9 +9,9 @@ const EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// Merges `given` over the chart's `defaults`, as helm does before it renders.
 ///
-/// In `given`, a null removes the key's default, a scalar or list replaces the default, and a map is merged over a
-/// default that is a map. If a key is null in `given` and has no default, the result keeps the null. Source:
-/// `coalesceValues` and `coalesceTables` in helm v3.22.0 and v4.3.1.
+/// In `given`, a null removes the key's default, a map is merged over a default that is a map, and any other value
+/// replaces the default. The result keeps a null of `given` whose key has no default, but only at the top level and in
+/// maps without a default. Source: `coalesceValues` and `coalesceTables` in helm v3.22.0 and v4.3.1.
 pub fn coalesce(defaults: &Values, given: &Values) -> Values {
     let mut result = given.clone();
     for (key, default) in defaults {
@@ -29,8 +29,8 @@ pub fn coalesce(defaults: &Values, given: &Values) -> Values {
     result
 }
 
-/// Merges the nested map `given` over the nested map `defaults`. In nested maps, helm removes every null of `given`; at
-/// the top level, it keeps a null whose key has no default.
+/// Merges the nested map `given` over the nested map `defaults`. Unlike at the top level, helm here also removes a null
+/// of `given` whose key has no default.
 fn table(defaults: &Values, given: &Values) -> Values {
     let mut result = coalesce(defaults, given);
     result.retain(|key, value| !value.is_null() || !given.get(key).is_some_and(Value::is_null));

@@ -1,4 +1,4 @@
-//! Collects iterators into B-tree maps and sets. The compiler generates less machine code than for `Iterator::collect`.
+//! Collects iterators into B-tree maps and sets, with less machine code than `Iterator::collect`.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -3,9 +3,9 @@
 //! A scalar that consists only of `${expression}` takes the type of the expression's result. With text around the
 //! expression, the result is a string. Write `$${` for a literal `${`.
 //!
-//! Pure module (no I/O). Only the files of the catalogue and additions to the catalogue may contain expressions. osdpl
-//! does not evaluate `${…}` in values that a user writes in a spec, because these values may contain shell scripts,
-//! which also use `${…}`.
+//! Pure module (no I/O). Only the files of the catalogue, additions to the catalogue, and the cases of `osdpl test` may
+//! contain expressions. osdpl does not evaluate `${…}` in values that a user writes in a spec, because these values may
+//! contain shell scripts, which also use `${…}`.
 //!
 //! When osdpl loads the catalogue, it compiles all expressions in the files that users provide, so that an invalid
 //! expression makes loading fail, and not a later reconcile pass. Tests verify the expressions in built-in files, so
@@ -56,7 +56,8 @@ impl Work {
     /// The most expensive expression of the catalogue, for a spec with the maximum number of flavors, needs a tenth of
     /// this limit.
     pub const OF_ONE: Self = Self { steps: 400_000, bytes: 8 << 20 };
-    /// The limit of all evaluations together for one resource in one reconcile pass.
+    /// The limit of all evaluations together for one resource in one reconcile pass. It includes the values without
+    /// expressions that osdpl copies from the catalogue for the releases.
     pub const OF_ALL: Self = Self { steps: 10_000_000, bytes: 64 << 20 };
 
     fn exceeds(self, limit: Self) -> bool {
@@ -113,8 +114,8 @@ impl Expression {
     /// Evaluates the expression with the variables of a scope.
     ///
     /// # Errors
-    /// Returns an error if the expression reads a missing key of a map, the types of operands do not match, or the
-    /// evaluation needs more work than the limit ([`Work`]).
+    /// Returns an error if the expression is invalid, reads a Secret that is not available, exceeds a limit of
+    /// [`Work`], or fails for another reason, such as a missing key or a division by zero.
     pub fn evaluate(&self, scope: &Scope) -> Result<Value, Error> {
         eval::evaluate(&self.compiled()?.tree, scope).map_err(|failure| {
             let expression = self.source.to_string();

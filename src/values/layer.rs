@@ -43,10 +43,10 @@ pub struct Layer {
     pub origin: Origin,
     /// The values of the layer. Expressions are already replaced by their results.
     pub values: Values,
-    /// The paths in the list `unset` that a user writes in the spec, each with its index in that list. After the merge
-    /// of `values`, [`merge_layer`] sets these paths to null, so that helm removes the chart's defaults there.
+    /// The paths in the list `unset` of the spec or of a catalogue file, each with its index in that list. After the
+    /// merge of `values`, [`merge_layer`] sets these paths to null, so that helm removes the chart's defaults there.
     pub unset: Vec<(usize, Path)>,
-    /// The paths of values that osdpl must never show. If a path leads to a map, this includes all values in the map.
+    /// The paths of values that osdpl must never show. If a path leads to a map, osdpl hides all values in the map.
     pub secret: Vec<Path>,
     /// The paths in `secret` whose values a user wrote in plain text in the spec.
     pub plain_text: Vec<Path>,
@@ -89,8 +89,8 @@ pub fn merge_layer(values: &mut Values, over: Values, unset: &[(usize, Path)]) {
 /// Returns the paths whose final values osdpl must not show.
 ///
 /// The result contains each path that any layer marks as secret, even if a higher layer overrides the value at the
-/// path. There is one exception: if a higher layer overrides the value, the marks of layers from Secrets and ConfigMaps
-/// that the spec names do not count.
+/// path. There is one exception: a mark in a layer from a Secret or ConfigMap that the spec names does not count if a
+/// higher layer overrides the value.
 pub fn secret_paths(layers: &[Layer]) -> Vec<Path> {
     let is_overridden = |(index, own): (usize, &Layer), path: &Path| {
         let is_map = get(&own.values, path).is_some_and(Value::is_object);

@@ -33,8 +33,8 @@ use serde_json::{Map, Value};
 /// A map of values, such as the content of a chart's `values.yaml`.
 pub type Values = Map<String, Value>;
 
-/// Merges `over` into `base` by helm's rules: combines maps, and replaces other values of `base` by the values of
-/// `over`. The result keeps the nulls in `over`.
+/// Merges `over` into `base` by helm's rules: combines maps, and replaces other values of `base` with those of `over`.
+/// The result keeps the nulls in `over`.
 pub fn merge(base: &mut Values, over: Values) {
     if base.is_empty() {
         *base = over;
@@ -63,7 +63,7 @@ pub fn get<'a>(values: &'a Values, path: &Path) -> Option<&'a Value> {
 
 /// Sets the value at `path`, and creates missing maps above it.
 ///
-/// If a parent of the path is a scalar or a list, a map replaces this parent.
+/// If a parent of the path is not a map, a map replaces this parent.
 pub fn set(values: &mut Values, path: &Path, value: Value) {
     let Some((last, parents)) = path.keys().split_last() else { return };
     let mut map = values;

@@ -5,7 +5,7 @@
 ///
 /// If the field is inside a list, returns the path of the outermost list around the field. If the path has no key,
 /// returns the word `it`, because messages use the result as the subject of a sentence. The function does not recurse,
-/// and does not fail for a text that is not JSON.
+/// and does not fail for a string that is not JSON.
 pub fn json_too_deep(text: &str, limit: usize) -> Option<String> {
     // The keys of the maps and lists around the current position in the text; `None` for the root and for the items of
     // a list, which have no key. The returned path ends at the outermost list.

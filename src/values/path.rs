@@ -8,17 +8,17 @@ use std::fmt;
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Path(Vec<String>);
 
-/// Why a text is not a valid path.
+/// Why a string is not a valid path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
-    /// The text is empty, or nothing is between two dots.
+    /// A key is empty: the string is empty, begins or ends with a dot, or contains two dots in a row.
     #[error(
         "{0:?} is not a valid path: a key is empty; write keys separated by single dots, such as conf.nova.DEFAULT.debug"
     )]
     EmptyKey(String),
-    /// A quote is not closed, or a quote is inside of a key.
+    /// A quote is not closed, or the closing quote is not at the end of its key.
     #[error(
-        "{0:?} is not a valid path: a quote is not closed; put the whole key in quotes, as in \
+        "{0:?} is not a valid path: a quote is not closed at the end of its key; put the whole key in quotes, as in \
          labels.\"example.org/zone\""
     )]
     UnclosedQuote(String),
@@ -51,7 +51,7 @@ impl Path {
     /// Parses a path such as `conf.nova.DEFAULT.debug` or `labels."a.b/c"`.
     ///
     /// # Errors
-    /// Returns an error if a key is empty, or a quote is not closed.
+    /// Returns an error if a key is empty, or if a quote is not closed at the end of its key.
     pub fn parse(text: &str) -> Result<Self, PathError> {
         let mut keys = Vec::new();
         let mut rest = text;

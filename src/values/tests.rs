@@ -44,11 +44,11 @@ fn paths_round_trip_and_reject_bad_syntax() {
         ),
         (
             "a.\"b",
-            "\"a.\\\"b\" is not a valid path: a quote is not closed; put the whole key in quotes, as in labels.\"example.org/zone\"",
+            "\"a.\\\"b\" is not a valid path: a quote is not closed at the end of its key; put the whole key in quotes, as in labels.\"example.org/zone\"",
         ),
         (
             "\"a\"b",
-            "\"\\\"a\\\"b\" is not a valid path: a quote is not closed; put the whole key in quotes, as in labels.\"example.org/zone\"",
+            "\"\\\"a\\\"b\" is not a valid path: a quote is not closed at the end of its key; put the whole key in quotes, as in labels.\"example.org/zone\"",
         ),
     ] {
         assert_eq!(Path::parse(text).unwrap_err().to_string(), message);

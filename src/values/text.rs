@@ -1,4 +1,4 @@
-//! Values as text.
+//! Converts values to text.
 
 use serde_json::{Number, Value};
 
@@ -11,8 +11,8 @@ pub fn plain_text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// Returns the text that a chart's template prints for a large number; `None` if the template prints the number without
-/// an exponent.
+/// Returns what a chart's template prints for a large number; `None` for a number below a million, which has no
+/// exponent.
 ///
 /// helm reads numbers as floats, so a template prints `12345678` as `1.2345678e+07`.
 pub fn print_large_number(number: &Number) -> Option<String> {

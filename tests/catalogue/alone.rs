@@ -97,7 +97,7 @@ fn warns_without_hypervisors_and_refuses_missing_images() {
     let refused = refusals(&resolved(&catalog, &spec));
     assert_eq!(refused.len(), 1, "{refused:?}");
     assert!(
-        refused[0].starts_with("spec.services.glance.enabled: is false, and glance is needed by nova (glance/api)"),
+        refused[0].starts_with("spec.services.glance.enabled: is false, but glance is needed by nova (glance/api)"),
         "{refused:?}"
     );
 }

@@ -15,8 +15,9 @@ use crate::clouds::{at, base_spec, catalogue, refusals, resolved};
 /// test skips them, because a server needs no client certificate.
 const DATABASES: [&str; 2] = ["mariadb", "mariadb-cluster"];
 
-/// Charts whose pods store backups in another cloud, and so log in to the other cloud's Keystone. The pods need not
-/// trust this cloud's CA, although their values contain an account of Keystone's administrator.
+/// Charts whose pods do not log in to this cloud's Keystone, although their values contain an account of Keystone's
+/// administrator. So the pods need not trust this cloud's CA. The pods of `prometheus-mysql-exporter` log in to no
+/// Keystone. The pods of the other charts store backups in another cloud, and log in to that cloud's Keystone.
 const BACKED_UP: [&str; 5] =
     ["mariadb", "mariadb-backup", "mariadb-cluster", "postgresql", "prometheus-mysql-exporter"];
 

@@ -150,7 +150,7 @@ fn every_rule_refuses_with_its_message() {
     assert_eq!(
         undescribed,
         [
-            "metadata.name may have at most 63 characters, because it is a label on the resource's objects; choose a shorter one"
+            "metadata.name may have at most 63 characters, because osdpl builds the names of Secrets from it; choose a shorter one"
         ]
     );
 }

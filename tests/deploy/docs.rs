@@ -14,7 +14,8 @@ use crate::{path, read, resource};
 const ROOT: &str = "deploy/docs";
 const WIDEST: usize = 120;
 
-/// Returns the texts of the Markdown files in Git, by their paths from the root of the repository.
+/// Returns the texts of the written pages, by their paths from the root of the repository: README.md, CHANGELOG.md, and
+/// the Markdown files in `.github` and in the documentation. Leaves out the generated reference.
 fn committed() -> BTreeMap<String, String> {
     let mut names = vec!["README.md".to_owned(), "CHANGELOG.md".to_owned()];
     let folders = [".github", ROOT, "deploy/docs/guide", "deploy/docs/decisions"];
@@ -27,7 +28,7 @@ fn committed() -> BTreeMap<String, String> {
     names.into_iter().map(|name| (name.clone(), read(&name))).collect()
 }
 
-/// Returns all pages: the Markdown files in Git, and the pages of the generated reference.
+/// Returns all pages: the written pages, and the pages of the generated reference.
 fn all() -> BTreeMap<String, String> {
     let reference = Reference::read(&osdpl_core::files::built_in()).unwrap();
     let generated = pages(&reference).unwrap().into_iter();
@@ -172,8 +173,9 @@ fn clouds_in_the_documentation_are_valid() {
     assert!(count >= 10, "the documentation must contain at least 10 example clouds, not {count}");
 }
 
-/// Returns the commands in a console block, each with the output that the page shows. Leaves out each command that
-/// needs a cluster or reads no file of the repository, because the test cannot run it.
+/// Returns the commands in a console block that the test can run, each with the output that the page shows. The test
+/// can run only commands of osdpl that need no cluster, read a file of the repository, and have no pipe. Leaves out
+/// commands without output.
 fn offline(block: &str) -> Vec<(Vec<String>, Vec<String>)> {
     let mut found = Vec::new();
     for command in format!("\n{block}").split("\n$ ").skip(1) {

@@ -188,10 +188,7 @@ fn uses_the_files_of_another_chart_version() {
         (String::from_utf8(output.stdout).unwrap(), output.status.success())
     };
     let (text, success) = explain(&[]);
-    assert!(
-        success && text.contains("nova its keys in version 2026.1.0 are not known here (name its folder"),
-        "{text}"
-    );
+    assert!(success && text.contains("nova has unknown keys in version 2026.1.0; name the chart's folder"), "{text}");
     let (text, success) = explain(&["--charts", &path("tests/charts").to_string_lossy()]);
     assert!(!success && text.contains("nova has no such key (did you mean \"backend\"?)"), "{text}");
 }

@@ -1,5 +1,5 @@
-//! Assembles the root folder of the operator's container image, and runs the operator in this folder as a kubelet
-//! would: read-only, as user 65532, as PID 1, and with only the rights that the operator's chart grants.
+//! Assembles the root filesystem of the operator's container image, and runs the operator in it as a kubelet would:
+//! read-only, as user 65532, as PID 1, and with only the rights that the operator's chart grants.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -16,7 +16,7 @@ use serde_json::json;
 use crate::path;
 use crate::render::{HELMS, helm, program};
 
-/// Assembles the image's root folder with this build's osdpl, helm 4 and the charts in `tests/charts`.
+/// Assembles the image's root filesystem with this build's osdpl, helm 4 and the charts in `tests/charts`.
 fn root(folder: &Path) -> Result<(), String> {
     let output = Command::new(path("deploy/image-root"))
         .arg(folder)

@@ -41,7 +41,7 @@ fn storage() -> String {
     sample.replace(secret, &format!("{secret}{store}"))
 }
 
-/// The lines that name the placeholders for a Ceph whose Secret is not in the file.
+/// Returns the lines with which commands name the placeholders for a Ceph whose Secret is not in the file.
 fn lines() -> [String; 2] {
     let why = "Secret ceph, which spec.features.storage.ceph.secret references, is not in the file";
     ["Ceph's monitors, fsid, users and pools", "the internal addresses of the object store's gateways (RGW)"]

@@ -135,8 +135,8 @@ pub fn by(name: &str, chart: &str, values: &Values) -> Vec<Value> {
 
 fn rendered(name: &str, chart: &Path, values: &Values) -> Vec<Value> {
     let chart = chart.to_str().unwrap();
-    // Render for Kubernetes 1.34, which all charts accept. Some charts of projects other than OpenStack-Helm refuse
-    // different versions.
+    // Some charts from outside OpenStack-Helm restrict the Kubernetes version (`kubeVersion`). So render for a fixed
+    // version that all charts accept.
     let arguments = [
         "template",
         name,

@@ -13,8 +13,8 @@ fn quoted_reason(text: &str) -> Option<String> {
     is_word.then(|| reason.to_owned())
 }
 
-/// Returns the body of the item that begins with the text `item`, such as `pub enum Wait {`. Returns an empty text if
-/// the source does not contain `item`.
+/// Returns the body of the item that begins with the text `item`, such as `pub enum Wait {`. Returns an empty string
+/// if the source does not contain `item`.
 fn body<'a>(source: &'a str, item: &str) -> &'a str {
     let after = source.split_once(item).map_or("", |(_, after)| after);
     after.split_once("\n}").map_or(after, |(body, _)| body)

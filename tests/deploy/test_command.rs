@@ -86,7 +86,7 @@ fn reports_failures_with_line_and_value() {
         ),
         (
             "{release: keystone, holds: '!has(values.endpoints)'}",
-            "expected that `!has(values.endpoints)` holds, and it does not",
+            "expected that `!has(values.endpoints)` holds, but it does not",
         ),
         ("{release: octavia, wanted: true}", "release octavia is not part of this cloud"),
         ("{release: nova, wanted: false}", "release nova is part of this cloud"),

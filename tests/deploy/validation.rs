@@ -138,7 +138,7 @@ fn every_command_checks_the_deployed_release() {
         let output = run(&file, arguments, None);
         let printed = text(&output.stdout) + &text(&output.stderr);
         assert!(
-            printed.contains("2024.1 is deployed, and moving to 2026.1 is not supported yet"),
+            printed.contains("2024.1 is deployed, and osdpl does not support upgrades of OpenStack yet"),
             "{arguments:?}: {printed}"
         );
         assert_eq!(output.status.code(), Some(1), "{arguments:?}");

@@ -150,8 +150,8 @@ fn names_the_claim_of_an_unknown_storage_class() {
         let namespace = &world.namespace;
         let delete = format!("kubectl -n {namespace} delete");
         let expected = format!(
-            "mariadb-server-0: claim mysql-data-mariadb-server-0 (20Gi) is pending: StorageClass \"nope\" does not exist; create the \
-             StorageClass, or delete the objects that request the volume ({delete} statefulset mariadb-server; {delete} pvc mysql-data-mariadb-server-0), then set spec.storageClass to an existing StorageClass"
+            "mariadb-server-0: claim mysql-data-mariadb-server-0 (20Gi) is not bound: StorageClass \"nope\" does not exist; create \
+             the StorageClass, or delete the objects that request the volume ({delete} statefulset mariadb-server; {delete} pvc mysql-data-mariadb-server-0) and then set spec.storageClass to an existing StorageClass"
         );
         assert_eq!(reason, expected);
         let message = world

@@ -99,7 +99,7 @@ fn invalid_ceph_secret_blocks_only_its_consumers() {
                 (malformed && cloud.child("keystone").ready).then(|| cloud.clone())
             })
             .await;
-        let error = format!("Secret {}/{SECRET}, key glance.key: the value is not a cephx key", world.namespace);
+        let error = format!("Secret {}/{SECRET}, key glance.key: the cephx key has the wrong format", world.namespace);
         assert!(ceph(&cloud).1.starts_with(&error), "{:?}", ceph(&cloud));
         assert_eq!(cloud.reason(), reason::INPUTS);
         for release in ["glance", "cinder"] {
@@ -233,7 +233,7 @@ fn keeps_foreign_objects_and_deletes_own_ones() {
         let _operator = world.operator().start().await;
         world.apply(&libvirt()).await;
         let blocked = |cloud: &OpenStackDeployment| {
-            (ceph(cloud).0 == "False ObjectInTheWay" && cloud.child("memcached").ready).then(|| cloud.clone())
+            (ceph(cloud).0 == "False ObjectConflict" && cloud.child("memcached").ready).then(|| cloud.clone())
         };
         let cloud = world.until("the status reports the foreign ConfigMap", blocked).await;
         assert!(ceph(&cloud).1.starts_with(&format!("osdpl must write ConfigMap {}/ceph-etc", world.namespace)));

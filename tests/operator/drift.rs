@@ -36,7 +36,8 @@ async fn delete_service(world: &World, name: &str) {
     world.api::<Service>().delete(name, &DeleteParams::default()).await.unwrap();
 }
 
-/// Returns the drift that the status reports for a release: a line `OBJECT CHANGE FIELD_MANAGER` for each object.
+/// Returns the drift that the status reports for a release: a line `OBJECT CHANGE FIELD_MANAGER` for each object. `?`
+/// stands for an unknown field manager.
 fn drift(child: &HelmReleaseStatus) -> Vec<String> {
     let line = |drift: &osdpl_core::api::ObjectDrift| {
         format!("{} {} {}", drift.object, drift.change, drift.by.as_deref().unwrap_or("?"))
@@ -91,7 +92,7 @@ fn reports_drift_with_author_and_time_across_restarts() {
             message.starts_with("ConfigMap mariadb-bin was edited by kubectl-edit (data.stand-in.sh), at 20"),
             "{message}"
         );
-        assert!(message.contains(&format!("annotate the resource with {REPAIR}=mariadb")), "{message}");
+        assert!(message.contains(&format!("annotate the OpenStackDeployment with {REPAIR}=mariadb")), "{message}");
         let summary = cloud.status().message;
         assert!(summary.contains("changed outside of helm: mariadb, memcached"), "{summary}");
         // The operator writes the events of a pass after the status of this pass, and before the status of the next
@@ -142,7 +143,7 @@ fn repairs_drift_with_growing_backoff() {
         let is_reported = |cloud: &OpenStackDeployment| {
             let message = cloud.child("mariadb").message;
             let is_repeated =
-                message.contains("the change came back after osdpl repaired") && message.contains("by other-tool");
+                message.contains("drift came back after osdpl repaired") && message.contains("by other-tool");
             is_repeated.then_some(())
         };
         world.until("the operator reports that other-tool repeated its change", is_reported).await;

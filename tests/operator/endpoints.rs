@@ -1,5 +1,6 @@
 //! The operator probes the APIs of services. If the operator can connect to an API, but the API fails, the cloud is not
-//! Ready. If the operator can't connect to an API, the cloud can still become Ready.
+//! Ready. If the operator can't connect to an API, the cloud can still become Ready, because the operator may run
+//! outside of the cluster's network.
 
 use osdpl_core::api::{ComponentHealth, ComponentStatus, OpenStackDeployment, reason};
 use serde_json::json;

@@ -31,7 +31,7 @@ fn pods_use_external_backends_through_services() {
         let message = waiting.condition("Ready").unwrap().message;
         assert!(
             message.starts_with(&format!(
-                "spec.services.mariadb.external: Service {}/mariadb does not belong to osdpl",
+                "spec.services.mariadb.external: Service {}/mariadb does not belong to this cloud",
                 world.namespace
             )),
             "{message}"

@@ -36,7 +36,7 @@ async fn until_hook(world: &World, release: &str) {
     world.until("a hook runs", |cloud| cloud.child(release).hook.map(drop)).await;
 }
 
-/// A password and a token that no Secret contains. So the operator can recognise them only by the text before them,
+/// A password and a token that no Secret contains. So the operator can recognize them only by the text before them,
 /// such as `password=`.
 const UNKNOWN: [&str; 2] = ["unknown-of-a-person-5f1c", "unknown-of-a-login-9a2e"];
 

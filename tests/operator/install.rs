@@ -44,8 +44,8 @@ const ORDER: [(&str, &str); 17] = [
 /// available.
 const TOGETHER: [&str; 5] = ["cinder", "glance", "heat", "neutron", "nova"];
 
-/// The times at which helm started and completed each release, and at which each workload became available. Resource
-/// versions serve as times, because all objects of the cluster share one counter.
+/// The times at which helm started and completed each release, and at which each workload got its first available pod.
+/// Resource versions serve as times, because all objects of the cluster share one counter.
 #[derive(Clone, Debug, Default)]
 struct Ledger {
     submitted: BTreeMap<String, u64>,

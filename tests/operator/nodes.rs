@@ -143,10 +143,10 @@ fn sets_and_removes_exactly_the_role_labels() {
             }
         };
         let message = world
-            .until("the status reports that another writer has set the label", has_warning("another writer set label"))
+            .until("the status reports that another writer has set the label", has_warning("another cloud set label"))
             .await;
         let warning = format!(
-            "spec.nodes.roles.compute: another writer set label openvswitch to \"disabled\" on {disabled}, so osdpl keeps that value"
+            "spec.nodes.roles.compute: another writer or another cloud set label openvswitch to \"disabled\" on {disabled}, so osdpl keeps that value"
         );
         assert!(message.contains(&warning), "{message}");
         assert!(message.contains("spec.nodes.roles.gateway: there is no node \"nowhere\""), "{message}");
@@ -215,7 +215,7 @@ fn reports_conflicting_roles_and_plans_them() {
         nodes.label(&node, "gpu", json!("mine")).await;
         world
             .until("the operator reports that another writer changed the label", |cloud| {
-                cloud.condition("Ready")?.message.contains("another writer set label gpu to \"mine\"").then_some(())
+                cloud.condition("Ready")?.message.contains("another cloud set label gpu to \"mine\"").then_some(())
             })
             .await;
         world.apply(&with_roles(json!({}))).await;

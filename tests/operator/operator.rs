@@ -33,7 +33,7 @@ pub struct Setup<'a> {
     charts: PathBuf,
     arguments: Vec<OsString>,
     environment: Vec<(&'static str, OsString)>,
-    /// The name and the uid of the operator's pod.
+    /// The name and the uid of the operator's pod; `None` if the operator runs outside of a pod.
     pod: Option<(&'a str, &'a str)>,
     kubeconfig: PathBuf,
     /// The command that runs the operator's program; empty if the test starts the program directly.
@@ -267,7 +267,8 @@ impl Operator {
         with_timeout("the operator has ended after it stopped serving probes", exited).await;
     }
 
-    /// Runs the scenario, and checks meanwhile that the liveness probe never fails. Returns the result of the scenario.
+    /// Runs the scenario, and checks meanwhile that the liveness probe never fails and the operator does not end.
+    /// Returns the result of the scenario.
     pub async fn live_during<T>(&self, scenario: impl Future<Output = T>) -> T {
         tokio::select! {
             never = self.probe_forever() => match never {},

@@ -12,8 +12,7 @@ use crate::nodes::Nodes;
 use crate::world::{World, run_test};
 
 /// The beginning of nova's message in the status and in the plan, until a person approves the changed overrides.
-const RESTARTS: &str =
-    "its values divide the nodes differently among its DaemonSets, which restarts the pods of nova/compute on 3 nodes";
+const RESTARTS: &str = "its values divide the nodes differently among its DaemonSets, which can restart the pods of nova/compute on 3 nodes";
 
 /// Returns the name and the number of nodes of each DaemonSet of a component. Leaves out the digest that some charts
 /// append to the name.
@@ -99,8 +98,8 @@ fn node_overrides_split_daemon_sets_after_approval() {
         let plan = world.osdpl(&["plan"]);
         for text in [
             RESTARTS,
-            "which restarts the pods of neutron/neutron-ovs-agent on 3 nodes",
-            "which restarts the pods of libvirt/libvirt on 3 nodes",
+            "which can restart the pods of neutron/neutron-ovs-agent on 3 nodes",
+            "which can restart the pods of libvirt/libvirt on 3 nodes",
         ] {
             assert!(plan.contains(text), "{text}\n{plan}");
         }

@@ -72,8 +72,8 @@ fn refused_annotation_removal_is_only_a_warning() {
         world.annotate(REPAIR, json!("all")).await;
         forbid(world).await;
         let _operator = world.operator().start().await;
-        let warning = "; warning: annotation osdpl.dev/repair: osdpl did what the annotation requests, but could not \
-                       remove it: ";
+        let warning = "; warning: annotation osdpl.dev/repair: osdpl has done what the annotation requests, but could \
+                       not remove the annotation: ";
         let has_warning = |cloud: &OpenStackDeployment| {
             let message = ready_message(cloud);
             (cloud.is_ready() && message.contains(warning)).then_some(message)

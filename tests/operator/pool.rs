@@ -32,7 +32,8 @@ pub const DEFAULT_NAMESPACE: &str = "openstack";
 /// The `RoleBinding` that the operator's chart creates in each namespace of a cloud.
 pub const RIGHTS: &str = "osdpl-namespaced";
 
-/// The `RoleBinding` that the operator's chart creates in each namespace of Rook.
+/// The `RoleBinding` that the operator's chart creates in each namespace of `rbac.rook` (the namespaces of Rook's Ceph
+/// clusters).
 pub const ROOK_RIGHTS: &str = "osdpl-rook";
 
 /// The maximum number of concurrent control planes. Each needs more than half a gigabyte of memory but little CPU,

@@ -77,7 +77,7 @@ fn reports_the_provisioner_error_of_a_volume() {
         });
         world.api::<Event>().create(&PostParams::default(), &from_json(event)).await.unwrap();
         let (health, cloud) = world.until_reason_contains("mariadb", "server", "no capacity").await;
-        let why = format!("is pending: StorageClass {class:?} (full.example.com) creates no volume: {message}");
+        let why = format!("is not bound: StorageClass {class:?} (full.example.com) creates no volume: {message}");
         assert!(health.reason.contains(&why), "{}", health.reason);
         assert!(cloud.status().causes[0].message.ends_with(message), "{:?}", cloud.status().causes);
 

@@ -231,7 +231,7 @@ fn failing_node_stops_a_rollout() {
         world.until_ready().await;
         let (began, before) = (now(), world.pods_by_node(SWITCH).await);
         // Break only the pods that the rollout creates. Each of them has the label `pod-template-generation: 2`,
-        // because the rollout replaces the DaemonSet's first pod template by the second one.
+        // because the rollout replaces the DaemonSet's first pod template with the second one.
         let labels =
             [("component".to_owned(), "server".to_owned()), ("pod-template-generation".to_owned(), "2".to_owned())];
         let broken = Rule { name: None, labels: labels.into(), ..Rule::new(&world.namespace, "", "image-pull-error") };

@@ -176,7 +176,7 @@ fn access_admin_passes_the_admin_key_to_charts() {
         world
             .until(
                 "the status reports that Rook has not created the admin key yet",
-                waits_for("rook-ceph-mon does not exist yet; Rook creates it after someone has created a CephCluster"),
+                waits_for("rook-ceph-mon does not exist yet; Rook creates it for the CephCluster; if it stays missing, see the log of Rook's operator"),
             )
             .await;
         rook.write_admin_key(GLANCE).await;

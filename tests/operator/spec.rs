@@ -153,7 +153,7 @@ fn refuses_another_openstack_release() {
         spec["openstackRelease"] = json!("2025.2");
         world.apply(&spec).await;
         let cloud = world.until_reason(reason::INVALID).await;
-        assert!(cloud.status().message.contains("set it back to 2026.1"), "{}", cloud.status().message);
+        assert!(cloud.status().message.contains("set openstackRelease back to 2026.1"), "{}", cloud.status().message);
         let release = cloud.status().openstack_release;
         assert_eq!((release.deployed.as_deref(), release.target.as_deref()), (Some("2026.1"), Some("2025.2")));
         spec["openstackRelease"] = json!("2026.1");

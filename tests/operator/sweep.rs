@@ -12,8 +12,8 @@
 //! writes. `all_writes_of_the_operator_and_helm_pass_the_proxy` checks that the proxy sees the same writes as the audit
 //! log.
 //!
-//! Three kinds of writes are no kill points (`kill::IGNORED`), because a kill there leaves nothing behind that other
-//! kills do not leave behind, too:
+//! Three kinds of writes are no kill points (`kill::IGNORED`), because a kill there leaves the cloud in a state that
+//! kills at other writes produce, too:
 //!
 //! * Leases. The operator renews its Lease every 2 s, so the renewals are between any other two writes, and the number
 //!   of kill points would depend on the duration of a run. The tests of the module `lease` kill and freeze holders.
@@ -297,8 +297,8 @@ impl Sweep {
         self.failures.extend(failure);
     }
 
-    /// Checks that the sweep has killed at each write of each phase. With `samples`, checks only that it has killed at
-    /// the sampled writes.
+    /// Checks that no run failed, and that the sweep has killed at enough writes of each phase (see [`TOLERANCE`]).
+    /// Without `samples`, also checks that a run killed at each write of the run without a kill.
     fn check(&self, samples: Option<usize>) {
         assert!(self.failures.is_empty(), "{}", self.failures.join("\n"));
         for (kills, writes) in self.kills.iter().zip(self.reference) {

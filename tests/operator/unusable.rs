@@ -24,7 +24,7 @@ async fn until_message(world: &World, release: &str, text: &str) -> String {
     world.until(&format!("the message of {release} contains {text:?}"), find).await
 }
 
-/// Returns a text that gzip cannot compress well.
+/// Returns a string that gzip cannot compress well.
 fn incompressible(length: usize) -> String {
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
     let letters = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
@@ -195,7 +195,7 @@ fn replaces_no_damaged_credentials() {
         };
         let damaged = patch(json!("//4=")).await;
         world.apply(&spec).await;
-        let named = format!("Secret {}/{name} has a value that is no UTF-8 text", world.namespace);
+        let named = format!("Secret {}/{name} has a value that is not UTF-8 text", world.namespace);
         let message = until_message(world, "mariadb", &named).await;
         assert!(message.contains("restore the Secret from a backup"), "{message}");
         let kept = secrets.get(&name).await.unwrap();

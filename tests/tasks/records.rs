@@ -152,8 +152,8 @@ async fn killed_helm_leaves_a_pending_record_of_a_dead_owner() {
     let mut child = upgrade(&world, hanging.path(), &labels("pdead.1", 1)).await;
     world.release("demo", |release| release.body.as_ref().is_some_and(|body| body.hook.is_some())).await;
     child.kill().await.unwrap();
-    // Start new tasks in the same namespace, as a restarted operator does. The new tasks must observe the record that the
-    // killed helm process left.
+    // Start new tasks in the same namespace, as a restarted operator does. The new tasks must observe the record that
+    // the killed helm process left.
     let later = World::new("tasks-killed").await;
     later.tasks.ready().await;
     let observation = later.tasks.observe();

@@ -86,7 +86,7 @@ fn distinguishes_one_node_from_no_majority() {
         findings_of(own, &nodes(&[("openstack-control-plane", 1)])),
         [format!(
             "warning {at}: 3 database servers (mariadb) are configured, but 1 node carries openstack-control-plane=enabled: some servers share a node, and if this node fails, \
-             the majority is lost; {FEWER}"
+             the majority may be lost; {FEWER}"
         )]
     );
     assert_eq!(

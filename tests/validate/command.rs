@@ -138,7 +138,7 @@ fn invalid_yaml_has_a_line_and_is_refused_if_named() {
     let (code, stdout, _) = validate(&[&path], "");
     assert_eq!(code, 0, "{stdout}");
     assert!(
-        stdout.starts_with(&format!("{path}/other.yaml:2: warning: unclosed bracket '['; correct the YAML, or ")),
+        stdout.starts_with(&format!("{path}/other.yaml:2: warning: unclosed bracket '[', so osdpl did not validate")),
         "{stdout}"
     );
     assert_eq!(validate(&["--strict", &path], "").0, 1);

@@ -139,7 +139,7 @@ fn only_named_config_maps_add_to_the_catalogue() {
     let map = addition("    preset: edge\n    description: One.\n");
     assert_eq!(validate(&["--strict"], &format!("{}{map}", naming_edge(", edge]"))).0, 0);
     let (code, stdout, _) = validate(&["--strict"], &format!("{VALID}{map}"));
-    let warning = "stdin:9: warning: metadata.name: no resource names this ConfigMap, so that it adds nothing to the catalogue; add {name: edge} to spec.catalog of the resource, or remove the ConfigMap [catalogue]\n";
+    let warning = "stdin:9: warning: metadata.name: no resource names this ConfigMap, so it adds nothing to the catalogue; add {name: edge} to spec.catalog of the resource, or remove the ConfigMap [catalogue]\n";
     assert!(code == 1 && stdout.starts_with(warning), "{stdout}");
     let (code, stdout, _) = validate(&[], &format!("{}{map}", VALID.replace("[core]", "[core, edge]")));
     assert!(code == 1 && stdout.contains("there is no preset \"edge\""), "{stdout}");
@@ -215,7 +215,7 @@ fn warns_about_pinned_images_in_config_maps() {
     let cloud = VALID.replace("[core]}", &format!("[core], {own}"));
     let map = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: pins}\ndata: {values.yaml: 'images: {tags: {keystone_api: a/b:c}}'}\n";
     let (code, stdout, _) = validate(&[], &format!("{cloud}{map}"));
-    let expected = "warning: spec.services.keystone.releases.keystone.valuesFrom[0]: the images of keystone_api in this object are pinned, so that they do not change when spec.openstackRelease moves from 2025.2 to 2026.1; ";
+    let expected = "warning: spec.services.keystone.releases.keystone.valuesFrom[0]: the images of keystone_api in this object are pinned, so they do not change when spec.openstackRelease moves from 2025.2 to 2026.1; ";
     assert!(code == 1 && stdout.contains(expected), "{stdout}");
     let (_, stdout, _) = validate(&[], &format!("{cloud}{}", map.replace("images:", "other:")));
     assert!(!stdout.contains("are pinned"), "{stdout}");

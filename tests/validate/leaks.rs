@@ -1,4 +1,4 @@
-//! Checks that no command prints a secret value from its input files, neither in a finding nor elsewhere.
+//! Checks that no command prints a secret value from its input files, neither in a finding nor in other output.
 
 use std::process::Command;
 

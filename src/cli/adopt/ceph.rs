@@ -16,7 +16,7 @@ use osdpl_core::ceph::Cluster;
 /// The Ceph cluster that an existing cloud uses.
 pub(crate) struct Ceph {
     /// The value of `spec.features.storage` and the Secret with which the user declares this Ceph cluster to osdpl;
-    /// `None` if osdpl did not find all data for them.
+    /// `None` if osdpl did not find all the data that the declaration needs.
     pub storage: Option<CephDeclaration>,
     /// A note for the user: whether the file that `osdpl adopt` writes declares this Ceph cluster, and what the user
     /// must check.
@@ -81,8 +81,8 @@ async fn rook_clusters(client: &Client) -> BTreeMap<String, Option<String>> {
 fn declared_note(uses: &CephUses, state: &CephState, storage: &CephDeclaration) -> String {
     let (namespace, map) = &uses.configuration;
     let mut note = format!(
-        "note: this cloud uses a Ceph ({}): Secret {} of the file describes it, from ConfigMap {namespace}/{map} and the keys in use, and \
-         features.storage.ceph references it. Existing pools, users and objects stay as they are.",
+        "note: this cloud uses Ceph ({}): Secret {} of the file describes the Ceph cluster, from ConfigMap {namespace}/{map} and the keys in use, and \
+         features.storage.ceph references the Secret. Existing pools, users and objects stay as they are.",
         uses.who(),
         storage.secret.0
     );
@@ -104,9 +104,9 @@ fn declared_note(uses: &CephUses, state: &CephState, storage: &CephDeclaration) 
 /// data osdpl would need for the declaration, but did not find.
 fn undeclared_note(uses: &CephUses, namespace: &str, missing: &[String]) -> String {
     format!(
-        "note: this cloud uses a Ceph ({}), and the file does not declare it: {}. The settings of its releases are kept as overrides. \
-         For osdpl to distribute keys and monitor it, create a Secret in namespace {namespace} with {}, declare features.storage: {{backend: ceph, ceph: \
-         {{mode: external, secret: {{name: THAT-SECRET}}}}}}, and check `osdpl diff` before you apply that.",
+        "note: this cloud uses Ceph ({}), but the file does not declare the Ceph cluster: {}. The file keeps the settings of the releases as overrides. \
+         If osdpl is to distribute keys and to monitor Ceph, create a Secret in namespace {namespace} with {}, declare features.storage: {{backend: ceph, ceph: \
+         {{mode: external, secret: {{name: THAT-SECRET}}}}}}, and check the changed file with `osdpl diff -f FILE` before you apply it.",
         uses.who(),
         missing.join("; "),
         uses.keys()

@@ -106,7 +106,7 @@ impl AdoptReport {
         for name in &self.installs {
             let _ = writeln!(
                 text,
-                "{name:<14} does not exist, but other releases need it; the spec pauses it. If its service runs elsewhere, set the service's `external`"
+                "{name:<14} does not exist, but other releases need it; the spec pauses it. If its service runs outside of this cluster, set the service's `external`"
             );
         }
         for IgnoredRelease { release, why } in &self.ignored {

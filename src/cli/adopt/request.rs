@@ -106,7 +106,7 @@ async fn annotate(client: Client, deployment: &OpenStackDeployment, names: &[Str
     Ok(())
 }
 
-/// Whether osdpl can adopt a release that the user named.
+/// Whether osdpl can adopt a release.
 enum Adoptability {
     /// Another tool installed the release, and osdpl can adopt it.
     Adoptable,

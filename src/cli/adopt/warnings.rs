@@ -23,7 +23,7 @@ pub(crate) struct Warning {
     /// The Secret to which the user writes a new password after the release is adopted.
     #[serde(rename = "place")]
     pub location: String,
-    /// The catalogue's rotation note: the steps that the user must do besides writing the new password to the Secret.
+    /// The catalogue's rotation note: what else happens, or what else the user must do, when the password changes.
     #[serde(rename = "besides", skip_serializing_if = "String::is_empty")]
     pub rotation: String,
 }
@@ -104,7 +104,7 @@ warning: 4 passwords are publicly known defaults of upstream's charts. After you
     heat conf.heat.DEFAULT.auth_encryption_key: a Secret referenced by spec.services.heat.credentials.encryption_key (re-encrypt the database first, with heat-manage update_params)
     keystone endpoints.identity.auth.admin.password: Secret own, key admin (keystone's db-sync sets it; the other charts use the old one until they are upgraded)
     keystone endpoints.oslo_db.auth.keystone.password: Secret own, key database (db-init does not change the password of an account that exists; run ALTER USER first)
-    cinder endpoints.identity.auth.nova.password: Secret cloud-adopted-cinder, its values (set by the next upgrade; the pods read it from a Secret that is not in their hash and must be restarted)
+    cinder endpoints.identity.auth.nova.password: Secret cloud-adopted-cinder, its values (the next upgrade sets it; then the pods must be restarted, because the new password does not restart them)
 ";
         assert_eq!(found, expected);
         assert_eq!(format(&[]), "");

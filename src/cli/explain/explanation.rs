@@ -19,7 +19,7 @@ use osdpl_core::desired::{
 use osdpl_operator::charts::{self, keys};
 use osdpl_values::{self as values, Layer, Path, trace};
 
-/// The text that osdpl shows instead of a secret.
+/// The string that osdpl shows instead of a secret.
 const REDACTED: &str = "<redacted>";
 
 /// The input of an explanation: the cloud, the catalogue, and the path of the value that the user asks about.
@@ -40,8 +40,8 @@ pub(crate) struct Explanation {
     /// for the path.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
-    /// Why helm ignores the chart's default, too, if the release has no value at the path. Present only if a layer sets
-    /// a parent key of the path to null, or to a value that is not a map.
+    /// Why the chart's default does not apply either. Present only if the release has no value at the path, because a
+    /// layer sets a parent key to null, or to a value that is not a map.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub above: Option<ParentEffect>,
     /// All layers that set the value. The first layer overrides all others.
@@ -77,7 +77,7 @@ pub(crate) struct LayerValue {
     /// `values/services/nova.yaml:88 (releases.nova.values)`, or a field of the `OpenStackDeployment`.
     #[serde(rename = "place")]
     pub location: String,
-    /// The value that the layer sets; absent if the layer sets a parent key to a value that is not a map.
+    /// The value that the layer sets; absent if the layer sets a parent key to a value other than a map or null.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
     /// The catalogue's reason for the value; absent if the catalogue states none.
@@ -245,7 +245,7 @@ impl Chart {
     /// Describes a chart whose keys osdpl does not know. If the spec selects a version that the catalogue's lock
     /// (`values/lock.yaml`) does not pin, `suffix` names this version.
     fn unknown(name: String, suffix: &str) -> Self {
-        let description = format!("its keys{suffix} are not known here (name its folder with --charts)");
+        let description = format!("has unknown keys{suffix}; name the chart's folder with --charts");
         Self { name, known: true, has_default: None, description, default: None, outline: None }
     }
 

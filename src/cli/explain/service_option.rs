@@ -40,8 +40,8 @@ pub(crate) struct OptionExplanation {
 /// Explains the option at a path in the values of a chart.
 ///
 /// Returns `None` if the path does not lead to an option, or if osdpl does not know the options of its section. The
-/// details, such as the default, apply to the OpenStack release `openstack_release`. If it lacks the option, they apply
-/// to the newest OpenStack release that has it.
+/// details, such as the default, apply to the OpenStack release `openstack_release`. If this release lacks the option,
+/// they apply to the newest OpenStack release that has it.
 pub(crate) fn explain_option(
     catalog: &Catalog,
     chart: &str,

@@ -64,7 +64,7 @@ fn layer(word: &str, value: &LayerValue, with_value: bool, text: &mut String) {
     }
 }
 
-/// Formats the value that a layer sets, as a text that the caller appends to the layer's location.
+/// Formats the value that a layer sets. The caller appends the result to the layer's location.
 fn describe_value(layer: &LayerValue) -> String {
     match &layer.value {
         None => " = a value that is not a map".to_owned(),

@@ -89,7 +89,8 @@ pub(crate) fn other_actions(preview: &Preview, deployment: &OpenStackDeployment)
     others.map(output).collect()
 }
 
-/// Returns the objects that osdpl itself would write for the step of a release. helm's own writes are not in the list.
+/// Returns the objects that osdpl itself would change or delete in the step of a release. The list does not contain the
+/// objects that helm changes.
 pub(crate) fn objects_of_release(name: &str, preview: &Preview, deployment: &OpenStackDeployment) -> Vec<ObjectOutput> {
     let is_own = |action: &&Action| matches!(action, Action::Release { name: other, .. } if other == name);
     let own = preview.actions.iter().map(|planned| &planned.action).filter(is_own);

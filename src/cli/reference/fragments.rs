@@ -32,7 +32,7 @@ pub(crate) fn group(group: Group) -> &'static str {
     }
 }
 
-/// Writes the fragments as Markdown, for the page of a catalogue entry. Returns an empty text if there are no
+/// Writes the fragments as Markdown, for the page of a catalogue entry. Returns an empty string if there are no
 /// fragments.
 pub(crate) fn fragments_page(fragments: &[file::Fragment]) -> String {
     let mut text = String::new();
@@ -63,7 +63,7 @@ pub(crate) fn fragments_page(fragments: &[file::Fragment]) -> String {
     text
 }
 
-/// Returns the values that a service sets for a release, with their conditions, as Markdown; an empty text if the
+/// Returns the values that a service sets for a release, with their conditions, as Markdown; an empty string if the
 /// service sets no values.
 pub(crate) fn own_values_page(name: &str, release: &file::Release) -> String {
     let mut text = String::new();
@@ -127,7 +127,7 @@ pub(crate) fn checks_data(checks: &[file::Check]) -> Value {
     checks.iter().map(one).collect()
 }
 
-/// Returns the checks of a catalogue entry as Markdown; an empty text if the entry has no checks. osdpl applies these
+/// Returns the checks of a catalogue entry as Markdown; an empty string if the entry has no checks. osdpl applies these
 /// checks to a user's spec.
 pub(crate) fn checks(checks: &[file::Check]) -> String {
     if checks.is_empty() {
@@ -153,7 +153,7 @@ pub(crate) fn certificates_data(certificates: &[file::Certificates]) -> Value {
     certificates.iter().map(one).collect()
 }
 
-/// Returns the certificates of a catalogue entry as Markdown; an empty text if the entry has no certificates. osdpl
+/// Returns the certificates of a catalogue entry as Markdown; an empty string if the entry has no certificates. osdpl
 /// verifies these certificates in the user's Secrets.
 pub(crate) fn certificates(certificates: &[file::Certificates]) -> String {
     let mut text = String::new();

@@ -60,12 +60,12 @@ pub(crate) fn first_sentence(text: &str) -> &str {
     end.map_or(text, |end| &text[..=end])
 }
 
-/// Formats a text as a Markdown code span. Returns an empty text unchanged.
+/// Formats a string as a Markdown code span. Returns an empty string unchanged.
 pub(crate) fn code(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!("`{}`", text.split_whitespace().collect::<Vec<_>>().join(" ")) }
 }
 
-/// Formats each text as a Markdown code span, and joins them with commas.
+/// Formats each string as a Markdown code span, and joins them with commas.
 pub(crate) fn codes<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
     texts.into_iter().map(code).collect::<Vec<_>>().join(", ")
 }

@@ -55,7 +55,7 @@ impl Arguments {
 async fn identify_cluster(client: &Client, namespace: String) -> anyhow::Result<ClusterIdentity> {
     let found = Api::<Namespace>::all(client.clone()).get_metadata(&namespace).await;
     let found = found.map_err(readable).with_context(|| {
-        format!("reading the UID of namespace {namespace}, by which install.sh recognizes the cluster: you need permission to get the namespace")
+        format!("reading the UID of namespace {namespace}, by which install.sh recognizes the cluster (you need permission to get the namespace)")
     })?;
     let uid = found.uid().with_context(|| format!("the namespace {namespace} has no UID"))?;
     Ok(ClusterIdentity { namespace, uid })

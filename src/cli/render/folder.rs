@@ -114,7 +114,9 @@ impl std::fmt::Display for Folder {
 fn check_private(path: &Path, found: &fs::Metadata) -> anyhow::Result<()> {
     let name = path.display();
     if !found.is_dir() {
-        bail!("{name} is not a folder; osdpl writes real credentials only to a folder of your own, so name one");
+        bail!(
+            "{name} is not a folder, but a file or a link; osdpl writes real credentials only to a folder of your own, so name one"
+        );
     }
     if found.uid() != rustix::process::geteuid().as_raw() {
         bail!(

@@ -78,7 +78,8 @@ impl ClusterIdentity {
     }
 }
 
-/// Prepares the folder for this run of `osdpl render`. Returns the names of the releases whose files it removed.
+/// Prepares the folder for this run of `osdpl render`. Returns the names of the releases that only the earlier run
+/// wrote, and whose files the function removed.
 ///
 /// First removes the files of an earlier run that this run will not overwrite. Such files may contain credentials.
 ///
@@ -117,7 +118,8 @@ pub(crate) fn clear(folder: &Folder, selected: &[&str], with_manifests: bool) ->
 fn unfinished(names: &[&str], with_manifests: bool) -> String {
     let manifests = if with_manifests { MANIFESTS } else { "" };
     let all = word(&format!(" {} ", names.join(" ")));
-    let message = "osdpl render did not finish, so this folder is incomplete; nothing was done; run osdpl render again";
+    let message =
+        "osdpl render did not finish, so this folder is incomplete; nothing was installed; run osdpl render again";
     format!("{BEGIN}(osdpl render did not finish).\n{manifests}all={all}\necho {} >&2\nexit 1\n", word(message))
 }
 

@@ -12,7 +12,7 @@ use osdpl_values::{Path, Values, merge};
 pub(crate) struct Case {
     /// A sentence that says what the case expects of the cloud.
     pub name: String,
-    /// The path of the file with the `OpenStackDeployment`, relative to the folder of the file of cases.
+    /// The path of the file with the `OpenStackDeployment`, relative to the folder that contains the test file.
     pub file: Option<String>,
     /// The spec of the case's cloud, for a case without a file.
     pub spec: Option<Values>,
@@ -51,10 +51,10 @@ pub(crate) struct Expectation {
     pub holds: Option<String>,
     /// Whether the release must be part of the cloud.
     pub wanted: Option<bool>,
-    /// A text that an error about the resource must contain. With this field, the case expects that osdpl refuses the
+    /// A string that an error about the resource must contain. With this field, the case expects that osdpl refuses the
     /// resource.
     pub refused: Option<String>,
-    /// A text that a warning about the resource must contain.
+    /// A string that a warning about the resource must contain.
     pub warns: Option<String>,
 }
 
@@ -118,19 +118,21 @@ impl Expectation {
     }
 }
 
-/// Checks that a text is a CEL expression.
+/// Checks that a string is a CEL expression.
 ///
 /// # Errors
-/// Returns an error if the text is no CEL expression. The error describes the problem.
+/// Returns an error that describes the problem if the string is no CEL expression.
 fn check_condition(text: &str) -> Result<(), String> {
     Expression::compile(text).map(drop).map_err(|error| error.to_string())
 }
 
-/// Checks that a text is a regular expression.
+/// Checks that a string is a regular expression, and not too large.
 ///
 /// # Errors
-/// Returns an error if the text is no regular expression. The error describes the problem.
+/// Returns an error that describes the problem if the string is no regular expression, or too large.
 fn check_pattern(text: &str) -> Result<(), String> {
     let Some(problem) = pattern_error(text) else { return Ok(()) };
-    Err(format!("`matches` is not a regular expression: {problem}; correct it; a literal ( or [ needs a \\ before it"))
+    Err(format!(
+        "`matches` is not a usable regular expression: {problem}; correct it (write \\( or \\[ for a literal bracket)"
+    ))
 }

@@ -87,8 +87,7 @@ impl Cloud {
     }
 
     /// Returns the errors in the resource, for which osdpl refuses the cloud. Each error begins with the file and line
-    /// of the field. If the case changes the resource, the errors have no line, because the file does not contain the
-    /// changes.
+    /// of the field, unless the case changes the resource or contains the spec itself.
     pub(crate) fn refusals(&self) -> impl Iterator<Item = String> {
         let document = self.resource.document.as_ref().filter(|_| !self.resource.is_changed);
         let errors = self.findings.iter().filter(|finding| finding.level == Level::Error);
@@ -121,7 +120,7 @@ impl Cloud {
             let known = catalog.services.values().flat_map(|service| service.releases.keys());
             let hint = did_you_mean(name, known.map(String::as_str));
             bail!(
-                "the catalogue has no release {name:?}{hint}; use the catalogue's names, which `osdpl catalog` lists"
+                "the catalogue has no release {name:?}{hint}; use a name that `osdpl catalog services SERVICE` lists"
             );
         }
         let release = self.desired.releases.get(name);
@@ -170,7 +169,7 @@ impl Cloud {
         let expression = Expression::compile(condition)?;
         Ok(match expression.evaluate_condition(&self.scope.nested(values.into_iter().collect())) {
             Ok(true) => None,
-            Ok(false) => Some(format!("{name}: expected that `{condition}` holds, and it does not")),
+            Ok(false) => Some(format!("{name}: expected that `{condition}` holds, but it does not")),
             Err(error) => Some(format!("{name}: {error}")),
         })
     }

@@ -32,7 +32,7 @@ pub struct CephUses {
 }
 
 /// The settings of the cloud's Ceph and the keys of its Ceph users, as the caller found them in the Kubernetes cluster.
-/// Contains secrets.
+/// The keys are secret.
 #[derive(Default)]
 pub struct CephState {
     /// The text of `ceph.conf`; `None` if its `ConfigMap` does not exist.
@@ -123,7 +123,7 @@ fn uses_of_release(name: &str, found: &InstalledRelease) -> Vec<(Consumer, CephU
 /// Returns the user, pool and Secret with which Nova uses Ceph; `None` if Nova does not use Ceph.
 ///
 /// `volumes` is Cinder's Ceph user; `None` if Cinder stores no volumes in Ceph. Nova attaches Cinder's volumes to
-/// instances. So if the volumes are in Ceph, Nova uses Ceph, even if it stores the disks of instances elsewhere.
+/// instances. So if the volumes are in Ceph, Nova uses Ceph, even if it stores no disks of instances there.
 fn nova_use(found: &InstalledRelease, volumes: Option<&str>) -> Option<CephUse> {
     let on_ceph = text(found, "conf.nova.libvirt.images_type") == Some("rbd");
     if !on_ceph && volumes.is_none() {
@@ -234,12 +234,13 @@ impl CephUses {
         missing
     }
 
-    /// Returns the names of the services that use Ceph, for messages: `glance, cinder`.
+    /// Returns the names of the services that use Ceph as text for a message: `glance, cinder`.
     pub fn who(&self) -> String {
         self.consumers.keys().map(|consumer| consumer.name()).collect::<Vec<_>>().join(", ")
     }
 
-    /// Returns the names of the keys that the Secret with the settings of the Ceph cluster must contain, for messages.
+    /// Returns, as text for a message, the names of the keys that the Secret with the settings of the Ceph cluster must
+    /// contain: `mon_host, fsid, glance.key`.
     pub fn keys(&self) -> String {
         let keys_of = |(consumer, own): (&Consumer, &CephUse)| {
             let fields = if own.keyring.is_some() { &["key", "pool", "user"][..] } else { &["pool"] };

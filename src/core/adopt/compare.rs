@@ -8,7 +8,8 @@ use crate::observed::ComparisonResult;
 use crate::release::RevisionSource;
 use osdpl_values::{Values, changed_paths, coalesce, normalize_numbers, remove_nulls};
 
-/// The values of a release before and after an upgrade to the desired release, and the differences. Contains secrets.
+/// The values of a release before and after an upgrade to the desired release, and the differences. The values contain
+/// secrets.
 #[derive(Clone, PartialEq)]
 pub struct Comparison {
     /// The values that the templates read now: the installed chart's defaults, with the overrides in helm's record

@@ -28,8 +28,8 @@ pub struct Description {
     pub compared: BTreeMap<String, Comparison>,
     /// The releases that result from `spec`, by their names in the catalogue.
     pub wanted: BTreeMap<String, DesiredRelease>,
-    /// The catalogue names of the releases that the cloud's running releases need, but that do not run in this cluster.
-    /// The spec pauses them, so that the operator does not install them.
+    /// The catalogue names of the releases in the spec that do not run in this cluster, such as releases that running
+    /// releases need. The spec pauses these releases, so that the operator does not install them.
     pub installs: Vec<String>,
     /// The errors, warnings and notes about the spec.
     pub findings: Vec<Finding>,
@@ -65,9 +65,9 @@ impl CloudInventory<'_> {
         }
         let installs: Vec<String> =
             desired.releases.keys().filter(|name| !self.known.releases.contains_key(*name)).cloned().collect();
-        // `installs` are releases that running releases need, but that do not run in this cluster. Their services may
-        // run in another cluster. So pause these releases in the spec: the operator then does not install them before a
-        // person has checked where the services run.
+        // `installs` are the releases in the spec that do not run in this cluster. Their services may run in another
+        // cluster. So pause these releases in the spec: the operator then does not install them before a person has
+        // checked where the services run.
         for name in &installs {
             let service = desired.releases[name].service.clone();
             spec.services.entry(service).or_default().releases.entry(name.clone()).or_default().paused = true;

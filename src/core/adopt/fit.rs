@@ -1,9 +1,9 @@
 //! Searches for the presets and features that describe a running cloud best: with them, the spec needs the fewest
 //! overrides.
 //!
-//! Measured with the clouds in `tests/catalogue/adopted.yaml`: the [`score`] of the spec without a search, after the
-//! search for presets, and after the search for features. A score of 1 000 or more means that the spec lacks running
-//! releases, so the operator would not manage them.
+//! Measured with the clouds in `tests/catalogue/adopted.yaml`: the [`score`] of the spec without a search, after a
+//! search for presets only, after a search for features only, and after both searches. A score of 1 000 or more means
+//! that the spec lacks running releases, so the operator would not manage them.
 //!
 //! | cloud | no search | presets only | features only | both |
 //! |---|---|---|---|---|

@@ -7,7 +7,7 @@ use crate::observed::ReleaseKey;
 use crate::release::RevisionSource;
 use osdpl_values::{CollectSorted, Values, coalesce, normalize_numbers};
 
-/// A release that helm has installed in the cluster. Contains secrets.
+/// A release that helm has installed in the cluster. Its values contain secrets.
 #[derive(Clone, PartialEq)]
 pub struct InstalledRelease {
     /// The namespace and the helm name of the release.
@@ -41,7 +41,8 @@ pub struct IdentifiedReleases<'a> {
 }
 
 /// Finds, for each running release, the release of the catalogue with the same chart. If the catalogue has several
-/// releases with this chart, prefers the one with the same name as the running release.
+/// releases with this chart, prefers the one with the same name as the running release, and then the one with the same
+/// name as the chart. Each release of the catalogue corresponds to at most one running release.
 pub fn identify_releases<'a>(found: &'a [InstalledRelease], catalog: &Catalog) -> IdentifiedReleases<'a> {
     let mut known = IdentifiedReleases::default();
     let home = main_namespace(found, catalog);

@@ -65,9 +65,9 @@ impl<'a> CloudInventory<'a> {
         resolve_with_layers(spec, self.catalog, &self.selected(spec), facts)
     }
 
-    /// Returns the facts from which osdpl computes the values of the selected releases: the credentials of the running
-    /// releases, the sizes of their volume claims, the Ceph cluster that the spec declares, and placeholders for all
-    /// other facts.
+    /// Returns the facts from which osdpl computes the values of the selected releases: the credentials and claim sizes
+    /// in the values of the running releases, the baseline 0 of these releases, the Ceph cluster that the spec
+    /// declares, and placeholders for all other facts.
     ///
     /// The result contains only credentials of services that are part of the cloud. If a release uses the credential of
     /// another service, which is not part of the cloud, the spec can't reference this credential. Instead, the
@@ -134,7 +134,7 @@ pub(super) fn credential(expression: &str) -> Option<(&str, &str)> {
     (is_plain(service) && is_plain(name)).then_some((service, name))
 }
 
-/// Whether osdpl can use a text as a credential: it is not empty, has only one line, and contains no NUL character.
+/// Whether osdpl can use a string as a credential: it is not empty, has only one line, and contains no NUL character.
 fn is_single_line(text: &str) -> bool {
     !text.is_empty() && !text.contains(['\n', '\r', '\0'])
 }

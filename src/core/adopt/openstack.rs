@@ -73,7 +73,7 @@ fn warning(guess: &str, tags: BTreeMap<String, usize>) -> Finding {
         if names.is_empty() { "have no tags".to_owned() } else { format!("have tags such as {}", names.join(", ")) };
     let message = format!(
         "osdpl can't determine the OpenStack release from the images, which {what}, and assumes {guess}, the newest \
-         in the catalogue; set the right release before you adopt any release"
+         in the catalogue; set the right OpenStack release before you adopt any helm release"
     );
     Finding::new(Level::Warning, FIELD, message)
 }
@@ -119,7 +119,8 @@ mod tests {
         let guess = |what: &str| {
             let message = format!(
                 "spec.openstackRelease: osdpl can't determine the OpenStack release from the images, which {what}, \
-                 and assumes 2026.1, the newest in the catalogue; set the right release before you adopt any release"
+                 and assumes 2026.1, the newest in the catalogue; set the right OpenStack release before you adopt any \
+                 helm release"
             );
             ("2026.1".to_owned(), Some(message))
         };

@@ -9,7 +9,7 @@ use osdpl_values::{Path, Values, coalesce, merge, normalize_numbers, set};
 /// The maximum number of rounds of [`compute_overrides`]. Each round computes the values that result from the overrides
 /// so far, and adds an override where they differ from the values of the running release.
 ///
-/// One round may not be enough: if an override replaces a scalar in the desired values by a map, helm also merges the
+/// One round may not be enough: if an override replaces a scalar in the desired values with a map, helm also merges the
 /// chart's default map into this map. The next round must then override these defaults, too.
 const ROUNDS: usize = 4;
 
@@ -19,7 +19,7 @@ const MOST_UNSET: usize = 40;
 const LONGEST_UNSET: usize = 128;
 
 /// The overrides with which one release keeps its current values after the adoption: overrides without secrets for the
-/// spec, and overrides with secrets for a Secret. Contains secrets.
+/// spec, and overrides with secrets for a Secret.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct RemainingOverrides {
     /// The overrides without secrets, for the spec.
@@ -71,8 +71,8 @@ fn differences(from: &Values, to: &Values, parent: &Path, overrides: &mut Values
 
 /// Divides overrides into those that contain secrets and those that contain none.
 ///
-/// The function replaces an override with null by an entry in the list `unset`, because some tools remove nulls from
-/// manifests. It keeps the null if the CRD does not allow the path in the list.
+/// Some tools remove nulls from manifests. So the function turns each null into an entry of the list `unset`. It keeps
+/// the null if the CRD does not allow the path in the list.
 fn split(overrides: Values, secret_paths: &[Path]) -> RemainingOverrides {
     let mut remaining = RemainingOverrides::default();
     split_below(overrides, &Path::root(), secret_paths, &mut remaining);

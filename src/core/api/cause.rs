@@ -1,4 +1,5 @@
-//! The entries of `status.causes`: root causes, and the objects that they affect.
+//! The entries of `status.causes`: each root cause, with the objects to inspect, and the components and Jobs that it
+//! affects.
 
 use std::fmt;
 

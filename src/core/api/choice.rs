@@ -4,13 +4,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Which changes wait until a person approves them with `osdpl approve`. With `Manual`, the default, these are
-/// uninstalls and all changes that the spec did not request, such as those of a new version of the operator or of a
-/// ConfigMap that `spec.catalog` names. With `Automatic`, such changes do not wait. With `Always`, every change of a
+/// uninstalls, all changes that the spec did not request (such as those of a new version of the operator or of a
+/// ConfigMap that `spec.catalog` names), and upgrades that change keys of running instances, CRDs in the cluster, or
+/// the division of nodes among DaemonSets. With `Automatic`, such changes do not wait. With `Always`, every change of a
 /// release waits, even the first install and other changes that the spec requested. Changes of node labels, external
 /// services and objects of Rook then wait, too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Approval {
-    /// Uninstalls, and changes that the spec did not request, wait until a person approves them with `osdpl approve`.
+    /// Some changes wait until a person approves them with `osdpl approve`: uninstalls, changes that the spec did not
+    /// request, and upgrades that change keys of running instances, CRDs in the cluster, or the division of nodes among
+    /// `DaemonSets`.
     #[default]
     Manual,
     /// The operator applies changes at once, even if the spec did not request them. Only the changes that endanger data
@@ -18,7 +21,8 @@ pub enum Approval {
     /// changes an adopted release. Rollouts and the removal of node labels follow `spec.nodes.rollout.approval`.
     Automatic,
     /// Every install, upgrade and uninstall of a release waits until a person approves the target hash, even if the
-    /// spec requested the change. Changes of node labels, external services and objects of Rook wait, too.
+    /// spec requested the change. Changes of node labels, external services and objects of Rook wait, too. Retries and
+    /// repairs do not wait, because they change no inputs. The deletion of the resource does not wait either.
     Always,
 }
 

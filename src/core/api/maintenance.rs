@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
     singular = "nodemaintenance",
     shortname = "nm",
     category = "openstack",
-    doc = "A node that is taken out of the cloud for maintenance: its compute service is disabled, its instances are moved, and the node is cordoned. Deleting the resource returns the node, in reverse order.",
+    doc = "The maintenance of one node: the operator disables the node's compute service, migrates its instances, and cordons the node, so that a person can drain it. When someone deletes the resource, the operator returns the node to the cloud.",
     annotation("helm.sh/resource-policy", "keep"),
     status = "NodeMaintenanceStatus",
     printcolumn(name = "Node", type_ = "string", json_path = ".spec.node"),
@@ -43,7 +43,7 @@ pub struct NodeMaintenanceSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 32))]
     pub parallel_migrations: Option<u32>,
-    /// Why the node is in maintenance, for people. The operator copies this text to the `disabled_reason` of the
+    /// Why the node is in maintenance, in your own words. The operator adds this reason to the `disabled_reason` of the
     /// compute service.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 160))]
@@ -69,6 +69,7 @@ pub struct MaintenanceWindow {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum InstancePolicy {
     /// The operator requests from Nova the live migration of all instances. Nova's scheduler selects the new hosts.
+    /// Nova can migrate only active and paused instances live: a person must start, move or delete the others.
     #[default]
     Migrate,
     /// The operator waits until someone has moved or deleted all instances of the node.
@@ -84,7 +85,7 @@ pub struct NodeMaintenanceStatus {
     /// The generation of the spec that this status describes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// The state of the maintenance in one word, for people. Programs should read the conditions.
+    /// A summary of the maintenance in one word. Programs should read the conditions instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<MaintenancePhase>,
     /// What the maintenance waits for, or what a person must do, in one line.
@@ -122,8 +123,8 @@ pub struct NodeMaintenanceStatus {
 /// The state of a maintenance in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum MaintenancePhase {
-    /// The operator has done nothing yet, because the window is not open, or the limits do not allow one more node in
-    /// maintenance.
+    /// The operator has done nothing yet, because the window is not open, the limits do not allow one more node in
+    /// maintenance, or the pods on the node may not be evicted yet.
     Waiting,
     /// The operator is disabling the node's compute service.
     Disabling,
@@ -135,7 +136,8 @@ pub enum MaintenancePhase {
     ReadyToDrain,
     /// The operator is returning the node to the cloud.
     Returning,
-    /// The window ended before the node could be drained, so the operator is returning the node to the cloud.
+    /// The window ended before the node could be drained. The operator returns the node to the cloud, or has already
+    /// returned it.
     Expired,
 }
 
@@ -191,7 +193,8 @@ pub struct StepStatus {
     pub state: StepState,
     /// The time when the step entered this state, RFC 3339.
     pub since: String,
-    /// What the step waits for, or why the operator skipped it, for people. It may be empty.
+    /// A human-readable message: what the operator is doing in this step, what the step waits for, or why the operator
+    /// skipped it. May be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
 }
@@ -231,8 +234,8 @@ pub enum StepState {
     Waiting,
     /// The step is done.
     Done,
-    /// The operator skipped the step, because there was nothing to do, or because someone else had cordoned the node or
-    /// disabled the compute service.
+    /// The operator skipped the step: there was nothing to do, someone else had cordoned the node or disabled the
+    /// compute service, or the operator began to return the node before the step was done.
     Skipped,
 }
 

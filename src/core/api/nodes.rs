@@ -15,7 +15,8 @@ use super::{MaintenanceLimits, Rollout, free_form_schema};
 pub struct Nodes {
     /// The nodes of each role (`control-plane`, `compute`, `network`, `gateway`, `storage`, `sriov`, or a role of your
     /// own). The operator sets the role's labels on these nodes. When a node leaves the role, the operator removes the
-    /// role's labels after approval, in batches of nodes (`rollout`). It does not change other labels.
+    /// role's labels, in batches of nodes and after approval (see `rollout`). The operator does not change labels that
+    /// someone else set.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 16))]
     pub roles: BTreeMap<String, RoleNodes>,

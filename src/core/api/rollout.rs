@@ -67,7 +67,7 @@ impl Rollout {
 pub struct RolloutStatus {
     /// The phase of the rollout.
     pub phase: RolloutPhase,
-    /// The release's name in the catalogue.
+    /// The name in the catalogue of the component's release.
     pub release: String,
     /// The revision (Kubernetes' hash) of the newest pod template, which all pods of the component get. If the
     /// component has several DaemonSets, this field lists the revisions of all of them.
@@ -90,7 +90,7 @@ pub struct RolloutStatus {
     /// The number of nodes that should run a pod of the component.
     #[serde(default)]
     pub total: i32,
-    /// The number of nodes whose pods the operator recreates at the same time.
+    /// The maximum number of nodes whose pods the operator recreates at the same time.
     #[serde(default)]
     pub batch_size: i32,
     /// The names of the nodes whose pods the operator is recreating, at most 20 of them.

@@ -62,7 +62,7 @@ pub(crate) const RULES: &[Rule] = &[
     rule(
         "",
         "self.metadata.name.size() <= 63",
-        "metadata.name may have at most 63 characters, because it is a label on the resource's objects; choose a shorter one",
+        "metadata.name may have at most 63 characters, because osdpl builds the names of Secrets from it; choose a shorter one",
     ),
     rule(
         "spec.openstackRelease",
@@ -83,7 +83,7 @@ pub(crate) const RULES: &[Rule] = &[
     rule(
         "spec.catalog.[].digest",
         "self.matches('^sha256:[0-9a-f]{64}$')",
-        "must be `sha256:` and 64 hexadecimal digits; `status.catalog` of the resource shows the digest of each ConfigMap",
+        "must be `sha256:` and 64 hexadecimal digits in lower case; `status.catalog` of the resource shows the digest of each ConfigMap",
     ),
     rule(
         "spec.publicDomain",
@@ -174,7 +174,7 @@ pub(crate) const RULES: &[Rule] = &[
     rule(
         "spec.charts.repository",
         r#"self.matches('^(https|oci)://[^/?#@ "]+(/[^?#@ "]*)?$')"#,
-        "must be the URL of a chart repository that begins with https:// or oci:// and contains no user name, such as https://tarballs.opendev.org/openstack/openstack-helm",
+        "must be the URL of a chart repository that begins with https:// or oci:// and contains no user name, query or fragment, such as https://tarballs.opendev.org/openstack/openstack-helm",
     ),
     rule(
         "spec.images.mirrors",

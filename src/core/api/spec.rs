@@ -59,7 +59,7 @@ pub struct OpenStackDeploymentSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
     pub region: Option<String>,
-    /// The StorageClass of new volume claims; `general` if unset. Existing claims are never changed.
+    /// The StorageClass of new volume claims; `general` if unset. The operator never changes existing claims.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 253))]
     pub storage_class: Option<String>,
@@ -94,7 +94,8 @@ pub struct OpenStackDeploymentSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
     /// While true, the operator installs, upgrades and uninstalls nothing, and writes no other objects of the cloud. It
-    /// still updates the status, and carries out NodeMaintenances.
+    /// still updates the status, adopts releases on request, and carries out NodeMaintenances. A deletion of this
+    /// resource waits, except with `deletionPolicy: Detach`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub paused: bool,
     /// Which objects the operator keeps when someone deletes this resource; `Retain` if unset.
@@ -146,7 +147,7 @@ pub struct Common {
     /// Values of every release.
     #[serde(flatten)]
     pub all: Overrides,
-    /// Values of every release of the group `infra` (databases, brokers, caches, node networking).
+    /// Values of every release of the group `infra` (such as databases, brokers, caches, libvirt and monitoring).
     #[serde(default)]
     pub infra: Overrides,
     /// Values of every release of the group `openstack`.
@@ -239,7 +240,8 @@ pub struct ReleaseOverrides {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 53))]
     pub name: Option<String>,
-    /// While true, the operator does not install, upgrade or uninstall this release.
+    /// While true, the operator does not install, upgrade or uninstall this release, even if someone deletes the
+    /// OpenStackDeployment: the deletion then waits, unless `deletionPolicy` is `Detach`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub paused: bool,
     /// Set `false` to unmanage the release: it keeps running, but the operator no longer changes or monitors it.

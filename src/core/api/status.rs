@@ -15,7 +15,7 @@ pub struct OpenStackDeploymentStatus {
     /// The generation of the spec that this status describes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// The state of the cloud in one word, for people. Programs should read the conditions.
+    /// A summary of the state of the cloud in one word. Programs should read the conditions instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
     /// What the operator is waiting for, or what a person must do, in one line.
@@ -60,8 +60,9 @@ pub struct OpenStackDeploymentStatus {
     pub children: BTreeMap<String, HelmReleaseStatus>,
     /// The helm releases that the operator installed or adopted, as `namespace/name`. The operator adds a release here
     /// before it first runs helm for the release. If a release is missing from this list, the operator uninstalls it
-    /// only after a person's approval. If the status has no list, for example after a restore without the status, the
-    /// operator recognizes the releases by the labels of their records. So the status of a new cloud has an empty list.
+    /// only after a person's approval. If the list itself is missing, for example after a restore without the status,
+    /// the operator recognizes the releases by the labels of their records. A new cloud has an empty list, so that the
+    /// operator does not recognize releases in this way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owned_releases: Option<Vec<String>>,
     /// The digest of the approved content of each ConfigMap in `spec.catalog`, by the ConfigMap's name. Changed content
@@ -166,10 +167,12 @@ pub struct LabelRemovalStatus {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HelmReleaseStatus {
-    /// Helm's status of the release (`deployed`, `pending-upgrade`, …), or a status that only the operator uses
-    /// (`starting`, `absent`, `unmanaged`).
+    /// Helm's status of the release (`deployed`, `pending-upgrade`, …), or a status that only the operator uses:
+    /// `absent` if helm has no record of the release, `starting` if helm is about to install it, or `unmanaged` if
+    /// someone else installed it.
     pub status: String,
-    /// Whether the release is in sync, its workloads are ready, and the Jobs of its newest revision are done.
+    /// Whether the release has the desired inputs, its workloads are ready, the Jobs of its newest revision are done,
+    /// and its API responds. Also true if the operator does not manage the release (`managed: false`).
     pub ready: bool,
     /// The number of the release's newest revision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -263,8 +266,8 @@ pub struct ComponentStatus {
 pub enum ComponentHealth {
     /// All desired pods are available.
     Ready,
-    /// All desired pods are available except those on nodes that are `NotReady`. If a CronJob runs the component, its
-    /// last run did not succeed.
+    /// All desired pods are available except those on nodes that are `NotReady`. For a component that a CronJob runs:
+    /// its last run did not succeed.
     Degraded,
     /// The component is being created or updated.
     Progressing,
@@ -314,11 +317,12 @@ pub mod reason {
     pub const UNHEALTHY: &str = "ComponentsUnhealthy";
     /// Changes wait until a person approves them.
     pub const APPROVAL: &str = "AwaitingApproval";
-    /// The operator refuses the spec, because the spec has errors.
+    /// The operator refuses the spec, because the spec has errors. On `CephReady`: a setting of Ceph in the spec is
+    /// invalid.
     pub const INVALID: &str = "InvalidSpec";
     /// The operator reconciles only the oldest `OpenStackDeployment` in the cluster, and this resource is not the
     /// oldest.
-    pub const OLDER_RESOURCE: &str = "NotTheOne";
+    pub const OLDER_RESOURCE: &str = "OlderResourceExists";
     /// The operator has no rights in the namespace of the resource, so it ignores the resource.
     pub const OUTSIDE: &str = "NamespaceOutOfScope";
     /// No node has the label that a `DaemonSet` of the cloud selects, so this `DaemonSet` has no pods.
@@ -348,11 +352,11 @@ pub mod reason {
     pub const CEPH_SECRET: &str = "SecretUnavailable";
     /// The Secret that describes Ceph is incomplete or malformed.
     pub const CEPH_INVALID: &str = "SecretInvalid";
-    /// The operator can't write a `ConfigMap` or Secret that the charts need, because someone else has created an
-    /// object of this name.
-    pub const CEPH_OCCUPIED: &str = "ObjectInTheWay";
+    /// The operator can't write an object that the cloud needs to use Ceph, because someone else has created an object
+    /// of this name.
+    pub const CEPH_OCCUPIED: &str = "ObjectConflict";
     /// The spec declares another Ceph cluster than the one that contains the cloud's data.
-    pub const CEPH_ANOTHER: &str = "AnotherCeph";
+    pub const CEPH_ANOTHER: &str = "CephClusterChanged";
     /// Rook has not created an object that the cloud needs, or reports a problem.
     pub const CEPH_ROOK: &str = "RookPending";
     /// The operator is recreating pods of the data plane.
@@ -379,7 +383,7 @@ pub(super) fn conditions(_: &mut schemars::SchemaGenerator) -> schemars::Schema 
                     "type": "string",
                     "format": "date-time",
                 },
-                "message": text("Details for people. It may be empty."),
+                "message": text("A human-readable message with details. May be empty."),
                 "observedGeneration": {
                     "description": "The generation of the resource that the condition describes.",
                     "type": "integer",

@@ -32,7 +32,7 @@ pub struct CrossChecks {
     pub rules: Vec<Rule>,
     /// Components whose pods keep pools of connections to the database (`pools`).
     pub pools: Vec<ConnectionPool>,
-    /// Servers that form a quorum and must run on different nodes (`apart`).
+    /// Servers that form a quorum and must run on different nodes (`separateServers`).
     pub separate_servers: Vec<SeparateServers>,
     /// Volume claims that pods on several nodes mount at once (`shared`).
     pub shared: Vec<SharedClaim>,

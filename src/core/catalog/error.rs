@@ -36,13 +36,13 @@ pub enum Error {
         error: values::PathError,
     },
     /// A file refers to a name that no file declares.
-    #[error("{file}: {field}: there is no {kind} {name:?}{hint}; correct the name, or add a file that declares it")]
+    #[error("{file}: {field}: there is no {kind} {name:?}{hint}; correct the name, or declare it in a catalogue file")]
     Unknown {
         /// The path of the file, such as `values/services/nova.yaml`.
         file: String,
         /// The field that contains the unknown name.
         field: String,
-        /// The kind of thing that the name should refer to, for the message: `release`, `component`, `credential`.
+        /// What the name should refer to, in the words of the message: `release`, `component`, `credential`.
         kind: &'static str,
         /// The name that no file declares.
         name: String,
@@ -51,7 +51,7 @@ pub enum Error {
     },
     /// Releases need or await components of each other in a cycle, such as `nova → neutron → nova`.
     #[error(
-        "releases need each other in a cycle: {0}; remove one of these dependencies from `needs` or `awaits`; the pods of the charts wait for the removed dependency anyway"
+        "releases need each other in a cycle: {0}; move one of these dependencies from `needs` or `awaits` to `alongside`, because osdpl does not wait for components in `alongside`"
     )]
     Cycle(String),
     /// Any other error, with the problem and the remedy as text.
@@ -79,7 +79,7 @@ impl fmt::Display for Errors {
 
 impl std::error::Error for Errors {}
 
-/// Returns ` (did you mean "nova"?)` with the candidate that is most similar to `name`; an empty text if no candidate
+/// Returns ` (did you mean "nova"?)` with the candidate that is most similar to `name`; an empty string if no candidate
 /// is similar enough.
 pub fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     let nearest = nearest_of(name, &mut candidates.into_iter());

@@ -17,13 +17,14 @@
 //! | `presets/<preset>.yaml` | [`Preset`] |
 //!
 //! Conditions (`when`) and expressions in values (`${…}`) are CEL. Both can read the variables `spec`, `features`,
-//! `openstack`, `services` and `releases`. Expressions in values can also read `credentials`, `ceph` (see
-//! [`crate::ceph::variables`]), `facts` (recorded by Jobs of releases, see [`Release::facts`]) and `release`.
-//! Conditions and expressions can call CEL's functions and the functions of `osdpl_values::expr`.
+//! `openstack`, `services` and `releases`. The conditions of fragments, and expressions in values, can also read `ceph`
+//! (see [`crate::ceph::variables`]), `facts` (recorded by Jobs of releases, see [`Release::facts`]) and `release`. Only
+//! expressions in values can read `credentials`. Conditions and expressions can call CEL's functions and the functions
+//! of `osdpl_values::expr`.
 //!
 //! The baseline of a release ([`crate::desired::BASELINE`]) is a number that osdpl sets when it installs the release. A
-//! fragment or a check can read it as `releases.<name>.baseline` or `release.baseline`, to apply only to releases that
-//! osdpl has installed since the catalogue got a new default.
+//! fragment or a check can read it as `releases.<name>.baseline`, to apply only to releases that osdpl has installed
+//! since the catalogue got a new default. A fragment can also read it as `release.baseline`.
 //!
 //! In values, the function `secret(ref)` reads a key of a Secret. `ref` is a field in the settings of a feature, with
 //! the required strings `name` and `key`. The schema of the feature must mark this field with `x-osdpl-secret: true`.
@@ -48,7 +49,7 @@ pub use service::{
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Fragment {
-    /// The reason why the catalogue sets the values, for people.
+    /// The text that tells users why the catalogue sets the values.
     #[serde(default)]
     pub why: String,
     /// The CEL condition under which the values apply; unset if they always apply.
@@ -66,7 +67,7 @@ pub struct Fragment {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct OwnFragment {
-    /// The reason why the catalogue sets the values, for people.
+    /// The text that tells users why the catalogue sets the values.
     #[serde(default)]
     pub why: String,
     /// The CEL condition under which the values apply; unset if they always apply.
@@ -112,7 +113,7 @@ pub struct EveryRelease {
 pub struct Shared {
     /// The name of the topic, equal to the file name without `.yaml`.
     pub shared: String,
-    /// A one-line description of the topic, for people.
+    /// A one-line description of the topic.
     pub description: String,
     /// The values about the topic, for single releases or for every release.
     pub fragments: Vec<Fragment>,
@@ -125,10 +126,10 @@ pub struct Shared {
 pub struct Feature {
     /// The name of the feature, equal to the file name without `.yaml`.
     pub feature: String,
-    /// A one-line description of the feature, for people.
+    /// A one-line description of the feature.
     pub description: String,
-    /// The JSON schema of `spec.features.<name>`. It must not contain defaults, because the API server would write them
-    /// into the spec.
+    /// The JSON schema of `spec.features.<name>`. A `default` in the schema has no effect: osdpl removes it from the
+    /// CRD, because the API server would write the default into the spec.
     pub schema: Value,
     /// The settings of the feature if neither the spec nor a preset sets any.
     pub default: Value,
@@ -151,7 +152,7 @@ pub struct Feature {
 pub struct Preset {
     /// The name of the preset, equal to the file name without `.yaml`.
     pub preset: String,
-    /// A one-line description of the preset, for people.
+    /// A one-line description of the preset.
     pub description: String,
     /// The names of the services that the preset enables.
     #[serde(default)]
@@ -195,7 +196,7 @@ pub struct Check {
 pub struct OpenStackRelease {
     /// The name of the OpenStack release, equal to the file name without `.yaml`.
     pub openstack_release: String,
-    /// A one-line description of the OpenStack release, for people.
+    /// A one-line description of the OpenStack release.
     pub description: String,
     /// The content of the variable `openstack` in expressions. osdpl adds the name of the OpenStack release as
     /// `openstack.release`.
@@ -239,7 +240,7 @@ pub struct Hooks {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UnreadValues {
-    /// Why no hook reads the values, for people.
+    /// Why no hook reads the values: a note for readers of the file, which osdpl does not use.
     pub why: String,
     /// The names of the releases whose hooks do not read the values.
     pub releases: Vec<String>,
@@ -263,7 +264,7 @@ pub struct Nodes {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Role {
-    /// A one-line description of the role, for people.
+    /// A one-line description of the role.
     pub description: String,
     /// The labels that the operator sets on nodes with this role.
     pub labels: BTreeMap<String, String>,

@@ -19,7 +19,7 @@ pub struct Fragment {
     pub file: String,
     /// The path of the fragment within the file, such as `fragments[2]`.
     pub field: String,
-    /// The reason why the catalogue sets the values, for people.
+    /// The text that tells users why the catalogue sets the values.
     pub why: String,
     /// The condition under which the values apply; `None` if they always apply.
     pub when: Option<Expression>,

@@ -142,7 +142,8 @@ impl KeyTree {
         self.find(path.keys()).is_some()
     }
 
-    /// Returns the type of the chart's default for this key; `None` if the key has no default.
+    /// Returns the type of the chart's default for this key; `None` if the key has no default. A map has the type
+    /// [`KeyType::Map`], even if no key in it has a default.
     pub fn key_type(&self) -> Option<KeyType> {
         match self {
             Self::Leaf(kind) => Some(*kind),
@@ -155,8 +156,8 @@ impl KeyTree {
         }
     }
 
-    /// Returns the chart's default for this key and all keys below it; `None` if the tree does not store the whole
-    /// default.
+    /// Returns the chart's default for this key and all keys below it: null if there is no default, and `None` if the
+    /// tree does not store the whole default.
     pub fn default(&self) -> Option<Value> {
         self.is_complete().then(|| self.outline())
     }

@@ -122,7 +122,7 @@ pub struct Options {
     /// The OpenStack releases that the file describes, each with the version of the service's Python package.
     pub versions: BTreeMap<String, String>,
     /// Patterns for the names of sections in which any option is allowed, because drivers or users define the options.
-    /// In a pattern, `*` stands for any text.
+    /// In a pattern, `*` stands for any string.
     #[serde(default)]
     open: Vec<String>,
     /// Sections that have the options of another section: a pattern for the names of these sections, and the name of

@@ -43,7 +43,8 @@ impl Text {
         }
     }
 
-    /// Parses the text as a `T`. `path` is the path of the file, for errors.
+    /// Parses the text as a `T`. `path` is the path of the file. Errors name this path, and a text that a user provided
+    /// is JSON if the path ends in `.json`.
     ///
     /// # Errors
     /// Returns an error with line and column if the text does not have the shape of `T`.

@@ -10,8 +10,8 @@ use crate::health::pod::{Dependency, OwnerKind, UnreadyPod};
 use crate::health::{RELEASE_GROUP, assess, has_no_nodes};
 use crate::observed::{Issue, ObservedJob, ReleaseKey, Workload};
 
-/// The reason in messages if a pod waits for an object that does not exist, and osdpl can't tell whether it ever
-/// existed.
+/// The reason in messages if a pod waits for an object that osdpl can't find, and osdpl can't tell whether the object
+/// ever existed.
 const NOT_FOUND: &str = "it does not exist";
 
 /// The reason in messages if a pod waits for a workload that someone deleted.
@@ -132,8 +132,12 @@ impl<'a> Input<'a> {
         pods.iter().copied().find(|pod| node.is_none() || pod.node.as_deref() == node)
     }
 
-    /// Returns the object that a pod waits for because of `dependency`; `None` if the dependency is met, or if osdpl
-    /// can't find the object. `affected_object` is the workload or Job that owns the pod.
+    /// Returns the object that a pod waits for because of `dependency`. `affected_object` is the workload or Job that
+    /// owns the pod.
+    ///
+    /// If osdpl can't find a Job, `DaemonSet` or Service that the dependency names, the result is usually
+    /// [`Suspect::Absent`]. Returns `None` if the dependency is met, or if osdpl does not know which workload has the
+    /// pods that the dependency requires.
     fn unmet_dependency(
         &self,
         affected_object: Suspect<'a>,

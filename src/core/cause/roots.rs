@@ -18,7 +18,8 @@ pub struct AffectedObject {
     pub chain: Chain,
 }
 
-/// Returns each root cause once, with all objects that it affects.
+/// Returns each root cause once, with all objects that it affects. Leaves out a root cause that affects no other object
+/// if its reason is unknown.
 ///
 /// The root causes that a person must fix come first, then those that may resolve by themselves. Within each of these
 /// two groups, the root causes that affect more objects come first.

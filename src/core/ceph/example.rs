@@ -26,7 +26,7 @@ pub fn example() -> Ceph {
 }
 
 impl Ceph {
-    /// Replaces the cephx keys of all Ceph users by a placeholder, and removes the settings of `client.admin`.
+    /// Replaces the cephx keys of all Ceph users with a placeholder, and removes the settings of `client.admin`.
     pub fn hide_keys(&mut self) {
         for user in self.users.values_mut() {
             user.key = CephxKey::placeholder();
@@ -35,7 +35,8 @@ impl Ceph {
     }
 }
 
-/// Returns gateways of an object store that do not exist. Their address can't exist either (`.invalid`).
+/// Returns gateways of an object store that do not exist. The domain `invalid` of their URL is reserved and never
+/// exists.
 pub fn example_gateway() -> Gateway {
     let url = Url { scheme: "http".into(), host: "rgw.placeholder.invalid".into(), port: 80 };
     Gateway::External { internal: url.clone(), public: url }

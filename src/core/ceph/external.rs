@@ -15,7 +15,8 @@ use super::{
 /// * If the Secret has `nova.pool`, but neither `nova.key` nor `nova.user`, Nova uses Cinder's user.
 ///
 /// # Errors
-/// Returns an error about the first key that is missing or malformed.
+/// Returns an error about the first key that is missing or malformed. Also returns an error if no service has a user,
+/// or if two services have different cephx keys for the same user.
 pub fn external(object: &str, data: &BTreeMap<String, Vec<u8>>) -> Result<Ceph, SecretError> {
     let source = SecretData { object, data };
     let monitors = source.parsed("mon_host", Monitors::parse(source.required("mon_host")?))?;

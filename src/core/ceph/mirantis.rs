@@ -18,7 +18,8 @@ const KNOWN: [Consumer; 4] = [Consumer::Nova, Consumer::Cinder, Consumer::Glance
 /// The Secret also contains the cephx key of `client.admin`, but osdpl does not read this key.
 ///
 /// # Errors
-/// Returns an error about the first key that is missing or malformed.
+/// Returns an error about the first key that is missing or malformed. Also returns an error if no service has a user,
+/// or if two services have different cephx keys for the same user.
 pub(crate) fn mirantis(object: &str, data: &BTreeMap<String, Vec<u8>>) -> Result<Ceph, SecretError> {
     let source = SecretData { object, data };
     let monitors = source.parsed("mon_endpoints", Monitors::parse(source.required("mon_endpoints")?))?;

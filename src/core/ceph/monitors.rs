@@ -11,14 +11,14 @@ use super::ValueError;
 pub struct Monitors(Vec<String>);
 
 impl Monitors {
-    /// Parses a text with the addresses of monitors, separated by commas, spaces or newlines.
+    /// Parses a string with the addresses of monitors, separated by commas, spaces or newlines.
     ///
-    /// An address is written as `10.0.0.1`, `10.0.0.1:6789`, `[fd00::1]:6789`, `v2:10.0.0.1:3300/0`, or as the address
-    /// vector of a monitor: `[v2:10.0.0.1:3300/0,v1:10.0.0.1:6789/0]`.
+    /// An address is written as `10.0.0.1`, `fd00::1`, `10.0.0.1:6789`, `[fd00::1]:6789`, `v2:10.0.0.1:3300/0`, or as
+    /// the address vector of a monitor: `[v2:10.0.0.1:3300/0,v1:10.0.0.1:6789/0]`.
     ///
     /// # Errors
-    /// If an address is invalid, returns an error with its position in the text, counted from 1. Also returns an error
-    /// if the text contains no address.
+    /// If an address is invalid, returns an error with its position in the string, counted from 1. Also returns an
+    /// error if the string contains no address.
     pub fn parse(text: &str) -> Result<Self, ValueError> {
         let mut found = Vec::new();
         for (index, entry) in entries(text).into_iter().enumerate() {
@@ -44,8 +44,8 @@ impl fmt::Display for Monitors {
     }
 }
 
-/// Splits a text into the addresses of single monitors. A comma within brackets does not separate monitors: it belongs
-/// to the address vector of one monitor.
+/// Splits a string into the addresses of single monitors. A comma within brackets does not separate monitors: it
+/// belongs to the address vector of one monitor.
 fn entries(text: &str) -> Vec<&str> {
     let mut depth = 0_usize;
     let pieces = text.split(|c: char| {
@@ -68,7 +68,8 @@ fn is_entry(entry: &str) -> bool {
     }
 }
 
-/// Whether a text is one address of the form `[v1:|v2:]ip[:port][/nonce]`. With `v1:` or `v2:`, the port is required.
+/// Whether a string is one address of the form `[v1:|v2:]ip[:port][/nonce]`. With `v1:`, `v2:` or a nonce, the port is
+/// required.
 fn is_address(text: &str) -> bool {
     let with_protocol = text.strip_prefix("v1:").or_else(|| text.strip_prefix("v2:"));
     let (address, nonce) =

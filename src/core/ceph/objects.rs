@@ -142,9 +142,9 @@ pub fn desired_objects(
 /// Returns the Secrets that the charts' Jobs write under the names that osdpl's Secrets for Ceph users normally have.
 /// The returned Secrets have no data.
 ///
-/// The Jobs write these Secrets only if osdpl gives the charts the cephx key of `client.admin`. In this case, osdpl
-/// writes no Secrets for Ceph users, and must not change or delete the Jobs' Secrets. `releases` maps the releases'
-/// names in the catalogue to their namespaces.
+/// The Jobs write these Secrets only if osdpl gives the charts the cephx key of `client.admin`; otherwise, the result
+/// is empty. If the Jobs write them, osdpl writes no Secrets for Ceph users, and must not change or delete the Jobs'
+/// Secrets. `releases` maps the releases' names in the catalogue to their namespaces.
 pub fn chart_owned_secrets(ceph: &Ceph, releases: &BTreeMap<&str, &str>) -> Vec<Object> {
     let names = ceph.admin.iter().flat_map(|_| Consumer::ALL).map(Consumer::keyring);
     let in_each_namespace = |name: &'static str| {

@@ -50,8 +50,8 @@ pub struct Manifest {
 }
 
 impl Consumer {
-    /// Returns the name of the consumer's pool in a Ceph cluster that Rook runs. The spec contains the pool's settings
-    /// under the same name, in `features.storage.ceph.rook.pools`.
+    /// Returns the name of the consumer's pool (for Manila, of its file system) in a Ceph cluster that Rook runs. The
+    /// spec contains the pool's settings under the same name, in `features.storage.ceph.rook.pools`.
     pub(super) fn rook_pool(self) -> &'static str {
         match self {
             Self::Glance => "images",

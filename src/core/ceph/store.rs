@@ -46,7 +46,7 @@ impl ObjectStore {
     }
 
     /// Returns the public URL that the spec sets for the gateways; `None` if the spec sets none. osdpl then takes the
-    /// address from the Secret that describes the Ceph cluster, or from Rook.
+    /// URL from the Secret that describes the Ceph cluster, or from Rook.
     pub fn public_url(&self) -> Option<&str> {
         self.text("publicUrl")
     }

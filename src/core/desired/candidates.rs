@@ -29,7 +29,8 @@ pub(super) const MOST: usize = 64;
 /// candidates.
 ///
 /// If the OpenStack release in the spec is unknown, the list begins with one candidate for each known OpenStack
-/// release. These candidates differ from the spec only in the OpenStack release.
+/// release. These candidates differ from the spec only in the OpenStack release. All other candidates then have the
+/// newest known OpenStack release.
 pub(super) fn candidates(spec: &Spec, catalog: &Catalog) -> Option<Vec<Spec>> {
     let releases = releases(spec, catalog);
     let base = releases.last().unwrap_or(spec);

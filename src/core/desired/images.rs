@@ -10,8 +10,9 @@ use crate::api::{Images, reason};
 use crate::catalog::{Level, did_you_mean};
 use osdpl_values::{self as values, CollectSorted, Layer, Origin, Path, Values, canonical, get, merge_layers};
 
-/// Returns the layer of values that sets the container images as `spec.images` requests; `None` if `spec.images`
-/// changes no image. The images come from the chart's defaults and from `below`, the layers that this layer overrides.
+/// Returns the layer of values that sets the container images and the pull policy as `spec.images` requests; `None` if
+/// `spec.images` changes neither. The images come from the chart's defaults and from `below`, the layers that this
+/// layer overrides.
 pub(super) fn layer(images: &Images, below: &[Layer], chart: Option<&ChartInfo>) -> Option<Layer> {
     let mut values = Values::new();
     if let Some(policy) = &images.pull_policy {
@@ -69,8 +70,8 @@ fn rewritten(images: &Images, image: &str) -> Option<String> {
     }
 }
 
-/// Returns a warning for each key of `spec.images.digests` that can't be the name of an image, because it has neither a
-/// path nor a tag.
+/// Returns a warning for each key of `spec.images.digests` that can't be the name of an image with a path or a tag (see
+/// [`is_image`]).
 pub(super) fn check_names(images: &Images) -> Vec<Finding> {
     let finding = |image: &String| {
         Finding::new(

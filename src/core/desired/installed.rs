@@ -109,8 +109,8 @@ fn move_message(field: &str, release: &str, actual: &ReleaseKey, wanted: &Releas
     let (fields, remedies) = (fields.join(", "), remedies.join(" and "));
     format!(
         "{fields}: {release} is installed as helm release {actual} and can't become {wanted}: it would keep running next to a new and empty \
-         one, because volume claims do not move; {remedies}, or, to start over there, set the service's `enabled` to false first, wait \
-         until the release is uninstalled, and enable it then"
+         one, because volume claims do not move; {remedies}, or, to start over there, first set the service's `enabled` to false, wait \
+         until the operator has uninstalled the release, and then set `enabled` to true"
     )
 }
 

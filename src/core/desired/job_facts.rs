@@ -1,5 +1,5 @@
-//! Job facts: texts such as UUIDs that a Job of a release stores in a ConfigMap. The catalogue's CEL expressions read
-//! them.
+//! Job facts: strings such as UUIDs that a Job of a release stores in a ConfigMap. The catalogue's CEL expressions read
+//! these facts.
 //!
 //! If a Job stores a new fact, the inputs of the releases whose values use the fact change. osdpl upgrades these
 //! releases without a further approval: the digest of the inputs that a person approves does not contain the facts.

@@ -50,7 +50,7 @@ fn warning(path: &Path) -> Finding {
         Level::Warning,
         path.to_string(),
         format!(
-            "the null was stripped by client-side `kubectl apply`, so the chart's default stays; use `kubectl apply --server-side`, or add {below} to `unset` beside `values`"
+            "client-side `kubectl apply` removed the null, so the chart's default stays; use `kubectl apply --server-side`, or add {below} to `unset` beside `values`"
         ),
     )
 }

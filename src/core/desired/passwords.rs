@@ -9,7 +9,8 @@ use crate::scrub::{MIN_SECRET_LENGTH, find_secret_paths, is_secret_in_clear, is_
 use osdpl_values::{Layer, Path, Values, leaves};
 
 /// Returns the strings in features that osdpl considers passwords: strings whose key looks like the name of a password,
-/// and strings that look like a secret themselves, such as a URL with a password.
+/// and strings that look like a secret themselves, such as a URL with a password. Ignores strings that are shorter than
+/// [`MIN_SECRET_LENGTH`].
 pub(super) fn find_passwords(features: &Values) -> Vec<String> {
     let mut found = Vec::new();
     in_map(features, &mut found);
@@ -60,7 +61,7 @@ fn names_something_else(key: &str) -> bool {
 }
 
 /// The minimum length, in bytes, of a password that osdpl also finds within longer strings, such as URLs. A shorter
-/// text may occur in other words by chance, so osdpl finds a shorter password only if it is the whole string.
+/// password may occur in other words by chance, so osdpl finds it only if it is the whole string.
 const WITHIN: usize = 8;
 
 fn contains(value: &Value, password: &str) -> bool {

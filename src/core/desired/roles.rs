@@ -1,5 +1,5 @@
-//! Checks `spec.nodes.roles` for mistakes that osdpl can find without access to a cluster: unknown names and invalid
-//! labels.
+//! Checks `spec.nodes.roles` for mistakes that osdpl can find without access to a cluster: unknown names, roles without
+//! nodes, and invalid labels and selectors.
 
 use super::Finding;
 use super::selectors::{bad_key, bad_selector, bad_value, keys};

@@ -42,7 +42,7 @@ pub(super) fn bad_key(key: &str) -> Option<String> {
     let fits = !name.is_empty() && is_name(name) && prefix.is_none_or(is_subdomain);
     (!fits).then(|| {
         format!(
-            "{key:?} is not a valid label key: it must be a name of letters, digits, `-`, `_` and `.`, optionally after a DNS name and a slash, such as example.org/gpu; correct it"
+            "{key:?} is not a valid label key: it must be a name of at most 63 letters, digits, `-`, `_` and `.`, with a letter or digit at each end, optionally after a DNS name and a slash, such as example.org/gpu; correct it"
         )
     })
 }
@@ -51,7 +51,7 @@ pub(super) fn bad_key(key: &str) -> Option<String> {
 pub(super) fn bad_value(value: &str) -> Option<String> {
     (!is_name(value)).then(|| {
         format!(
-            "{value:?} is not a valid label value: allowed are at most 63 letters, digits, `-`, `_` and `.`; correct it"
+            "{value:?} is not a valid label value: it must be empty, or consist of at most 63 letters, digits, `-`, `_` and `.`, with a letter or digit at each end; correct it"
         )
     })
 }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::{Object, lines};
 use crate::scrub::Scrubber;
 
-/// The text that osdpl shows instead of a value of a Secret.
+/// The placeholder that osdpl shows instead of a value of a Secret.
 const REDACTED: &str = "<redacted>";
 
 /// The keys under which a list item can contain its name. To compare two lists, osdpl compares each item with the item
@@ -31,7 +31,7 @@ pub struct FieldChange {
     /// The new value; `None` if the upgrade removes the field, or if `lines` shows the change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<Value>,
-    /// The removed and added lines, if the value is a text with several lines; else empty.
+    /// The removed and added lines, if the value is a string with several lines; else empty.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lines: Vec<String>,
 }
@@ -110,11 +110,11 @@ impl Walk<'_> {
         }
     }
 
-    /// Compares two lists item by item. If all items of both lists have unique names, the method compares the items of
-    /// the same name, else the items at the same index.
+    /// Compares two lists.
     ///
-    /// Without unique names, the method compares the lists as a whole if their lengths differ, or if an item is a plain
-    /// value.
+    /// If all items of both lists have unique names, the method compares the items of the same name, and reports a
+    /// changed order. Otherwise it compares the items at the same index. But if the lengths of the lists differ, or if
+    /// an item is neither a map nor a list, it compares the lists as a whole.
     fn lists(&mut self, path: &str, old: &[Value], new: &[Value]) {
         let both = NAMES.iter().find_map(|key| Some((Named::of(old, key)?, Named::of(new, key)?)));
         if let Some((old, new)) = both {

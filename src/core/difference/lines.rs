@@ -10,10 +10,10 @@ const MOST: usize = 20;
 /// last difference as changed.
 const PAIRS: usize = 1 << 22;
 
-/// Returns the lines to remove (`-`) and to add (`+`) that turn the text `before` into `after`, as few as possible.
+/// Returns the removed (`-`) and the added (`+`) lines between the texts `before` and `after`.
 ///
 /// If more than [`MOST`] lines change, the result contains only some of these lines, followed by a line that says how
-/// many lines are left out.
+/// many lines are left out. If the texts differ only in the newline at the end, the result is one line that says so.
 pub(super) fn diff_lines(before: &str, after: &str) -> Vec<String> {
     let [old, new] = [before, after].map(|text| text.split_terminator('\n').collect::<Vec<_>>());
     let start = old.iter().zip(&new).take_while(|(left, right)| left == right).count();
@@ -29,7 +29,7 @@ pub(super) fn diff_lines(before: &str, after: &str) -> Vec<String> {
     let all: Vec<_> = changes.filter(|change| change.tag() != ChangeTag::Equal).collect();
     if all.is_empty() {
         // All lines are equal, so the texts differ only in a newline after the last line.
-        return vec!["(the newline at the end)".to_owned()];
+        return vec!["(only the newline at the end differs)".to_owned()];
     }
     let count = |tag| all.iter().filter(|change| change.tag() == tag).count();
     let (mut removed, mut added) = shares(count(ChangeTag::Delete), count(ChangeTag::Insert));
@@ -44,7 +44,7 @@ pub(super) fn diff_lines(before: &str, after: &str) -> Vec<String> {
     }
     let more = all.len() - shown.len();
     if more > 0 {
-        shown.push(format!("… and {more} lines more"));
+        shown.push(format!("… and {more} more lines"));
     }
     shown
 }
@@ -70,7 +70,7 @@ mod tests {
     fn leaves_out_common_lines() {
         assert_eq!(diff_lines("a\nb\nc\n", "a\nx\ny\nc\n"), ["- b", "+ x", "+ y"]);
         assert_eq!(diff_lines("a\n", "a\na\n"), ["+ a"]);
-        assert_eq!(diff_lines("a\nb", "a\nb\n"), ["(the newline at the end)"]);
+        assert_eq!(diff_lines("a\nb", "a\nb\n"), ["(only the newline at the end differs)"]);
         assert_eq!(diff_lines("a\r\nb\n", "a\nb\n"), ["- a\\r", "+ a"]);
         let before = numbered(60, |number| format!("line{number}"));
         let after = before.replace("line2\n", "other2\n").replace("line50\n", "other50\n");
@@ -81,10 +81,10 @@ mod tests {
     fn counts_many_lines_and_shows_both_kinds() {
         let long = |word: &str| numbered(30, |number| format!("{word}{number}"));
         let shown = diff_lines("", &long("new"));
-        assert_eq!((shown.len(), shown.last().map(String::as_str)), (MOST + 1, Some("… and 10 lines more")));
+        assert_eq!((shown.len(), shown.last().map(String::as_str)), (MOST + 1, Some("… and 10 more lines")));
         let shown = diff_lines(&long("old"), &long("new"));
         let count = |sign: char| shown.iter().filter(|line| line.starts_with(sign)).count();
-        assert_eq!((count('-'), count('+'), shown.last().map(String::as_str)), (10, 10, Some("… and 40 lines more")));
+        assert_eq!((count('-'), count('+'), shown.last().map(String::as_str)), (10, 10, Some("… and 40 more lines")));
         let shown = diff_lines(&long("old"), &numbered(4, |number| format!("new{number}")));
         assert_eq!(shown.iter().filter(|line| line.starts_with('+')).count(), 4);
     }
@@ -92,6 +92,6 @@ mod tests {
     #[test]
     fn treats_very_long_texts_as_changed_completely() {
         let long = |word: &str| numbered(3000, |number| if number % 2 == 0 { "same".into() } else { word.to_owned() });
-        assert_eq!(diff_lines(&long("a"), &long("b")).last().map(String::as_str), Some("… and 5978 lines more"));
+        assert_eq!(diff_lines(&long("a"), &long("b")).last().map(String::as_str), Some("… and 5978 more lines"));
     }
 }

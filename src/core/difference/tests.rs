@@ -15,8 +15,8 @@ fn object(kind: &str, group: &str, mut rest: Value) -> Value {
     object
 }
 
-/// Compares the old and the new version of one object. Returns a text about the effect of an upgrade from `old` to
-/// `new`, followed by a text for each changed field.
+/// Compares the old and the new version of one object. Returns a line about the effect of an upgrade from `old` to
+/// `new`, followed by a line for each changed field.
 fn compared(old: &Value, new: &Value) -> Vec<String> {
     let scrubber = Scrubber::new(["hunter22"]);
     let found = diff_manifests(&parsed(&json!([old])), &parsed(&json!([new])), &scrubber);

@@ -10,8 +10,8 @@ use std::fmt;
 use osdpl_values::plain_text;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 
-/// The maximum number of paths that osdpl keeps as text for one field manager. A field manager can own a hundred fields
-/// of a Deployment, but messages show only a few paths. osdpl keeps the paths beyond this number only as hashes.
+/// The maximum number of paths that osdpl keeps as strings for one field manager. A field manager can own a hundred
+/// fields of a Deployment, but messages show only a few paths. osdpl keeps the paths beyond this number only as hashes.
 const KEPT: usize = 32;
 
 /// The maximum length of a path in bytes; osdpl cuts off the rest. Paths of any length are possible, because keys of
@@ -32,7 +32,7 @@ pub struct OwnedFields {
     pub hashes: Vec<PathHash>,
 }
 
-/// The hash of a field's path (FNV-1a, 32 bits). A hash takes less memory than the text of the path.
+/// The hash of a field's path (FNV-1a, 32 bits). A hash takes less memory than the path itself.
 ///
 /// If two paths of an object have the same hash, osdpl counts the owners of both fields as owners of one field, and so
 /// can fail to notice that someone removed one of the fields. The probability is one in some millions.

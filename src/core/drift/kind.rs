@@ -5,7 +5,7 @@
 //! list does not contain the kind `CustomResourceDefinition`: several releases can share a CRD, and helm keeps a CRD
 //! when it uninstalls the CRD's release.
 //!
-//! The operator's ClusterRole must allow `get`, `list` and `watch` for each kind in the list; `tests/deploy/rules.rs`
+//! The operator's ClusterRole must allow `get`, `list` and `watch` for each kind in the list; `tests/deploy/rbac.rs`
 //! compares the ClusterRole with the list.
 
 /// A kind of object with the names under which the API server knows it.

@@ -53,7 +53,7 @@ pub struct ForeignWrite {
     pub manager: String,
     /// The time of the write, in whole seconds; `None` for a write through a subresource, such as `kubectl scale`.
     pub at: Option<Timestamp>,
-    /// The fields that the foreign writer owns, as text for messages.
+    /// The fields that the foreign writer owns, except for tolerated fields, as messages show them.
     pub fields: String,
 }
 
@@ -128,7 +128,8 @@ impl WriterTrace {
 /// Returns the path that osdpl reports for a removed field.
 ///
 /// If someone removed all fields of a map or list, the result for each of these fields is the path of the map or list.
-/// So osdpl reports one path instead of one for each field.
+/// So osdpl reports one path instead of one for each field. The result is never the path `data`, so that the message
+/// names the removed keys of a ConfigMap or Secret.
 fn root<'a>(path: &'a str, expected: &ExpectedFields, removed: &[&str]) -> &'a str {
     let ends = path.match_indices(['.', '[']).map(|(end, _)| &path[..end]);
     let below = |path: &str, root: &str| path.strip_prefix(root).is_some_and(|rest| rest.starts_with(['.', '[']));

@@ -1,5 +1,5 @@
 //! Builds requests for Keystone tokens (Identity API v3), and reads Keystone's API version and service catalogue from
-//! the responses.
+//! Keystone's responses.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -74,18 +74,18 @@ impl Login {
 pub struct Token(String);
 
 impl Token {
-    /// Creates a token from its secret text, as Keystone sent it.
+    /// Creates a token from the secret string that Keystone sent.
     pub fn new(text: &str) -> Self {
         Self(text.to_owned())
     }
 
-    /// Returns the secret text of the token, for the request header `X-Auth-Token`.
+    /// Returns the secret string of the token, for the request header `X-Auth-Token`.
     pub fn reveal(&self) -> &str {
         &self.0
     }
 }
 
-/// Formats a token as the word `token` for debug output, so that logs do not contain the secret text.
+/// Formats a token as the word `token` for debug output, so that logs do not contain the secret string.
 impl fmt::Debug for Token {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("token")

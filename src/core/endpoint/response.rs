@@ -9,7 +9,7 @@ pub enum ProbeResponse {
     Status {
         /// The HTTP status code of the response.
         code: u16,
-        /// The HTTP status code with its text: `503 Service Unavailable`.
+        /// The HTTP status code with its reason phrase: `503 Service Unavailable`.
         text: String,
         /// The body of the response, cut off at a maximum size.
         body: Vec<u8>,
@@ -18,10 +18,10 @@ pub enum ProbeResponse {
     },
     /// The API sent no response within this number of seconds.
     Silence(u64),
-    /// The operator does not trust the API's certificate. The text is the reason.
+    /// The operator does not trust the API's certificate. Contains the reason.
     Certificate(String),
     /// The API sent a response that is not HTTP, used no TLS although osdpl expects TLS, or closed the connection
-    /// early. The text is the error.
+    /// early. Contains the error.
     Broken(String),
 }
 

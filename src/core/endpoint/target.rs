@@ -32,11 +32,11 @@ pub struct Target {
     pub versions: bool,
     /// The type of the API in Keystone's service catalogue, such as `compute`.
     pub type_: String,
-    /// Whether Keystone's service catalogue must contain the API. This is true once helm has deployed the release,
-    /// because the Jobs that register the API are then complete.
+    /// Whether Keystone's service catalogue must contain the API. This is true while the newest revision of the release
+    /// has the status `deployed`, because the Jobs that register the API are then complete.
     pub registered: bool,
-    /// The credentials with which osdpl gets a token from Keystone; `None` if the API is not Keystone's, if helm has
-    /// not deployed Keystone's release yet, or if the values contain no password.
+    /// The credentials with which osdpl gets a token from Keystone; `None` if the API is not Keystone's, if the newest
+    /// revision of Keystone's release does not have the status `deployed`, or if the values contain no password.
     pub login: Option<Login>,
     /// The generation and the number of ready pods of each workload that serves the API. If one of these numbers
     /// changes, osdpl probes the API again.
@@ -143,8 +143,8 @@ pub fn internal(endpoint: &Endpoint, values: &Values, own_namespace: &str) -> Ur
 /// Returns the internal or the public URL of an API, as `interface` says. `endpoint` is the API in the catalogue,
 /// `values` are the values of the API's release, and `own_namespace` is the namespace of this release.
 ///
-/// osdpl takes each part of the URL from the release's values. If the values do not set a part, osdpl takes this part
-/// from the catalogue or from upstream's defaults.
+/// The path comes from the catalogue. osdpl takes every other part of the URL from the release's values. If the values
+/// do not set a part, osdpl takes this part from the catalogue or from upstream's defaults.
 pub fn url(endpoint: &Endpoint, values: &Values, own_namespace: &str, interface: Interface) -> Url {
     let all = values.get("endpoints");
     let own = all.and_then(|all| all.get(&endpoint.endpoint));

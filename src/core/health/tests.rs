@@ -74,7 +74,7 @@ fn assesses_each_state_of_a_workload() {
             "3/3",
             "neutron-server-x: why",
         ),
-        (on_nodes(0), Unknown, "0/0", "no node is selected by its DaemonSet"),
+        (on_nodes(0), Unknown, "0/0", "its DaemonSet selects no node"),
         (on_nodes(2), Ready, "2/2", ""),
     ] {
         let expected = ComponentStatus {
@@ -133,7 +133,7 @@ fn component_has_worst_status_and_summed_counts() {
 fn ignores_default_daemon_set_without_nodes() {
     assert_eq!(aggregate(&[&on_nodes(0), &on_nodes(2)]).status, ComponentHealth::Ready);
     let only = aggregate(&[&on_nodes(0)]);
-    assert_eq!((only.status, only.reason.as_str()), (ComponentHealth::Unknown, "no node is selected by its DaemonSet"));
+    assert_eq!((only.status, only.reason.as_str()), (ComponentHealth::Unknown, "its DaemonSet selects no node"));
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn missing_nodes_only_degrade_a_daemon_set() {
     assert_eq!(of(&lost(&["n3"], 49)), degraded("49/50", "node n3 is NotReady"));
     let four = ["a", "b", "c", "d"];
     assert_eq!(of(&lost(&four, 46)), degraded("46/50", "nodes a, b, c and 1 more are NotReady"));
-    assert_eq!(of(&lost(&["n3"], 48)).0, ComponentHealth::Unhealthy, "another pod is missing elsewhere");
+    assert_eq!(of(&lost(&["n3"], 48)).0, ComponentHealth::Unhealthy, "a pod on a ready node is missing, too");
     assert_eq!(of(&Workload { desired: 1, updated: 1, ..lost(&["n3"], 0) }).0, ComponentHealth::Unhealthy);
     let control_plane = Workload { lost_nodes: vec!["n3".into()], ready: 2, ..healthy() };
     assert_eq!(of(&control_plane).0, ComponentHealth::Unhealthy);

@@ -47,7 +47,7 @@ fn warning(index: usize, message: String) -> Finding {
 }
 
 /// Returns the warning about an entry of `spec.nodes.overrides` whose label no node has, or that names nodes that do
-/// not exist; `None` if the entry has no such problem.
+/// not exist or that have another name in their label [`HOSTNAME`]; `None` if the entry has no such problem.
 fn without_nodes(entry: &Entry<'_>, nodes: &Inventory) -> Option<Finding> {
     let message = match &entry.target {
         NodeTarget::Label(key, values) if entry.nodes.is_empty() => {

@@ -31,7 +31,7 @@ pub struct LabelRemoval {
 pub enum LabelApproval<'a> {
     /// Nobody approved the target hash.
     Missing,
-    /// The spec approves every removal of labels, by `spec.nodes.rollout.approval: Automatic`.
+    /// The spec approves every removal of labels, with `spec.nodes.rollout.approval: Automatic`.
     Spec,
     /// A person approved this target hash.
     Person(&'a str),

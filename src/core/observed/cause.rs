@@ -14,8 +14,8 @@ const PERIODIC: &str = "CronJob";
 pub struct Cause {
     /// The problem and its reason in one line: `mariadb/server: mariadb-server-0: ImagePullBackOff quay.io/…`.
     pub message: String,
-    /// The objects that a person should inspect: first the object that is the root cause, then its pod, its volume
-    /// claim and its node.
+    /// The objects that a person should inspect: first the object that is the root cause, then the objects that show
+    /// the problem, such as its pod, and the pod's volume claim.
     pub objects: Vec<CauseObject>,
     /// Whether the root cause persists until a person fixes it.
     pub stuck: bool,

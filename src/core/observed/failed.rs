@@ -30,8 +30,8 @@ pub enum RetryCondition {
     /// Perhaps no change is needed: for example, a hook failed or the API server did not respond. The same operation
     /// may succeed later, so osdpl retries after a short delay.
     Time,
-    /// The cluster must change: a person must, for example, delete an immutable object. No watch reports this change,
-    /// so osdpl retries with long delays.
+    /// The cluster must change: for example, a person must delete an object because the upgrade changes one of its
+    /// immutable fields. No watch reports this change, so osdpl retries with long delays.
     Manual,
     /// The inputs must change: with the current inputs, helm cannot render the chart, or the release record would be
     /// too large for a Secret. osdpl retries with the same inputs only if a person requests the retry.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 /// The labels of a node, by key.
 pub type Labels = BTreeMap<String, String>;
 
-/// The labels to remove from each node, by the name of the node. The labels of one node are a text such as
+/// The labels to remove from each node, by the name of the node. The labels of one node are a string such as
 /// `l3-agent=enabled,openvswitch=enabled`.
 pub type LabelLosses = BTreeMap<String, String>;
 
@@ -26,7 +26,8 @@ pub struct Node {
     /// The address ranges of the node's pods: `10.244.3.0/24`. Empty if Kubernetes does not assign address ranges to
     /// nodes.
     pub pod_networks: Vec<String>,
-    /// Whether the node is lost: its kubelet reports that the node is not ready, or the kubelet does not report at all.
+    /// Whether the node is `NotReady`: its kubelet reports that the node is not ready, or the kubelet does not report
+    /// at all. True even during the grace period, for example while the kubelet restarts.
     pub missing: bool,
 }
 

@@ -2,7 +2,7 @@
 
 use super::ReleaseKey;
 
-/// A `PersistentVolumeClaim` in a namespace of the cloud.
+/// A `PersistentVolumeClaim` that belongs to a release or has no volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
     /// The claim's namespace.

@@ -28,12 +28,13 @@ pub struct Access {
     pub identity: Url,
     /// The URL of Nova's API; `None` if the cloud has no Nova.
     pub compute: Option<Url>,
-    /// The URL of Neutron's API; `None` if the cloud has no Neutron.
+    /// The URL of Neutron's API; `None` if the cloud has no Neutron, or if [`recorded_access`] determined the URLs.
     pub network: Option<Url>,
 }
 
 impl Access {
-    /// Returns the URL of an API; `None` if the cloud does not have that API.
+    /// Returns the URL of an API; `None` if the cloud does not have the API, or if [`recorded_access`] did not
+    /// determine its URL.
     pub fn url(&self, api: Api) -> Option<&Url> {
         match api {
             Api::Compute => self.compute.as_ref(),
@@ -67,9 +68,9 @@ pub fn access(catalog: &Catalog, desired: &Desired) -> Option<Access> {
     })
 }
 
-/// Returns the URLs of an installed cloud's APIs, and the administrator's login, from the values in helm's records.
-/// `recorded` maps each release's name in the catalogue to the release's namespace and name in helm, and to the values
-/// in helm's newest record of the release.
+/// Returns the URLs of Keystone and Nova in an installed cloud, and the administrator's login, from the values in
+/// helm's records. `recorded` maps each release's name in the catalogue to the release's namespace and name in helm,
+/// and to the values in helm's newest record of the release.
 ///
 /// Returns `None` if Keystone's or Nova's values are missing, or if Keystone's values do not contain the
 /// administrator's password.

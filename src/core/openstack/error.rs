@@ -44,7 +44,7 @@ pub enum Error {
         message: Option<String>,
     },
     /// The API's response body does not have the form that osdpl expects for the request.
-    #[error("{what}: osdpl cannot read the response: {why}; check which program responds at this address")]
+    #[error("{what}: osdpl cannot read the response: {why}; check which program responds at this URL")]
     InvalidResponse {
         /// The request: `GET http://…`.
         what: String,

@@ -149,7 +149,8 @@ const MAX_RUNS: u32 = 2;
 pub enum Next {
     /// Do nothing: there are no unmapped hosts.
     None,
-    /// Wait: a run of the host discovery is not finished.
+    /// Wait: a run of the host discovery is active, or the discovery has not succeeded since the last run for these
+    /// hosts started.
     Wait,
     /// Start a run of the host discovery, and keep the run's [`Mapping`] for the next decision.
     Run(Mapping),
@@ -161,7 +162,8 @@ pub enum Next {
 ///
 /// `known` is the last run of the host discovery that the operator started. `ran` is the time at which the discovery
 /// last succeeded. `running` says whether a run is active. During an active run, the operator waits, because runs must
-/// not overlap (upstream's `CronJob` sets `concurrencyPolicy: Forbid`).
+/// not overlap (upstream's `CronJob` sets `concurrencyPolicy: Forbid`). Before a further run for the same hosts, the
+/// operator also waits until the discovery has succeeded after the last run started.
 pub fn next(
     known: Option<&Mapping>,
     unmapped: &BTreeMap<String, String>,

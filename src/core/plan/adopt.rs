@@ -24,8 +24,8 @@ impl Context<'_> {
     /// Returns the step of a release with `managed: false` in the spec.
     ///
     /// If an interrupted operation left the newest record pending, osdpl first unlocks the record. In a later pass,
-    /// osdpl removes its labels from the records. If no record has osdpl's labels, there is nothing to do, and the step
-    /// is `Ready`.
+    /// osdpl removes its labels from the records. If no record has osdpl's labels, or if osdpl can't use the records,
+    /// there is nothing to do, and the step is `Ready`.
     pub(super) fn unmanage_step(state: State<'_>) -> Step {
         match state {
             State::Locked(record, until) => Step::Wait(locked_wait(record, until)),

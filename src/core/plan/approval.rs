@@ -41,8 +41,8 @@ impl Context<'_> {
         self.upgrade_step(name, release, record, why)
     }
 
-    /// Returns the step of a release that does not have the desired inputs: an upgrade, or a wait until a person
-    /// approves the upgrade.
+    /// Returns the step of a release that does not have the desired inputs: an upgrade, or a wait. The release can wait
+    /// for the approval of a person, or for something that helm needs.
     pub(super) fn change_step(&self, name: &str, release: &DesiredRelease, record: &ObservedRelease) -> Step {
         let has_content_of = |before| release.chart_identity.as_ref().is_none_or(|now| now.has_content_of(before));
         let is_same_chart = record.chart.as_ref().map_or(release.chart_identity.is_none(), has_content_of);

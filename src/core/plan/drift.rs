@@ -56,7 +56,7 @@ impl Context<'_> {
     ///
     /// osdpl does so if the release has drift whose repair is due now, or if the annotation [`crate::api::REPAIR`]
     /// contains the release's name. If the annotation contains `all` instead, osdpl repairs the release only if it has
-    /// drift.
+    /// drift. While the release or the cloud is paused, or the namespace is being deleted, osdpl repairs nothing.
     pub(super) fn needs_repair(&self, name: &str, release: &DesiredRelease) -> bool {
         let is_suspended =
             self.policy.paused || release.paused || self.observed.terminating.contains(&release.key.namespace);

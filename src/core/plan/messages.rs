@@ -31,7 +31,7 @@ impl fmt::Display for Reason {
                 let each = each.collect::<Vec<_>>().join(", ");
                 write!(
                     formatter,
-                    "its values divide the nodes differently among its DaemonSets, which restarts the pods of {each}"
+                    "its values divide the nodes differently among its DaemonSets, which can restart the pods of {each}"
                 )
             }
             Self::Crds(names) => write!(
@@ -57,9 +57,9 @@ impl fmt::Display for Reason {
                 write!(formatter, "an interrupted helm operation left it in the status {status}")
             }
             Self::Superseded(Some(hook)) => {
-                write!(formatter, "the desired state changed while helm waits for the hook {hook}")
+                write!(formatter, "the running helm operation is outdated, and waits for the hook {hook}")
             }
-            Self::Superseded(None) => formatter.write_str("the desired state changed while helm runs"),
+            Self::Superseded(None) => formatter.write_str("the running helm operation is outdated"),
         }
     }
 }

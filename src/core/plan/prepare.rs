@@ -83,7 +83,7 @@ impl Context<'_> {
     }
 
     /// Returns the wait before osdpl may repeat the failed operation `verb` with the same inputs; `None` if no such
-    /// operation failed, or if the backoff is over.
+    /// operation failed, or if the backoff is over. If only other inputs can help, the wait is [`Wait::Blocked`].
     ///
     /// If a person requests a repair, that person has probably fixed the cause of the failure. So a requested repair
     /// waits only for the short delay of [`RetryCondition::Time`].

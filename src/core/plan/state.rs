@@ -15,7 +15,7 @@ const FOREIGN_LOCK_TIMEOUT: SignedDuration = SignedDuration::from_mins(30);
 /// The state of one release. The plan maps each state to a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum State<'a> {
-    /// helm has no record of the release.
+    /// helm has no record of the release, or only records of an uninstalled release (`helm uninstall --keep-history`).
     Absent,
     /// The operator runs helm for the release now.
     Running(&'a RunningHelm),
@@ -29,7 +29,7 @@ pub enum State<'a> {
     Uninstalling(&'a ObservedRelease),
     /// osdpl made the newest revision, but helm's operation for this revision failed.
     Failed(&'a ObservedRelease),
-    /// osdpl made the newest revision, but not with the desired inputs.
+    /// osdpl made the newest revision, but not with the desired inputs, or the release is no longer desired.
     OutOfDate(&'a ObservedRelease),
     /// osdpl made the newest revision with the desired inputs, and helm deployed it.
     InSync(&'a ObservedRelease),

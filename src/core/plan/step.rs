@@ -38,7 +38,7 @@ pub enum DriftAction {
         /// When the next repair of the drift starts.
         until: Timestamp,
     },
-    /// Repair the drift now, by a helm upgrade with unchanged inputs.
+    /// Repair the drift now, with a helm upgrade that does not change the inputs.
     Now,
 }
 
@@ -135,8 +135,8 @@ pub enum Reason {
     AdoptRequested,
     /// osdpl adopted the release although it differs from the desired state.
     Adopted,
-    /// The running helm process is outdated, because the desired state changed after its start. If helm waits for a
-    /// hook, contains the hook and the hook's problem.
+    /// The running helm process is outdated: after its start, the desired state changed, or the uninstall that it runs
+    /// must now skip the hooks. If helm waits for a hook, contains the hook and the hook's problem.
     Superseded(Option<String>),
 }
 
@@ -184,7 +184,7 @@ pub enum Wait {
     },
     /// osdpl cannot start the operation: for example, the chart or an input is missing, or the spec is invalid.
     Blocked {
-        /// The value of `reason` in the status conditions that report the problem, such as `Failed`.
+        /// The value of `reason` in the status conditions that report the problem, such as `ReleaseFailed`.
         reason: String,
         /// The problem that blocks the release, with its location, its cause and the remedy.
         message: String,
@@ -233,7 +233,7 @@ impl Step {
 pub(super) fn locked_wait(record: &ObservedRelease, until: Option<Timestamp>) -> Wait {
     let who = match until {
         None => "another operator process, which may still run helm".to_owned(),
-        Some(until) => format!("a helm process that osdpl did not start (its lock expires at {until:.0})"),
+        Some(until) => format!("a helm process, probably started without osdpl (its lock expires at {until:.0})"),
     };
     Wait::Locked { until, message: format!("revision {} is {}, held by {who}", record.revision, record.status) }
 }

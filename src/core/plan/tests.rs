@@ -103,7 +103,7 @@ fn maps_each_state_to_its_step() {
         ),
         (
             with_attempt(2, Liveness::Us),
-            "revision 3 is pending-upgrade, held by a helm process that osdpl did not start (its lock expires at 2027-01-15T08:30:00Z)",
+            "revision 3 is pending-upgrade, held by a helm process, probably started without osdpl (its lock expires at 2027-01-15T08:30:00Z)",
         ),
         (uninstalling(Some(false)), "helm uninstall, because an earlier uninstall did not finish"),
         (uninstalling(Some(true)), "helm uninstall --no-hooks, because an earlier uninstall did not finish"),
@@ -210,7 +210,7 @@ fn stops_helm_only_if_outdated_and_stuck() {
     assert_eq!(running("old", 0).describe_step("store"), "helm upgrade runs: post-upgrade Job store-init");
     assert_eq!(
         running("old", 2).describe_step("store"),
-        "stop helm, because the desired state changed while helm waits for the hook post-upgrade Job store-init: exit code 1: access denied"
+        "stop helm, because the running helm operation is outdated, and waits for the hook post-upgrade Job store-init: exit code 1: access denied"
     );
 }
 
@@ -359,7 +359,11 @@ fn release_that_the_status_does_not_name_is_removed_only_after_approval() {
     let key = ReleaseKey::new("openstack", "store");
     (forged.observed.owned, forged.observed.recognized) = ([key.clone()].into(), [key].into());
     let step = &forged.plan().decisions["store"].step;
-    assert_eq!(*step, Step::Wait(Wait::Approval(Reason::NotOwned)), "only its labels say that it is of the cloud");
+    assert_eq!(
+        *step,
+        Step::Wait(Wait::Approval(Reason::NotOwned)),
+        "only the labels of its record say that the release belongs to the cloud"
+    );
     forged.observed.recognized.clear();
     assert!(matches!(forged.plan().decisions["store"].step, Step::Do(Action::Uninstall { .. }, _)));
     forged.observed.owned.clear();
@@ -378,17 +382,21 @@ fn status_names_a_release_from_its_first_helm_run() {
     assert_eq!(owned(&new, &plan), [key("store")].into(), "helm never ran for front: any record of it is forged");
     plan.decisions.get_mut("store").unwrap().step =
         Step::Wait(Wait::Helm { verb: Verb::Upgrade, queued: true, hook: None });
-    assert_eq!(owned(&new, &plan), [key("store")].into(), "helm starts next");
+    assert_eq!(owned(&new, &plan), [key("store")].into(), "osdpl is about to start helm for store");
     let paused = fixture().with(|fixture| fixture.policy.paused = true);
     assert_eq!(owned(&paused, &paused.plan()), BTreeSet::new());
     let installed = paused.with_release("store", observed_release(Status::Deployed));
     assert_eq!(owned(&installed, &installed.plan()), [key("store")].into());
     let vanished = installed.with(|fixture| fixture.observed.releases.clear());
-    assert_eq!(owned(&vanished, &vanished.plan()), [key("store")].into(), "a record may be restored");
+    assert_eq!(owned(&vanished, &vanished.plan()), [key("store")].into(), "a person may restore the record of store");
     let unmanaged = vanished.with(|fixture| fixture.desired.releases.get_mut("store").unwrap().managed = false);
     assert_eq!(owned(&unmanaged, &unmanaged.plan()), BTreeSet::new());
     let labelled = unmanaged.with_release("store", observed_release(Status::Deployed));
-    assert_eq!(owned(&labelled, &labelled.plan()), [key("store")].into(), "osdpl must still remove its labels");
+    assert_eq!(
+        owned(&labelled, &labelled.plan()),
+        [key("store")].into(),
+        "osdpl must still remove its labels from the record"
+    );
 }
 
 #[test]

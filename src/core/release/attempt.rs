@@ -74,13 +74,14 @@ impl fmt::Display for Attempt {
     }
 }
 
-/// The error for a text that is not the value of an attempt label.
+/// The error for a string that is not the value of an attempt label, or that can't name an operator process in such a
+/// label.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not an attempt of osdpl (<instance>-<number>-v<revision>): {why}")]
 pub struct BadAttempt {
-    /// The rejected text: a label value, or the name of an operator process.
+    /// The rejected string: a label value, or the name of an operator process.
     pub text: String,
-    /// Why osdpl rejects the text.
+    /// Why osdpl rejects the string.
     pub why: &'static str,
 }
 
@@ -100,8 +101,8 @@ impl FromStr for Attempt {
     }
 }
 
-/// Parses a number as osdpl writes it, without sign and leading zeros. Returns `None` for any other text, such as `+1`
-/// or `01`.
+/// Parses a number as osdpl writes it, without sign and leading zeros. Returns `None` for any other string, such as
+/// `+1` or `01`.
 fn canonical(text: &str) -> Option<u32> {
     text.parse().ok().filter(|number: &u32| number.to_string() == text)
 }

@@ -26,8 +26,8 @@ impl ChartIdentity {
         Self { request: short_digest(&[version, requested.unwrap_or_default()]), content: short_digest(&[content]) }
     }
 
-    /// Parses the value of [`CHART_LABEL`](super::CHART_LABEL); returns `None` if it does not consist of two digests
-    /// with a `-` between them.
+    /// Parses the value of [`CHART_LABEL`](super::CHART_LABEL): two digests with a `-` between them. Returns `None` if
+    /// the value contains no `-`.
     pub fn parse(label: &str) -> Option<Self> {
         let (request, content) = label.split_once('-')?;
         Some(Self { request: request.to_owned(), content: content.to_owned() })

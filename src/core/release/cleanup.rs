@@ -4,12 +4,13 @@
 //! the deployed revision has. helm never removes objects that only a *failed* revision has. These objects are
 //! leftovers. osdpl finds them by the records: objects of a failed revision that the newest revision does not have. If
 //! the newest revision failed, too, osdpl also keeps the objects of the last deployed revision, because helm's next
-//! upgrade itself removes those that are obsolete. Revisions that failed before the last deployed revision need no
-//! cleanup, because osdpl cleaned up after them when helm deployed that revision.
+//! upgrade itself removes those that are obsolete. osdpl considers only the failures since the last deployed revision
+//! that precedes the newest one: when helm deployed that revision, osdpl cleaned up after all earlier failures.
 //!
 //! The cleanup runs after a successful operation. It also runs before every upgrade, because the upgrade may make helm
 //! drop a record that the cleanup needs: osdpl lets helm keep only three records of a release, so an upgrade after two
-//! failures drops the record of the first failure. After the cleanup, osdpl labels the record of the failed revision
+//! failures drops the record of the first failure. For the same reason, a cleanup runs before every uninstall: helm
+//! then deletes all records of the release. After the cleanup, osdpl labels the record of the failed revision
 //! (`osdpl.dev/cleaned-up`). So a restarted operator neither repeats the cleanup nor reads the record again.
 
 use std::collections::BTreeSet;
@@ -69,7 +70,8 @@ pub(crate) fn pending_cleanup(history: &[PastRevision]) -> Option<Cleanup> {
     (!revisions.is_empty()).then_some(Cleanup { revisions, kept, newest: newest.revision })
 }
 
-/// Returns the cleanup that is due before an uninstall; `None` if no revision left objects behind.
+/// Returns the cleanup that is due before an uninstall; `None` if no revision left objects behind, or if a helm
+/// operation runs or was interrupted.
 ///
 /// helm's uninstall removes only the objects of the newest revision, and then deletes all records of the release. After
 /// that, no record names the objects that only older revisions had.
@@ -101,11 +103,11 @@ fn base<'a>(history: &'a [PastRevision], newest: &PastRevision) -> Option<&'a Pa
     history.iter().filter(deployed).filter(|past| past.revision < newest.revision).max_by_key(|past| past.revision)
 }
 
-/// Returns the objects of the failed revision `failed` that osdpl may remove, according to the manifests of the
-/// release's revisions.
+/// Returns the objects in the manifest of the revision `failed` that osdpl may remove, according to the manifests and
+/// hooks of the release's revisions.
 ///
-/// osdpl keeps an object if the manifest of a revision in `kept` contains the object, or if the object's kind or an
-/// annotation forbids the removal.
+/// osdpl keeps an object if a revision in `kept` contains the object in its manifest or as a hook, or if the object's
+/// kind or an annotation forbids the removal.
 pub fn find_orphans<'a>(failed: &'a Objects, kept: &[Objects], release: &ReleaseKey) -> Vec<&'a Object> {
     let is_orphan = |object: &&Object| {
         let is_kept = kept.iter().any(|kept| has_object(kept, release, object, release, true));
@@ -114,8 +116,8 @@ pub fn find_orphans<'a>(failed: &'a Objects, kept: &[Objects], release: &Release
     failed.manifest.iter().filter(is_orphan).collect()
 }
 
-/// Whether the manifest or the hooks of a revision contain an object. The versions of the object's API group can
-/// differ.
+/// Whether the manifest or the hooks of a revision contain an object. The comparison ignores the version in
+/// `apiVersion`: `policy/v1` and `policy/v1beta1` of the same object are equal.
 ///
 /// `objects` are the objects and hooks of a revision of the release `theirs`. `object` is from a manifest of the
 /// release `ours`.

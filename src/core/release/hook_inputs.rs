@@ -1,6 +1,6 @@
-//! Defines the value of the record label `osdpl.dev/hooks`. The label names the inputs with which the hooks of a
-//! revision ran. An upgrade that does not change these inputs can skip the hooks, because they would only repeat their
-//! work.
+//! Defines the value of the record label `osdpl.dev/hooks`. The label contains a digest of the inputs that the hooks of
+//! a revision may read. An upgrade that does not change these inputs can skip the hooks, because the hooks would only
+//! repeat their work.
 
 use std::fmt;
 

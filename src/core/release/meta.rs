@@ -32,14 +32,14 @@ impl ReleaseKey {
 impl FromStr for ReleaseKey {
     type Err = InvalidReleaseKey;
 
-    /// Parses `namespace/name`, the text that [`fmt::Display`] writes.
+    /// Parses `namespace/name`, the string that [`fmt::Display`] writes.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (namespace, name) = text.split_once('/').ok_or_else(|| InvalidReleaseKey(text.to_owned()))?;
         Ok(Self::new(namespace, name))
     }
 }
 
-/// The error for a text that does not have the form `namespace/name`.
+/// The error for a string that does not have the form `namespace/name`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not the name of a release; expected namespace/name")]
 pub struct InvalidReleaseKey(String);
@@ -125,8 +125,8 @@ pub struct RecordMeta {
 /// The error for a Secret that has the type of a helm record, but a wrong name or wrong labels.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "secret {secret} has the type of a helm release record, but {why}; helm would misread the Secret, too: \
-     inspect the Secret with `kubectl get secret -o yaml`, and delete it if nothing else needs it"
+    "secret {secret} has the type of a helm release record, but {why}; inspect the Secret with `kubectl get secret -o \
+     yaml`: correct its labels, or delete the Secret if it is not the record of a release"
 )]
 pub struct MalformedRecord {
     /// The Secret, as `namespace/name`.

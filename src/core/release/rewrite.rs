@@ -1,6 +1,6 @@
 //! Unlocks a release whose newest record is still pending, because the helm process that wrote the record died.
 //!
-//! helm refuses every operation while the newest record is pending. helm reads the status from the payload of the
+//! helm refuses to upgrade a release while its newest record is pending. helm reads the status from the payload of the
 //! record's Secret and not from the Secret's label, so osdpl rewrites the payload. osdpl changes only the status and
 //! the description in the payload. All other values stay the same byte by byte, including unknown fields, the notation
 //! of numbers and the chart.

@@ -57,7 +57,7 @@ impl Status {
         }
     }
 
-    /// Whether helm refuses to change a release whose newest revision has this status, with the error "another
+    /// Whether helm refuses to upgrade a release whose newest revision has this status, with the error "another
     /// operation is in progress".
     pub fn is_pending(self) -> bool {
         matches!(self, Self::PendingInstall | Self::PendingUpgrade | Self::PendingRollback)

@@ -31,7 +31,7 @@ impl fmt::Display for State {
             Self::Joining => formatter.write_str("a pod starts on a node that joined the cluster"),
             Self::Misplaced(pods) => write!(
                 formatter,
-                "the DaemonSet does not select the nodes of some pods ({pods}), because these nodes lack a label or have a taint that the pods do not tolerate: delete these pods, or label their nodes again, so that the rollout continues"
+                "the DaemonSet does not select the nodes of some pods ({pods}), because these nodes lack a label or have a taint that the pods do not tolerate: delete these pods, or restore the label or remove the taint, so that the rollout continues"
             ),
             Self::WaitsForComponent(other) => write!(formatter, "waits for its turn: {other} is rolled out first"),
             Self::WaitsForRelease(release) => write!(formatter, "waits until release {release} is in sync"),

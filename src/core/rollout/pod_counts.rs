@@ -26,8 +26,8 @@ pub(super) struct PodCounts {
     pub(super) total: i32,
     /// The number of nodes that have no pod with the newest pod template, according to the status of the `DaemonSets`.
     pub(super) stale_count: i32,
-    /// The revisions of the newest pod templates, joined to one text; empty if any revision is unknown. `DaemonSets`
-    /// that select no node are left out.
+    /// The revisions of the newest pod templates, joined to one string; empty if any revision is unknown. Leaves out
+    /// `DaemonSets` that select no node.
     pub(super) revision: String,
     /// The number of pods that have the newest pod template and are not being deleted.
     pub(super) fresh: i32,
@@ -152,7 +152,7 @@ fn count(pods: usize) -> i32 {
     i32::try_from(pods).unwrap_or(i32::MAX)
 }
 
-/// Returns the revisions of the `DaemonSets`' newest pod templates, joined to one text; `None` if any revision is
+/// Returns the revisions of the `DaemonSets`' newest pod templates, joined to one string; `None` if any revision is
 /// unknown.
 ///
 /// The function leaves out `DaemonSets` that select no node.

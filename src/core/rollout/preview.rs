@@ -12,9 +12,10 @@ use crate::desired::Desired;
 use crate::observed::Observed;
 use crate::plan::{Action, Plan, Step, Wait};
 
-/// Returns, for each data plane release that osdpl upgrades now or later, a text about the pods that could restart.
+/// Returns, for each data plane release that osdpl upgrades now or later, a message about the pods that could restart.
 ///
-/// The text is a preview: until helm has rendered the chart, osdpl does not know whether a pod template really changes.
+/// The message is a preview: until helm has rendered the chart, osdpl does not know whether a pod template really
+/// changes.
 pub fn preview_restarts(
     desired: &Desired,
     observed: &Observed,

@@ -11,9 +11,9 @@ use crate::plan::{Step, Wait};
 /// The state of a component's rollout: its next step, or the reason why the rollout waits.
 #[derive(Clone, Debug, PartialEq)]
 pub enum State {
-    /// The rollout waits for the watches, which have not yet reported the component's pods or its newest pod template.
-    /// The rollout also waits if the pods of another component are unknown, because that component may have a batch in
-    /// flight.
+    /// The rollout waits for the watches: they have not reported the component's pods or its newest pod template yet,
+    /// or their reports do not agree. The rollout also waits if the pods of another component are unknown, because that
+    /// component may have a batch in flight.
     Unobserved,
     /// The rollout waits for a person's approval of the newest pod template.
     Approval {

@@ -24,7 +24,8 @@ pub struct Strategy {
     pub settled: bool,
 }
 
-/// Returns the `DaemonSets` whose update strategy differs from the strategy in the values of their release.
+/// Returns the `DaemonSets` whose update strategy differs from the strategy in the values of their release. Leaves out
+/// releases that are paused, that osdpl does not manage, or for which helm runs.
 ///
 /// The strategies differ if the chart ignores the value (upstream's ovn does not read `pod.lifecycle` for its
 /// controller), or if helm has not upgraded the release since the value was set. The operator must set `OnDelete`

@@ -61,7 +61,8 @@ fn is_secret(key: &str) -> bool {
 /// Returns the value that an assignment gives to its key. `behind` is the part of the line behind the key, and begins
 /// with a separator (`:` or `=`).
 ///
-/// The value is the text in quotes, or the first word. It is empty for a reference such as `$(…)`.
+/// The value is the text in quotes, or the first word. It is empty for a reference such as `$(…)` and for a function
+/// call.
 fn value(behind: &str) -> &str {
     let line = behind.trim_start_matches([':', '=', ' ', '\t']);
     let quoted = line.trim_start_matches('\\');
@@ -100,7 +101,8 @@ fn in_double_quotes(text: &str, escaped: usize) -> &str {
     end.map_or(text, |end| &text[..end - escaped])
 }
 
-/// Whether a value is itself a secret, and not empty, a reference to a secret, a variable or a placeholder.
+/// Whether a value can be a secret. An empty value, a reference to a secret, a variable, a function call and a word
+/// such as `null` can't.
 fn is_written(value: &str) -> bool {
     let is_reference = ["{{", "{%", "$(", "${", "%(", "<redacted>"].iter().any(|part| value.contains(part));
     if is_call(value) {

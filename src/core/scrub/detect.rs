@@ -14,8 +14,8 @@ use osdpl_values::{Path, print_large_number};
 /// secret key, such as `token`, may contain settings that are not secret.
 const PASSWORDS: [&str; 4] = ["password", "passphrase", "passwd", "pwd"];
 
-/// Whether a value probably is a secret: because of its key, or because it contains a private key, a URL with a
-/// password, or an assignment to a secret key.
+/// Whether a value probably is a secret: because of a key on its path, or because it contains a private key, a URL with
+/// a password, an assignment to a secret key, or an environment variable with a secret name.
 ///
 /// The values in helm's release records carry no marks for secrets, so the function returns true in cases of doubt. The
 /// charts' top-level key `secrets` contains only names of Kubernetes Secrets, which are not secret.
@@ -93,7 +93,8 @@ fn has_login(text: &str) -> bool {
 const LONGEST_PORT: usize = 5;
 
 /// Returns the texts in a secret value that the scrubber must remove from logs: the value's strings, its numbers with
-/// more digits than a port number, and the secrets that its strings contain.
+/// more digits than a port number (as written, and as helm prints large numbers), and the secrets that its strings
+/// contain.
 pub fn collect_secret_scalars(value: &Value) -> Vec<Cow<'_, str>> {
     match value {
         Value::String(text) => [text.as_str()].into_iter().chain(find_assigned_secrets(text)).map(Cow::from).collect(),

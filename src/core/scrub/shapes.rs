@@ -26,7 +26,8 @@ pub(super) fn find(text: &str) -> Vec<(usize, usize)> {
 /// Finds values that are assigned to a secret key: `password=…`, `"token": "…"`.
 ///
 /// In a sentence such as `cannot get a token: connection refused`, the word after the colon is no secret. So the
-/// function returns a value after a colon only if the value is in quotes or does not look like a word.
+/// function returns an unquoted value after a colon only if the value has at least [`SHORTEST`] bytes and does not look
+/// like a word.
 fn assigned(text: &str) -> impl Iterator<Item = (usize, usize)> {
     let values = find_assigned_secrets(text).into_iter().map(move |value| {
         let start = value.as_ptr().addr() - text.as_ptr().addr();

@@ -22,8 +22,8 @@ fn own_causes<'a>(report: &'a Report<'_>) -> impl Iterator<Item = &'a Cause> {
     report.observed.causes.iter().filter(ours)
 }
 
-/// Returns the root causes for the status. If the previous status already contains a root cause, it keeps the time of
-/// its first report.
+/// Returns the root causes for the status. A root cause that the previous status already contains keeps the time of its
+/// first report.
 pub(super) fn causes(before: &[RootCauseStatus], report: &Report<'_>, now: Timestamp) -> Vec<RootCauseStatus> {
     let causes = own_causes(report).take(MAX_CAUSES).map(|cause| {
         let known = before.iter().find(|known| known.message == cause.message);
@@ -45,7 +45,7 @@ pub(super) fn prepend_cause(message: String, report: &Report<'_>, only_stuck: bo
     let is_relevant = |cause: &&Cause| !cause.is_periodic() && (cause.stuck || !only_stuck);
     let Some(first) = own_causes(report).find(is_relevant) else { return message };
     let line = line(first);
-    // If `message` already contains the reason of the root cause, replace it by the line about the root cause.
+    // If `message` already contains the reason of the root cause, the line about the root cause replaces `message`.
     let repeats = first.message.split_once(": ").is_some_and(|(_, why)| message.contains(why));
     if repeats || message.is_empty() { line } else { format!("{line}; {message}") }
 }

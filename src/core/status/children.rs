@@ -83,7 +83,7 @@ pub(super) fn size_warning(stored: usize) -> Option<String> {
     let percent = stored.saturating_mul(100) / RECORD_LIMIT;
     (percent >= WARN_PERCENT).then(|| {
         format!(
-            "its helm record fills {percent} % of the 1 MiB that a Secret may contain, and helm fails if the record is larger; shorten the texts in its values, because the record contains the values and the rendered manifests"
+            "its helm record fills {percent} % of the 1 MiB that a Secret may contain, and helm fails if the record does not fit; make the release's values shorter, because the record contains the values and the rendered manifests"
         )
     })
 }

@@ -1,5 +1,5 @@
 //! Adds `CronJobs` to the status. `status.health` shows each `CronJob` as a component. Unlike other components, a
-//! `CronJob` delays no release.
+//! `CronJob` delays no release. `status.tests` shows the last result of each `CronJob` that tests the cloud.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;

@@ -83,7 +83,7 @@ fn describe(ObjectDrift { object, change, by, at }: &ObjectDrift) -> String {
 fn advice(name: &str, decision: &Decision) -> String {
     match decision.drift_action {
         Some(DriftAction::Reported) => format!(
-            "; not repaired: drift is set to Report; annotate the resource with {REPAIR}={name} to apply the release again"
+            "; not repaired: drift is set to Report; annotate the OpenStackDeployment with {REPAIR}={name} to apply the release again"
         ),
         Some(DriftAction::Paused) => {
             "; not repaired, because the release or the cloud is paused, or the namespace is being deleted".into()
@@ -91,8 +91,8 @@ fn advice(name: &str, decision: &Decision) -> String {
         Some(DriftAction::Backoff { count, until }) => {
             let times = if count == 1 { "once".to_owned() } else { format!("{count} times") };
             format!(
-                "; the change came back after osdpl repaired the object {times}: find and stop the client that makes \
-                 the change; next repair at {until:.0}"
+                "; drift came back after osdpl repaired the release {times}: find and stop the client that makes the \
+                 change; next repair at {until:.0}"
             )
         }
         Some(DriftAction::Now) | None => String::new(),
@@ -103,7 +103,7 @@ fn advice(name: &str, decision: &Decision) -> String {
 pub(super) fn summary(children: &Children) -> Option<String> {
     let drifted = children.iter().filter(|(_, child)| !child.drift.is_empty());
     let names: Vec<_> = drifted.map(|(name, _)| name.as_str()).collect();
-    (!names.is_empty()).then(|| format!("; objects changed outside of helm: {}", names.join(", ")))
+    (!names.is_empty()).then(|| format!("; releases with objects changed outside of helm: {}", names.join(", ")))
 }
 
 /// Returns the message of the condition Degraded about the first release with drift; `None` if no release has drift.

@@ -11,7 +11,7 @@ pub struct Event {
     pub warning: bool,
     /// The field `reason` of the event. osdpl uses only a fixed set of reasons.
     pub reason: &'static str,
-    /// The text of the event: one line of at most 1,000 bytes.
+    /// The message of the event: one line of at most 1,000 bytes.
     pub note: String,
     /// The object or field that the event is about. Without a subject, Kubernetes would merge events with the same
     /// reason into one.

@@ -58,8 +58,9 @@ fn ready(status: &OpenStackDeploymentStatus) -> Option<&Condition> {
 
 /// Returns the event for a change of the condition Ready; `None` if neither its status nor its reason changed.
 ///
-/// Two reasons only say that releases or workloads make progress. If Ready has one of them now, the function returns an
-/// event only if Ready was true before, or if the cloud was paused before.
+/// The reasons [`reason::RELEASES`] and [`reason::WORKLOADS`] only say that releases or workloads make progress. If
+/// Ready has one of these reasons now, the function returns an event only if Ready was true before, or if the cloud was
+/// paused before.
 pub(super) fn ready_changed(before: &OpenStackDeploymentStatus, now: &OpenStackDeploymentStatus) -> Option<Event> {
     let (old, Condition { status, reason: why, message, .. }) = (ready(before), ready(now)?);
     if old.is_some_and(|old| old.status == *status && old.reason == *why) {
@@ -152,7 +153,8 @@ fn installing(name: &str, before: Option<&HelmReleaseStatus>, now: &HelmReleaseS
 }
 
 /// Returns the event that reports a failed operation on a release; `None` if an event already reported the failure, or
-/// if osdpl stopped helm on purpose.
+/// if the release does not wait because of the failure. For example, osdpl stopped helm on purpose, or already starts
+/// the next operation.
 ///
 /// The failure's field `is_reported` says whether an event already reported the failure. The release's step can't tell
 /// this, because the step changes several times after one failure.
@@ -187,8 +189,8 @@ fn release(name: &str, before: Option<&HelmReleaseStatus>, now: &HelmReleaseStat
     }
 }
 
-/// Returns the reason of an event about the condition Ready: the constant in this function that equals `why`, the
-/// reason of the condition; `NONE` if no constant equals it.
+/// Returns the reason of an event about the condition Ready. It is `why`, the reason of the condition, as a static
+/// string; [`reason::NONE`] if this function does not list `why`.
 fn event_reason(why: &str) -> &'static str {
     let known = [
         reason::READY,

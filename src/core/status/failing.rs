@@ -11,11 +11,12 @@ use crate::api::{OpenStackDeploymentStatus, Phase, condition, reason};
 /// about the spec; [`warnings`] finds the warnings by this text.
 const STALE: &str = "the rest of this status is outdated until a pass succeeds (osdpl retries every few seconds)";
 
-/// Returns the previous status with the problem of the failed pass as message, and an event if the problem is new.
+/// Returns the previous status with the problem of the failed pass as message, and an event if the pass before did not
+/// fail.
 ///
-/// Ready becomes false. Stalled becomes false, too, because a retry may succeed, so nobody has to act yet. The phase
-/// becomes Degraded, unless it is Deleting. The conditions that the function sets have `generation` as their observed
-/// generation. The function does not change the rest of the status.
+/// Ready becomes false, and Progressing and Reconciling become true. Stalled becomes false, because a retry may
+/// succeed, so nobody has to act yet. The phase becomes Degraded, unless it is Deleting. The conditions that the
+/// function sets have `generation` as their observed generation. The function does not change the rest of the status.
 pub fn failing_status(
     previous: Option<&OpenStackDeploymentStatus>,
     generation: i64,

@@ -36,7 +36,7 @@ pub(super) fn progress(report: &Report<'_>) -> Option<(Phase, String)> {
     }
     let removal = report.label_removal.filter(|removal| removal.left > 0)?;
     let total = removal.status.as_ref()?.nodes.len();
-    let message = format!("labels are removed from nodes in batches: {} of {total} nodes left", removal.left);
+    let message = format!("osdpl removes labels from nodes in batches: {} of {total} nodes left", removal.left);
     Some((Phase::Updating, message))
 }
 

@@ -29,7 +29,7 @@ pub(super) fn first(rollouts: &Rollouts) -> Option<(&'static str, Phase, String)
     Some((reason, phase, line(name, status)))
 }
 
-/// Returns the condition `RolledOut`; `None` if there is no rollout.
+/// Returns the condition `RolledOut`; `None` if there is no rollout, or if all rollouts are pending.
 pub(super) fn condition(rollouts: &Rollouts) -> Option<(bool, (&'static str, String))> {
     let known = rollouts.values().any(|status| status.phase != RolloutPhase::Pending);
     let done = || known.then(|| (true, (reason::NONE, String::new())));

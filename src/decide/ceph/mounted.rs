@@ -21,7 +21,7 @@ use crate::requests::{Read, Reference, Response, Stored};
 /// The label distinguishes these Secrets from the Secrets in which osdpl stores credentials.
 pub const CEPH_COMPONENT: (&str, &str) = ("app.kubernetes.io/component", "ceph");
 
-/// The texts in the data of a Secret or `ConfigMap`, by key.
+/// The data of a Secret or `ConfigMap` as strings, by key.
 type Data = BTreeMap<String, String>;
 
 /// Plans to write each of `objects` that does not exist in the cluster, or whose data in the cluster differs from the
@@ -67,9 +67,9 @@ enum Live {
     Unread,
     /// The object does not exist.
     Absent,
-    /// The object has osdpl's label. Contains the object's data.
+    /// The object has osdpl's label for this cloud. Contains the object's data.
     Ours(Data),
-    /// The object lacks osdpl's label. Contains the object's data.
+    /// The object lacks osdpl's label for this cloud. Contains the object's data.
     Foreign(Data),
 }
 
@@ -130,7 +130,7 @@ pub(crate) fn delete_except(draft: &mut Draft<'_>, owner: &str, kept: &[Object])
         })
     };
     // Skip an object that is already being deleted. The finalizer of another controller may keep it in the cluster for
-    // long.
+    // a long time.
     let is_left = |metadata: &ObjectMeta| metadata.deletion_timestamp.is_none();
     let maps = objects.maps.iter().filter(|(_, map)| is_of_ceph(&***map, owner) && is_left(&map.metadata));
     let secrets = objects.secrets.iter();

@@ -23,7 +23,7 @@ struct CoupledValue {
     is_secret: bool,
 }
 
-/// Returns a finding for each override that makes two coupled values differ.
+/// Returns a finding for each override that breaks a coupling.
 pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
     // The check reports only values in layers of the user or of an addition. Skip a cloud that has no such layer.
     if !cloud.layers.values().flatten().any(|layer| cloud.layer_location(&layer.origin).is_some()) {

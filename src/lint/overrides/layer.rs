@@ -211,8 +211,8 @@ impl LayerCheck<'_> {
         Some(Warning { kind: "contradiction", message })
     }
 
-    /// Returns the release and path of another value that contains the credential, alone or in a longer text such as a
-    /// URL.
+    /// Returns the release and path of another value that contains the credential, alone or in a longer string such as
+    /// a URL.
     fn other_use(&self, credential: &str, path: &Path) -> Option<String> {
         let Release { name, cloud, .. } = self.release;
         let uses = |value: &Value| value.as_str().is_some_and(|text| text.contains(credential));
@@ -255,8 +255,7 @@ impl LayerCheck<'_> {
         // returns a warning nevertheless, but `check` drops it (see `is_for_release`).
         let removes_nothing =
             value.is_null() && get(self.below, path).is_none() && chart_keys.find(path.keys()).is_none();
-        let message =
-            "removes nothing: neither the chart nor a layer below has this key; correct the path, or remove it";
+        let message = "removes nothing: neither the chart nor a layer below has this key; correct or remove the path";
         removes_nothing.then(|| Warning { kind: "null-nothing", message: message.into() })
     }
 
@@ -298,7 +297,7 @@ impl LayerCheck<'_> {
         (!dropped.is_empty()).then(|| Warning {
             kind: "list-replaced",
             message: format!(
-                "replaces the list of {source} and drops {names}, because helm merges maps but not lists; repeat the entries to keep"
+                "replaces the list of {source} and drops {names}, because helm merges maps but not lists; repeat the entries that must stay"
             ),
         })
     }

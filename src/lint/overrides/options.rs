@@ -53,7 +53,7 @@ pub(super) const DEPRECATED_OPTION: &str = "deprecated-option";
 #[derive(Debug)]
 pub struct OptionProblem {
     /// The path of the option in the release's values. If the service does not know the section, the path of the
-    /// section.
+    /// section. If osdpl stopped the search for similar names, the path of the configuration file.
     pub path: Path,
     /// The kind of warning, such as `unknown-option`.
     pub kind: &'static str,
@@ -184,8 +184,8 @@ impl FileCheck<'_> {
             }
         }
         if self.search.is_limited.get() {
-            let message = "osdpl did not search for similar names of all unknown options, because there are too many; \
-                           correct the others first";
+            let message = "there are too many unknown options, so osdpl did not look for similar names of all of them; \
+                           correct some of the options, and validate again";
             found.push(OptionProblem { path: self.path.clone(), kind: UNKNOWN_OPTION, message: message.to_owned() });
         }
         found
@@ -202,9 +202,9 @@ impl FileCheck<'_> {
 
     /// Whether the service does not know a section.
     ///
-    /// The names of some sections, such as those of backends, match a pattern, and osdpl then expects the options of
-    /// another section in them. Such a section counts as unknown only if its name resembles that of another section,
-    /// and if it contains no known option.
+    /// Users choose the names of some sections, such as those of backends. osdpl recognizes such a section by a
+    /// pattern, and expects the options of another section in it. It counts as unknown only if its name resembles that
+    /// of another section, and if it contains no known option.
     fn is_unknown_section(&self, section: &str, options: &Values) -> bool {
         let is_known = |name: &String| self.options.find(section, name, self.openstack).is_some();
         if options.keys().any(is_known) {
@@ -221,7 +221,7 @@ impl FileCheck<'_> {
         let near = self.nearest(section, self.options.sections());
         let hint = near.map(|near| format!(" (did you mean {near:?}?)")).unwrap_or_default();
         let is_open = self.options.is_only_like_others(section);
-        let exception = if is_open { ", unless a driver from elsewhere reads them" } else { "" };
+        let exception = if is_open { ", unless an out-of-tree driver reads them" } else { "" };
         let message = format!(
             "OpenStack {} has no section [{section}] in {}{hint}: the service ignores all options in it{exception}; correct \
              the name, or remove the section",
@@ -259,7 +259,7 @@ impl FileCheck<'_> {
                 let near = self.nearest(name, self.options.names(section, self.openstack))?;
                 format!(
                     "OpenStack {} has no option {name:?} in [{section}] of {} (did you mean {near:?}?): the service ignores it, \
-                     unless a driver from elsewhere reads it; correct or remove it",
+                     unless an out-of-tree driver reads it; correct or remove it",
                     self.openstack, self.path
                 )
             }

@@ -105,7 +105,7 @@ fn reports_entries_dropped_from_a_list() {
     assert_eq!(
         of_front(json!({"conf": {"hosts": ["b", "d"]}})),
         [format!(
-            "list-replaced {OWN}.conf.hosts: replaces the list of presets/small.yaml (fragments[0]) and drops a, c, because helm merges maps but not lists; repeat the entries to keep"
+            "list-replaced {OWN}.conf.hosts: replaces the list of presets/small.yaml (fragments[0]) and drops a, c, because helm merges maps but not lists; repeat the entries that must stay"
         )]
     );
     assert_eq!(of_front(json!({"conf": {"hosts": ["a", "b", "c", "d"]}})), Vec::<String>::new());
@@ -120,7 +120,7 @@ fn reports_entries_dropped_from_a_chart_list() {
     assert_eq!(
         of_front(json!({"paths": ["/b", {"name": "d"}], "empty": [1]})),
         [format!(
-            "list-replaced {OWN}.paths: replaces the list of the chart and drops /a, {{\"name\":\"c\"}}, because helm merges maps but not lists; repeat the entries to keep"
+            "list-replaced {OWN}.paths: replaces the list of the chart and drops /a, {{\"name\":\"c\"}}, because helm merges maps but not lists; repeat the entries that must stay"
         )]
     );
     assert_eq!(of_front(json!({"paths": [{"name": "c"}, "/a", "/b", "/z"]})), Vec::<String>::new());
@@ -215,7 +215,7 @@ fn reports_removals_of_nothing() {
     assert_eq!(
         warnings_of(spec),
         [
-            "null-nothing spec.services.front.releases.front.unset[1]: removes nothing: neither the chart nor a layer below has this key; correct the path, or remove it"
+            "null-nothing spec.services.front.releases.front.unset[1]: removes nothing: neither the chart nor a layer below has this key; correct or remove the path"
         ]
     );
 }

@@ -73,7 +73,8 @@ fn default_keys(map: Option<&KeyTree>) -> Vec<String> {
     map.iter().filter(|(_, tree)| tree.has_default()).map(|(key, _)| key.to_string()).collect()
 }
 
-/// Whether the value is a string that can't replace a number: a non-empty string that does not start with a digit.
+/// Whether the value is a string that can't replace a number: a non-empty string that does not begin with a digit, or
+/// with a minus sign and a digit.
 ///
 /// Other strings may replace a number: `25%` is a share of the pods, and an empty string means no value.
 fn is_word(value: &Value) -> bool {

@@ -19,10 +19,10 @@ use osdpl_values::expr::network::{self, IpNet, overlap};
 /// Such a network may overlap other networks, because osdpl assigns no addresses from it.
 const ALLOWED: [&str; 4] = ["networkPolicies", "clients", "nodes", "allowed"];
 
-/// Checks that a text is an IP network with a prefix length, such as `10.244.0.0/16`.
+/// Checks that a string is an IP network with a prefix length, such as `10.244.0.0/16`.
 ///
 /// # Errors
-/// Returns an error if the text is not such a network. The message contains the problem and an example of a valid
+/// Returns an error if the string is not such a network. The message contains the problem and an example of a valid
 /// network.
 pub fn check_network(text: &str) -> Result<(), String> {
     if network::parse(text).is_some() {
@@ -38,7 +38,8 @@ pub fn check_network(text: &str) -> Result<(), String> {
     })
 }
 
-/// Whether the features of a spec contain an IP network, such as `10.0.0.0/24`.
+/// Whether the features of a spec contain an IP network, such as `10.0.0.0/24`. Networks of permitted clients do not
+/// count.
 pub fn names_networks(spec: &OpenStackDeploymentSpec) -> bool {
     !networks(&spec.features).is_empty()
 }
@@ -51,7 +52,7 @@ struct Text<'a> {
     is_allowed: bool,
 }
 
-/// Returns each IP network in the features: its field, its text and its parsed form.
+/// Returns each IP network in the features: its field, and the network as written and in parsed form.
 ///
 /// Leaves out networks below the keys in [`ALLOWED`].
 fn networks(features: &Values) -> Vec<(String, String, IpNet)> {
@@ -79,9 +80,9 @@ pub(super) fn check(cloud: &Cloud<'_>) -> Vec<Finding> {
     found
 }
 
-/// Whether a field belongs to a map that takes any text, such as the options of a driver.
+/// Whether a field belongs to a map that takes any string, such as the options of a driver.
 ///
-/// In such a map, a text that looks like an address may be a version number. The function also returns true if the
+/// In such a map, a string that looks like an address may be a version number. The function also returns true if the
 /// spec's feature is unknown, because another finding already reports the feature.
 fn is_free_form(field: &str, catalog: &Catalog) -> bool {
     let keys = keys_of_field(field);
@@ -109,7 +110,7 @@ fn cluster_overlap(cluster_info: &ClusterInfo) -> Option<Finding> {
     let ((_, pods), (_, services)) = pairs.find(|((one, _), (other, _))| overlap(one, other))?;
     let message = format!(
         "{} overlaps {} of {}: a pod and a Service can get the same address, and one of the two can't be reached; give pods and Services separate \
-         networks before a cloud runs in the cluster (they are chosen when the cluster is created), or correct the networks given to osdpl",
+         networks before a cloud runs in the cluster (these networks are chosen when the cluster is created), or correct the networks given to osdpl",
         describe(pods, cluster_info),
         services.cidr,
         services.description
@@ -133,7 +134,7 @@ fn describe(range: &Range, cluster_info: &ClusterInfo) -> String {
     format!("{} of {}", range.cidr, range.description)
 }
 
-/// Reports texts that look like a network or an address but are not valid.
+/// Reports strings that look like a network or an address but are not valid.
 ///
 /// The patterns in the schemas of features do not refuse an address such as 10.0.0.999.
 fn invalid_texts(written: &Values) -> Vec<Finding> {
@@ -144,7 +145,8 @@ fn invalid_texts(written: &Values) -> Vec<Finding> {
     findings.collect()
 }
 
-/// Returns the problem of a text that looks like a network or an address but is not valid; `None` for all other texts.
+/// Returns the problem of a string that looks like a network or an address but is not valid; `None` for all other
+/// strings.
 fn problem(text: &str) -> Option<String> {
     let (address, prefix) = text.split_once('/').map_or((text, None), |(address, prefix)| (address, Some(prefix)));
     let consists_of = |more: &str| address.chars().all(|c| c.is_ascii_digit() || more.contains(c));
@@ -154,8 +156,8 @@ fn problem(text: &str) -> Option<String> {
         Some(prefix) if !prefix.is_empty() && prefix.chars().all(|c| c.is_ascii_digit()) && (is_v4 || is_v6) => {
             check_network(text).err()
         }
-        // Treat a text without a prefix length as an address only if it has three dots or contains `::`. Versions also
-        // contain dots, and MAC addresses also contain colons.
+        // Treat a string without a prefix length as an address only if it has three dots or contains `::`. Versions
+        // also contain dots, and MAC addresses also contain colons.
         None if is_v4 && address.matches('.').count() == 3 || is_v6 && address.contains("::") => {
             let expected = "this is not an IP address; expected one such as 192.0.2.10 or 2001:db8::10";
             address.parse::<IpAddr>().is_err().then(|| expected.to_owned())
@@ -173,7 +175,7 @@ fn problem(text: &str) -> Option<String> {
 fn overlaps(features: &Values, written: &Values, cluster_info: &ClusterInfo) -> Vec<Finding> {
     let (mut networks, written) = (networks(features), networks(written));
     // `features` does not contain features whose settings violate their schema, but `written` contains every feature as
-    // the user wrote it. So take the networks that only `written` contains from there.
+    // the user wrote it. So add the networks that only `written` contains.
     let refused = written.iter().filter(|(own, ..)| !networks.iter().any(|(field, ..)| field == own)).cloned();
     let refused: Vec<_> = refused.collect();
     networks.extend(refused);

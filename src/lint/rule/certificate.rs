@@ -33,10 +33,11 @@ pub struct CertificateCheck {
 }
 
 impl CertificateCheck {
-    /// Returns the problems of the certificate at the time `now`. The texts never contain private key data.
+    /// Returns messages about the problems of the certificate at the time `now`. The messages never contain private key
+    /// data.
     ///
-    /// The text of a problem does not contain `now`. So it stays the same while the problem lasts, and osdpl reports
-    /// the problem only once.
+    /// The message about a problem does not contain `now`. So the message stays the same while the problem lasts, and
+    /// osdpl reports the problem only once.
     pub fn problems(&self, now: Timestamp) -> Vec<String> {
         let not_yet_valid = self.from.iter().filter(|(from, _)| now < *from);
         let not_yet_valid = not_yet_valid.map(|(from, key)| {
@@ -115,7 +116,8 @@ pub(super) fn check_values(cloud: &Cloud<'_>, now: Option<Timestamp>) -> BTreeSe
     found
 }
 
-/// Checks the certificate of one host name of an endpoint.
+/// Checks the certificate of one host name of an endpoint. Ignores a certificate that neither the user nor an addition
+/// sets.
 ///
 /// `entry` is the map at `path` in the values of the release. The map contains the host name and, under `tls`, the
 /// certificate.

@@ -75,7 +75,8 @@ fn is_used(cloud: &Cloud<'_>, class: &str) -> bool {
     })
 }
 
-/// Returns a message if the cluster does not have a requested class; `None` if the class exists.
+/// Returns a message if the cluster does not have a requested class; `None` if the class exists, or if
+/// [`LEFT_TO_CLUSTER`] is requested and the cluster has a default class.
 fn missing(Request { name: class, is_secret }: &Request, classes: &[Class]) -> Option<String> {
     if classes.iter().any(|known| known.name == *class)
         || classes.iter().any(|known| known.is_default) && class == LEFT_TO_CLUSTER

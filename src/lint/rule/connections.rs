@@ -19,7 +19,8 @@ const OPTION: &str = "max_connections";
 /// The defaults of oslo.db for the size of a connection pool (`oslo_db/options.py`).
 const POOL_DEFAULTS: [(&str, u64); 2] = [("max_pool_size", 5), ("max_overflow", 50)];
 
-/// Returns a finding if all releases together can open more connections than the database accepts.
+/// Returns a finding if all releases together can open more connections than the database accepts. Returns `None` for a
+/// cloud without the release `mariadb`.
 pub(super) fn check(cloud: &Cloud<'_>) -> Option<Finding> {
     let database = cloud.values.get("mariadb")?;
     let (path, limit) = limit(database).unwrap_or_else(|| (["conf", "database"].into_iter().collect(), DEFAULT_LIMIT));
@@ -72,7 +73,7 @@ fn count_for(pool: &ConnectionPool, values: &Values) -> u64 {
     [workers.saturating_add(pool.other_processes), pool.pools, size].into_iter().fold(pods, u64::saturating_mul)
 }
 
-/// Returns the number that follows `word` in a text, such as 4 in `processes=4`.
+/// Returns the number that follows `word` in a string, such as 4 in `processes=4`.
 fn number_after(text: &str, word: &str) -> Option<u64> {
     let rest = text.split(word).nth(1)?;
     rest.split(|character: char| !character.is_ascii_digit()).next()?.parse().ok()

@@ -68,7 +68,7 @@ fn describe_problem(path: &Path, value: &Value, is_secret: bool) -> Option<Strin
     ))
 }
 
-/// Returns why a text is not a schedule; `None` if it is a schedule.
+/// Returns why a string is not a schedule; `None` if it is a schedule.
 fn schedule_problem(text: &str) -> Option<String> {
     if text.starts_with("TZ=") || text.starts_with("CRON_TZ=") {
         return Some("the time zone of a CronJob belongs in its field timeZone".into());

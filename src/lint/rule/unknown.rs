@@ -76,6 +76,6 @@ mod tests {
         let found =
             desired.findings.iter().filter(|finding| finding.location.field.starts_with("spec.common.values.nothing"));
         assert_eq!(found.count(), 20, "{:?}", desired.findings);
-        assert_eq!(SEARCHES.get() - before, 20, "searches similar names only once per finding");
+        assert_eq!(SEARCHES.get() - before, 20, "osdpl searches for similar names only once per finding");
     }
 }

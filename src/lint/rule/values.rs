@@ -55,7 +55,8 @@ fn check_rule(rule: &Rule, cloud: &Cloud<'_>, scope: &Scope<'_>) -> Option<Findi
     Some(finding(cloud, name, &rule.path, rule.level, &rule.message))
 }
 
-/// Returns the finding about a value of a release; its message contains the value unless the value is secret.
+/// Returns the finding about a value of a release. Its message contains the value, unless the value is secret, a map or
+/// a string with several lines.
 fn finding(cloud: &Cloud<'_>, release: &str, path: &Path, level: Level, message: &str) -> Finding {
     let is_secret = cloud.is_secret(release, path);
     let value = cloud.values.get(release).and_then(|values| get(values, path));

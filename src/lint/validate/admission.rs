@@ -53,7 +53,8 @@ impl ReviewInput<'_> {
     /// * A missing addition can cause every error of the rule `values`.
     /// * A missing addition can cause an error of the rule `catalogue` only if the spec contains an unknown name.
     ///
-    /// The response contains at most [`MAX_WARNINGS`] warnings. The errors that became warnings come first.
+    /// The response contains at most [`MAX_WARNINGS`] warnings, and then the number of the others. The errors that
+    /// became warnings come first.
     pub fn admission(&self, review: &Value, is_complete: bool) -> Value {
         let request = &review["request"];
         let found = self.findings(request);

@@ -61,7 +61,7 @@ impl Schemas {
         }
     }
 
-    /// Returns a finding for each error for which the API server would refuse the object.
+    /// Returns a finding for each error for which the API server would refuse the object or drop a field.
     pub fn check(&self, kind: Kind, object: &Value) -> Vec<Finding> {
         let schema = self.of(kind);
         let mut found = fields::unknown_fields(schema, object);

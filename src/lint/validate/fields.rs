@@ -31,7 +31,7 @@ fn unknown(field: String, hint: &str) -> Finding {
 }
 
 /// Adds a finding for each field in `value` that `schema` does not define. Accepts all fields of a map if the schema
-/// lists no fields for the map.
+/// lists no fields for the map, or permits unknown ones.
 fn walk(value: &Value, schema: &Value, field: &str, found: &mut Vec<Finding>) {
     let keeps_unknown = schema["x-kubernetes-preserve-unknown-fields"] == Value::Bool(true);
     for (index, item) in value.as_array().into_iter().flatten().enumerate() {

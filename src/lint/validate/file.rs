@@ -65,7 +65,7 @@ pub fn split_documents(file: &str, text: &str) -> Vec<Document> {
     let mut offset = 0;
     let mut before = 0;
     for (number, line) in (0_u64..).zip(text.split_inclusive('\n')) {
-        // The text `---` is a marker only at the beginning of a line. The rest of this line must be empty or a comment.
+        // `---` is a marker only at the beginning of a line. The rest of this line must be empty or a comment.
         let is_marker =
             line.strip_prefix(MARKER).is_some_and(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace));
         if is_marker {
@@ -80,7 +80,7 @@ pub fn split_documents(file: &str, text: &str) -> Vec<Document> {
     found
 }
 
-/// Returns the error about `text`, the rest of a line after the marker `---` between two documents; `None` if `text` is
+/// Returns a document with only an error about `text`, the rest of a line after the marker `---`; `None` if `text` is
 /// empty or a comment.
 ///
 /// kubectl refuses other text in this place; other tools ignore the text.

@@ -64,7 +64,7 @@ fn name(name: &Value) -> Option<Finding> {
         Value::String(name) if name.is_empty() => "is required; give the resource a name, such as cloud".to_owned(),
         Value::String(name) if name.len() <= 253 && name.split('.').all(is_label) => return None,
         Value::String(name) => format!(
-            "{name:?} is not a valid name (lower case letters, digits, '-' and '.', with a letter or digit at both ends); choose another, such as cloud"
+            "{name:?} is not a valid name (at most 253 lower case letters, digits, '-' and '.', with a letter or digit at both ends); choose another, such as cloud"
         ),
         _ => "must be a string; put the name in quotes, or choose another name, such as cloud".to_owned(),
     };
@@ -83,7 +83,7 @@ fn namespace(namespace: &Value) -> Option<Finding> {
     Some(violation("metadata.namespace", message))
 }
 
-/// Whether a text is a DNS-1123 label (`k8s.io/apimachinery/pkg/util/validation`).
+/// Whether a string is a DNS-1123 label, except for its length (`k8s.io/apimachinery/pkg/util/validation`).
 fn is_label(text: &str) -> bool {
     let is_end = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit();
     let ends = [text.chars().next(), text.chars().next_back()];
@@ -97,7 +97,7 @@ pub(super) fn check_unnamed_addition(object: &Value, named: &BTreeSet<String>) -
     let data = object["data"].as_object().filter(|_| object["kind"] == "ConfigMap")?;
     let name = object["metadata"]["name"].as_str().filter(|name| !named.contains(*name))?;
     let message = format!(
-        "no resource names this ConfigMap, so that it adds nothing to the catalogue; add {{name: {name}}} to \
+        "no resource names this ConfigMap, so it adds nothing to the catalogue; add {{name: {name}}} to \
          spec.catalog of the resource, or remove the ConfigMap"
     );
     has_catalog_keys(data.keys()).then(|| Finding::warning(CATALOGUE, "metadata.name", message))

@@ -44,7 +44,7 @@ fn find_field(document: &Document, source: &str) -> Option<String> {
     kinds::objects(&parsed.value).into_iter().find_map(|(field, object)| is_match(object).then_some(field))
 }
 
-/// Splits the message about a refused addition into one text for each problem.
+/// Splits the message about a refused addition into one string for each problem.
 ///
 /// In the message, a problem begins with `key "` and may have several lines. The function joins the lines.
 fn problems(message: &str) -> Vec<String> {
@@ -60,7 +60,7 @@ fn problems(message: &str) -> Vec<String> {
 
 /// Parses the beginning of a problem's text: a ConfigMap key, and a line number in the value of this key.
 ///
-/// The text has the form `key "presets.edge.yaml":3:5: …`. It has no line number if the problem concerns the whole
+/// The beginning has the form `key "presets.edge.yaml":3:5: …`. It has no line number if the problem concerns the whole
 /// value.
 fn key(problem: &str) -> Option<(String, Option<u64>)> {
     let (key, rest) = problem.strip_prefix("key \"")?.split_once('"')?;

@@ -119,7 +119,7 @@ fn yaml_finding(document: &Document, error: &yaml::Error) -> Finding {
         return Finding::error("yaml", "", format!("{problem}; correct the YAML"));
     }
     let message = format!(
-        "{problem}; correct the YAML, or move the file elsewhere if it is not a manifest: its content was not validated"
+        "{problem}, so osdpl did not validate this document; correct the YAML or, if the file is not a manifest, move it out of the folder"
     );
     Finding::warning("yaml", "", message)
 }
@@ -187,7 +187,7 @@ fn describe_missing(argument: &Argument<'_>, values: &[&Value]) -> String {
     let are_sources = !values.is_empty() && values.iter().all(|value| kinds::is_source(value));
     let resource = if are_sources { "the resource that references these objects, too" } else { "your resource" };
     format!(
-        "there is no resource of osdpl (OpenStackDeployment or NodeMaintenance, apiVersion osdpl.dev/v1alpha1) here, so that nothing is validated: {content}; name the file or the folder \
+        "there is no resource of osdpl (OpenStackDeployment or NodeMaintenance, apiVersion osdpl.dev/v1alpha1) here, so nothing is validated: {content}; name the file or the folder \
          that contains {resource}"
     )
 }

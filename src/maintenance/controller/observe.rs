@@ -40,9 +40,10 @@ fn component(pod: &Pod) -> Option<Component> {
     Some(Component { application: label("application")?, component: label("component")? })
 }
 
-/// Whether `kubectl drain` evicts the pod.
+/// Whether `kubectl drain` evicts the pod, and disruption budgets and quorums can protect the pod.
 ///
-/// kubectl evicts neither pods of DaemonSets nor static pods, and no pods that have finished or are being deleted.
+/// `kubectl drain` evicts neither pods of DaemonSets nor static pods. Disruption budgets do not protect pods that have
+/// finished or are being deleted.
 fn is_evicted(pod: &Pod) -> bool {
     let stays = owner(pod, "DaemonSet").is_some() || pod.annotations().contains_key("kubernetes.io/config.mirror");
     !stays && !["Succeeded", "Failed"].contains(&pod.status.phase.as_str()) && pod.metadata.deletion_timestamp.is_none()
@@ -96,7 +97,8 @@ impl MaintenanceController {
     /// Returns the node's compute host, as Nova and Neutron report it.
     ///
     /// If a query fails, the result is [`Compute::Unknown`] for a node that is or may be a compute node, and
-    /// [`Compute::None`] for any other node.
+    /// [`Compute::None`] for any other node. While a maintenance returns its node to service, every node counts as a
+    /// possible compute node.
     async fn compute(
         &self,
         snapshot: &Snapshot<'_>,

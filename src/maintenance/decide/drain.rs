@@ -68,7 +68,7 @@ fn disable_compute(snapshot: &Snapshot<'_>, progress: &mut Progress<'_>) -> Step
     match &snapshot.observed.compute {
         Compute::None => StepResult::Skipped("the node is not a compute node".into()),
         Compute::Unknown(why) if leaves => StepResult::Skipped(format!(
-            "instances stay on the node, and the state of its compute service is unknown: {why}"
+            "the state of the node's compute service is unknown, and with `instances: Leave` the maintenance does not wait for it: {why}"
         )),
         Compute::Unknown(why) => wait_for(why.clone()),
         Compute::Known(host) => {

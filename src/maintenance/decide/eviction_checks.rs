@@ -66,7 +66,7 @@ pub(crate) fn eviction_obstacles(
     let budgets = budgets.iter().filter(|budget| budget.refuses()).map(|budget| {
         let Budget { name, healthy, wanted, .. } = budget;
         format!(
-            "PodDisruptionBudget {name} allows no eviction: {healthy} of its pods are healthy, and at least {wanted} must stay healthy; make its other pods ready"
+            "PodDisruptionBudget {name} allows no eviction: {healthy} of its pods are healthy, and at least {wanted} must stay healthy; make its other pods ready, or change the budget"
         )
     });
     quorums.chain(budgets).collect()

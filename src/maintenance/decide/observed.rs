@@ -85,7 +85,8 @@ pub(crate) struct Host {
     pub service: nova::Service,
     /// The instances on the host.
     pub servers: Vec<nova::Server>,
-    /// The names of the instances that are migrating to the host.
+    /// The instances that are migrating to the host, each as `name (UUID)`. The controller looks for them only if the
+    /// host has no instances.
     pub incoming: Vec<String>,
     /// The live migrations away from the host, including past migrations.
     pub migrations: Vec<nova::Migration>,
@@ -106,7 +107,8 @@ pub(crate) struct OtherMaintenance {
     pub roles: BTreeSet<String>,
     /// Whether this NodeMaintenance has started: it has osdpl's finalizer.
     pub started: bool,
-    /// Whether this NodeMaintenance has not started yet, but must start before the maintenance for which the controller
-    /// decides, because it is older.
+    /// Whether this NodeMaintenance must start before the maintenance for which the controller decides: this
+    /// NodeMaintenance is older and has not started yet, but could start now, because its window is open, its node
+    /// exists and nobody is deleting it.
     pub takes_precedence: bool,
 }

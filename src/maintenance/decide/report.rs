@@ -58,8 +58,9 @@ impl<'a> Progress<'a> {
 
     /// Creates the progress of a maintenance that is about to return its node to service.
     ///
-    /// The progress begins with the steps that prepared the node for draining. Unfinished steps become skipped steps,
-    /// except for steps that the maintenance may have to undo: the disabling of the compute service, and the cordon.
+    /// The progress begins with the steps that prepared the node for draining. Unfinished steps become skipped steps.
+    /// Only steps that the maintenance may have to undo become done steps: the disabling of the compute service, and
+    /// the cordon.
     pub(super) fn from_previous_steps(snapshot: &'a Snapshot<'a>) -> Self {
         let mut progress = Self::new(snapshot);
         for known in snapshot.status.steps.iter().filter(|known| DRAIN_STEPS.contains(&known.name)) {
@@ -85,6 +86,8 @@ impl<'a> Progress<'a> {
     pub(super) fn record(&mut self, step: MaintenanceStep, result: StepResult) -> bool {
         let (state, message, requeue) = match result {
             StepResult::Done(message) => (StepState::Done, message, None),
+            // If this maintenance has started the step, report the step as done: later passes must know that they may
+            // have to undo it.
             StepResult::Skipped(_) if self.snapshot.was_started(step) => (StepState::Done, String::new(), None),
             StepResult::Skipped(message) => (StepState::Skipped, message, None),
             StepResult::Act(action, message) => {

@@ -35,7 +35,7 @@ pub(super) fn decide(snapshot: &Snapshot<'_>) -> Decision {
 
 fn expired(snapshot: &Snapshot<'_>) -> String {
     format!(
-        "spec.window ended before {} could be drained, and the node was returned to service; delete this NodeMaintenance and create one with another window",
+        "spec.window ended before {} could be drained, so osdpl keeps the node in service; delete this NodeMaintenance and create one with another window",
         snapshot.spec.node
     )
 }

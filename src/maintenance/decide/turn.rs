@@ -1,5 +1,6 @@
-//! Decides whether a maintenance may start now. This depends, among others, on its window, on other maintenances of the
-//! same node, and on how many nodes of a role may be in maintenance at the same time.
+//! Decides whether a maintenance may start now. The decision depends on the maintenance's window, on other maintenances
+//! of the same node, on how many nodes of a role may be in maintenance at the same time, on quorums and disruption
+//! budgets, and on Nova.
 
 use k8s_openapi::jiff::Timestamp;
 
@@ -7,12 +8,11 @@ use super::{Action, Compute, RequeueDelay, Snapshot, StepResult, wait_for};
 use osdpl_core::api::{InstancePolicy, NodeMaintenanceSpec};
 use osdpl_core::maintenance::NO_CLOUD;
 
-/// The message in the status of a maintenance as long as the operator has not read the cloud's settings for
-/// maintenance.
+/// The message in the status of a maintenance as long as the operator has no settings of the cloud for maintenance.
 pub(crate) const UNREAD: &str =
     "the operator has not read the cloud's OpenStackDeployment yet, or refuses it (see its status)";
 
-/// Returns the time at which the window of a maintenance begins; `None` if the spec sets no begin.
+/// Returns the time at which the window of a maintenance begins; `None` if the spec sets no start.
 pub(super) fn window_start(spec: &NodeMaintenanceSpec) -> Option<Timestamp> {
     spec.window.as_ref()?.start.as_ref()?.parse().ok()
 }
@@ -45,7 +45,9 @@ pub(super) fn check_turn(snapshot: &Snapshot<'_>) -> StepResult {
     };
     if snapshot.observed.nodes_unknown {
         return wait_for(
-            "the nodes can't be listed, so osdpl does not know how many nodes of each role are in maintenance".into(),
+            "the nodes can't be listed, so osdpl does not know how many nodes of each role are in maintenance; allow \
+             the operator to list nodes"
+                .into(),
         );
     }
     if setting.absent && snapshot.spec.instances != Some(InstancePolicy::Leave) {

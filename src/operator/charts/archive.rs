@@ -81,8 +81,9 @@ fn insert<R: Read>(
     })
 }
 
-/// Unpacks the archive of a dependency in `charts/` to the folder that helm also uses: `charts/<name>/`, with the name
-/// from the dependency's `Chart.yaml`.
+/// Reads the archive of a dependency in `charts/`, and adds its files to `contents`.
+///
+/// As in helm, the files get paths below `charts/<name>/`, with the name from the dependency's `Chart.yaml`.
 pub(super) fn unpack_nested(
     path: &str,
     from: &mut dyn Read,
@@ -100,7 +101,8 @@ pub(super) fn unpack_nested(
     contents.vendor(prefix, &metadata.name, inner)
 }
 
-/// Whether `path` is `charts/<name>.tgz` in the chart or in one of its dependencies. helm unpacks such a file.
+/// Whether `path` is `charts/<name>.tgz` in the chart or in one of its dependencies, which helm unpacks. The result is
+/// false for a name that begins with `_` or `.`, because helm ignores this file.
 pub(super) fn is_packed_chart(path: &str) -> bool {
     let name = super::contents::within_chart(path).strip_prefix("charts/").unwrap_or_default();
     std::path::Path::new(name).extension().is_some_and(|extension| extension == "tgz") && !name.starts_with(['_', '.'])
@@ -139,7 +141,8 @@ fn check_path(bytes: &[u8]) -> Result<String, ChartProblem> {
     Err(ChartProblem::Path { path: path.to_owned(), why })
 }
 
-/// Returns the path of an archive entry, relative to the archive's top folder; `None` for the top folder itself.
+/// Returns the path of an archive entry, relative to the archive's top folder; `None` for an entry at the top level,
+/// such as the top folder itself.
 ///
 /// Stores the name of the top folder in `top`, and fails if an earlier entry had another top folder.
 fn below_top(path: &str, top: &mut Option<String>) -> Result<Option<String>, ChartProblem> {

@@ -30,8 +30,8 @@ use super::error::Error;
 use super::metadata::Metadata;
 use super::pull::Request;
 
-/// The age from which osdpl removes a folder in `incoming`, which a killed process has left behind. No pull takes
-/// nearly that long.
+/// The age from which osdpl removes unused files from the cache: folders in `incoming` that killed processes have left
+/// behind, and archives that `prune` finds to be unused. No pull takes nearly that long.
 pub(super) const STALE_AGE: Duration = Duration::from_hours(1);
 
 /// The cache folder of a chart store, with methods that read and write its files.
@@ -154,7 +154,7 @@ fn write(path: &Path, content: impl FnOnce(&mut File) -> io::Result<()>) -> Resu
 /// Writes a file under a temporary name and renames it. So a reader finds at `path` either a complete file or none.
 ///
 /// # Errors
-/// Returns an error if the file system returns an error. `path` is then unchanged.
+/// Returns the error of `content` or of the file system. The file at `path` is then unchanged.
 pub fn write_atomically(path: &Path, content: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;

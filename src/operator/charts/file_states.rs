@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 pub(crate) struct FileStates(Vec<(PathBuf, State)>);
 
 /// The state of a file or folder: the inode, the size, and the times of the last change of content and of metadata, to
-/// the nanosecond; `None` if the path does not exist.
+/// the nanosecond; `None` if the path does not exist or cannot be read.
 type State = Option<(u64, u64, i64, i64, i64, i64)>;
 
 impl FileStates {

@@ -1,5 +1,5 @@
-//! Reads `.helmignore`, which lists the files of a chart directory that are not part of the chart (helm's
-//! `pkg/ignore`).
+//! Reads `.helmignore` as helm does (`pkg/ignore`). This file lists the files of a chart directory that are not part of
+//! the chart.
 
 use super::problem::ChartProblem;
 
@@ -72,12 +72,12 @@ impl Rule {
     }
 }
 
-/// Whether a text matches a pattern as in Go's `filepath.Match`.
+/// Whether `subject` matches `pattern` by the rules of Go's `filepath.Match`.
 ///
 /// `*` and `?` never match `/`, `[a-z]` and `[^a-z]` match a range of characters, and `\` escapes the next character.
 ///
 /// At a mismatch, the function goes back only to the last star. So its run time is at most proportional to the length
-/// of the pattern times the length of the text.
+/// of the pattern times the length of `subject`.
 fn matches(pattern: &[char], subject: &[char]) -> bool {
     let (mut position, mut matched) = (0, 0);
     let mut last_star: Option<(usize, usize)> = None;

@@ -5,11 +5,12 @@
 //! ([`osdpl_core::catalog::KeyTree`]), so that osdpl can check values without the chart. The file contains:
 //!
 //! - for a map with entries: a map with the same keys
-//! - for a list with entries: a list with a text for each entry, namely the entry itself if it is short and not secret,
-//!   else a description of the entry
+//! - for a list with entries: a list with a string for each entry, namely the entry itself if it is short and not
+//!   secret, else a description of the entry
 //! - for a number, a boolean or a short string: the default itself (a string with the prefix `=`), unless it is secret
+//! - for the name of an image (`images.tags.*`): the name with the prefix `=`, even if it is long
 //! - for any other default: the name of its type, such as `map` for an empty map
-//! - for a key that templates read, but that has no default: the text `read`
+//! - for a key that templates read, but that has no default: the string `read`
 //! - for a map that templates read as a whole: besides its keys, the key `*`, which stands for any key
 //!
 //! The files are JSON, because nobody edits them by hand, and parsing them as YAML would take most of a command's run
@@ -89,7 +90,8 @@ fn describe_entry(item: &Value, path: &Path) -> String {
 
 /// Adds `path`, which templates read, to the tree. Skips a path such as `a.b` if the default of `a` is not a map.
 ///
-/// If templates read the map at `path` as a whole (`is_whole`), the function adds the key `*` to this map.
+/// If templates read the value at `path` as a whole (`is_whole`), and its default is a map with entries, the function
+/// adds the key `*` to this map.
 fn add_read(tree: &mut Value, path: &[String], is_whole: bool) {
     let Value::Object(map) = tree else { return };
     match path {

@@ -34,15 +34,16 @@ pub struct LockEntry {
     /// The only digest that the store accepts for this version; unset if the digest is not known yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<Digest>,
-    /// The repository from which the store pulls this chart; if unset, the store takes the chart from its configured
-    /// source.
+    /// The repository from which a store with a repository as its source pulls this chart; if unset, the store pulls
+    /// the chart from its source. A repository in the request takes precedence. A store with a folder as its source
+    /// ignores this field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repository: Option<String>,
 }
 
 /// The error about an invalid lock. Names the file and the line or field.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{location}: {problem}; correct it, or generate it again with `osdpl charts lock`")]
+#[error("{location}: {problem}; correct the lock, or delete it and write a new one with `osdpl charts lock`")]
 pub struct InvalidLock {
     location: String,
     problem: String,

@@ -1,4 +1,4 @@
-//! Finds the values that a chart's templates read, such as `.Values.a.b.c`, even if its `values.yaml` lacks them.
+//! Finds the values that a chart's templates read, such as `.Values.a.b.c`, even if `values.yaml` lacks them.
 //!
 //! osdpl parses the templates, and does not render them. A template may compute a key, for example
 //! `index .Values.pod.tolerations $component`. Then osdpl assumes that the template may read any key of the map. osdpl
@@ -18,8 +18,11 @@ const LIBRARY: &str = "charts/helm-toolkit/templates/";
 /// the path.
 pub type Reads = BTreeMap<Vec<String>, bool>;
 
-/// Returns the paths of the values that the templates of a chart read. Texts in the chart's `values.yaml` can contain
-/// template actions, too, which the templates render. So the result includes the paths that these actions read.
+/// Returns the paths of the values that the templates of a chart read.
+///
+/// Strings in the chart's `values.yaml` can contain template actions, too, which the templates render. So the result
+/// includes the paths that these actions read. It also includes the name of each dependency, because a dependency's
+/// templates may read all values below its name.
 pub fn reads<'a>(files: impl Iterator<Item = (&'a str, &'a [u8])>) -> Reads {
     let mut chart = Chart::default();
     for (path, content) in files {
@@ -40,8 +43,8 @@ type Actions = Vec<Vec<Token>>;
 
 #[derive(Default)]
 struct Chart {
-    /// The actions (`{{ … }}`) of each template file of the chart and of its `values.yaml`, without the library and the
-    /// named templates. helm always renders these actions.
+    /// The actions (`{{ … }}`) of each template file of the chart and of its `values.yaml`, without the library and
+    /// the named templates. helm always renders these actions.
     files: Vec<Actions>,
     /// The actions of each named template (`define`), by its name. helm renders a named template only where another
     /// template includes it.

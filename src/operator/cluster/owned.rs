@@ -145,7 +145,8 @@ impl<K: OwnedKind> OwnedObjects<K> {
         }
     }
 
-    /// Removes an object from the cache, because a write that was based on the cached object has failed.
+    /// Removes an object from the cache, because osdpl has deleted the object, or because a write that was based on the
+    /// cached object has failed.
     pub(super) fn forget(&self, namespace: &str, name: &str) {
         if let Some(watched) = self.namespaces().get(namespace) {
             watched.cache().remove(&ReleaseKey::new(namespace, name));

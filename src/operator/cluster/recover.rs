@@ -19,8 +19,8 @@ impl Cluster {
     /// function writes nothing.
     ///
     /// # Errors
-    /// Returns an error if the record can't be decoded or a request to the API server fails, for example because the
-    /// record has changed.
+    /// Returns an error if the record can't be decoded, if the unlocked record would be too large, or if a request to
+    /// the API server fails, for example because the record has changed.
     pub(crate) async fn unlock(&self, key: &ReleaseKey, observed: &ObservedRelease) -> Result<&'static str, Error> {
         let name = record_name(key, observed.revision);
         let api: Api<Secret> = Api::namespaced(self.client.clone(), &key.namespace);

@@ -31,8 +31,8 @@ const PAGE: u32 = 8;
 /// because anyone who can set the label could otherwise use up the operator's memory.
 const CAPACITY: usize = 4 << 20;
 
-/// Returns the contents of two kinds of Secrets: those that osdpl wrote in the namespaces of the stored
-/// `OpenStackDeployment`s, and those that the specs name. Skips namespaces that are not in `scope`.
+/// Returns the contents of two kinds of Secrets: those that osdpl wrote in the namespaces that the stored
+/// `OpenStackDeployment`s name, and those that the specs name. Skips namespaces that are not in `scope`.
 ///
 /// # Errors
 /// Returns an error if a request to the API server fails.

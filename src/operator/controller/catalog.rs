@@ -45,7 +45,8 @@ struct Built {
     catalog: Arc<Catalog>,
     /// The additions that osdpl built the catalogue from.
     additions: Vec<Addition>,
-    /// The additions that osdpl left out, with their errors. `Err` means that osdpl left out all additions, and says why.
+    /// The additions that osdpl left out, with their errors. `Err` means that osdpl left out all additions, and says
+    /// why.
     rejected: Result<Vec<RejectedAddition>, String>,
 }
 
@@ -111,7 +112,8 @@ impl CatalogHandle {
         Arc::new(built.await.unwrap_or_else(|panicked| std::panic::resume_unwind(panicked.into_panic())))
     }
 
-    /// If the additions have changed, rebuilds the catalogue that passes use, and returns `true`.
+    /// If the additions have changed, rebuilds the catalogue that passes use, and returns `true`. In any case, updates
+    /// the findings about the additions.
     ///
     /// While the resource is being deleted, a missing addition is no error: the user can delete the `ConfigMap` of the
     /// addition together with the resource.

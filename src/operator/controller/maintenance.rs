@@ -1,4 +1,4 @@
-//! Gives the cloud's maintenance settings, which plans determine, to the controller of `NodeMaintenance` resources.
+//! Passes the cloud's maintenance settings from the last plan to the controller of `NodeMaintenance` resources.
 
 use std::sync::Arc;
 

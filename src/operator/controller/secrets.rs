@@ -69,8 +69,8 @@ impl Context {
 
     /// Makes the scrubber remove the secrets of a plan's facts from texts, see [`collect_secrets`].
     ///
-    /// This function ignores plans for a refused spec or a deletion, and plans that only change the finalizer, because
-    /// the facts of these plans are incomplete.
+    /// This function ignores plans whose selection is refused, plans for a deletion, and plans that only change the
+    /// finalizer, because the facts of these plans are incomplete.
     pub(super) fn scrub_secrets(&self, plan: &osdpl_decide::Plan, memory: &mut Memory) {
         let is_refused = plan.selection.as_ref().is_none_or(|selection| selection.is_refused());
         if !is_refused && plan.deleting.is_none() && plan.hold != Some(osdpl_decide::Hold::Watch) {

@@ -40,16 +40,16 @@ impl Operation {
 
 /// The way in which an upgrade applies the objects of a release.
 ///
-/// helm 3 only supports [`ApplyMode::Client`] and ignores this setting.
+/// This setting is only for helm 4. helm 3 always works as with [`ApplyMode::Client`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ApplyMode {
     /// The API server applies the objects (server-side apply), and helm overwrites the fields of other field managers.
     ///
-    /// With [`ApplyMode::Client`], helm 4 can't upgrade a release that helm 3 installed, or whose install was
-    /// interrupted.
+    /// This is the default, because with [`ApplyMode::Client`], helm 4 can't upgrade a release that helm 3 installed,
+    /// or whose install was interrupted.
     #[default]
     Server,
-    /// helm applies the objects by a three-way merge, as helm 3 does.
+    /// helm applies the objects with a three-way merge, as helm 3 does.
     Client,
 }
 
@@ -150,8 +150,8 @@ pub(crate) fn pinned_flags(helm: Version, apply: ApplyMode) -> Vec<&'static str>
 impl Upgrade {
     /// Returns helm's arguments for this upgrade, without the program's name.
     ///
-    /// The arguments make helm store `attempt` as a label on the release record. helm sets the label when it creates
-    /// the record, so even a pending record names the operator process that started helm.
+    /// The arguments make helm store `attempt` and the digests as labels on the release record. helm sets the labels
+    /// when it creates the record, so even a pending record names the operator process that started helm.
     pub fn arguments(&self, release: &ReleaseKey, attempt: &Attempt, helm: Version) -> Vec<OsString> {
         let labels = ["--labels".into(), self.labels(attempt).into()];
         let flags = labels.into_iter().chain(self.skip_hooks.then(|| "--no-hooks".into()));

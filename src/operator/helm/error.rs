@@ -1,18 +1,18 @@
 //! Defines the errors that osdpl reports if it can't prepare or start helm, or if `helm template` fails.
 //!
-//! If an upgrade or uninstall fails, osdpl describes the failure by a [`Failure`](super::Failure) instead.
+//! If an upgrade or uninstall fails, osdpl describes the failure with a [`Failure`](super::Failure) instead.
 
 use std::io;
 use std::path::PathBuf;
 
 use super::Version;
 
-/// The reason why osdpl cannot use the helm program or cannot start a process.
+/// Why osdpl cannot prepare or start helm, or why `helm template` failed.
 ///
 /// Each message includes its cause. `source()` returns `None`, because with a source a log would show the cause twice.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The operating system cannot start the helm program.
+    /// The operating system cannot start the helm program, or `helm version` did not end in time.
     #[error(
         "cannot start {path:?}: {why}; install helm 3.17 or newer, or helm 4, and put it on PATH or name it with --helm"
     )]
@@ -90,7 +90,7 @@ pub enum Error {
         /// The error of the operating system.
         why: io::Error,
     },
-    /// osdpl cannot read a file in `/proc`.
+    /// osdpl cannot read or parse a file in `/proc`.
     #[error("cannot read {path:?}: {why}; the operator needs this file, so /proc must be mounted")]
     Proc {
         /// The path of the file that osdpl cannot read, below `/proc`.

@@ -21,7 +21,7 @@ pub const SUBCOMMAND: &str = "exec-helm";
 /// someone replaces the program's file, for example during an update.
 pub(crate) const SELF_PATH: &str = "/proc/self/exe";
 
-/// Replaces this process by the program in `argv`, which gets SIGTERM when the process `parent` ends.
+/// Replaces this process with the program in `argv`, which gets SIGTERM when the process `parent` ends.
 ///
 /// The function returns only if it fails.
 ///
@@ -29,7 +29,8 @@ pub(crate) const SELF_PATH: &str = "/proc/self/exe";
 /// helm has no signal handler and just ends.
 ///
 /// # Errors
-/// Returns an error if the parent has already ended, or the program cannot be started.
+/// Returns an error if `argv` is empty, the kernel rejects the request for the signal, the parent has already ended, or
+/// the program cannot be started.
 pub fn exec_with_parent_death_signal(parent: u32, argv: &[OsString]) -> Result<Infallible, Error> {
     let Some((program, arguments)) = argv.split_first() else {
         return Err(Error::NothingToExec);

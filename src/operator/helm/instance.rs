@@ -23,8 +23,9 @@ const TOKEN_MAX: usize = 32;
 
 /// The identity of an operator process (not an OpenStack instance). Each attempt label contains it.
 ///
-/// The text is `p<pod token>.<nonce>` in a pod and `h<host and boot>.<pid>.<start time>` elsewhere. It has at most 40
-/// characters.
+/// In a pod, the identity is `p<pod token>.<digest>`, with a digest of the host, process id and start time. Outside of
+/// a pod, it is `h<digest of the host>.<process id>.<start time>`. Here, the host means the current boot of the machine
+/// and the pid namespace of the process. The identity has at most 40 characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Instance(String);
 
@@ -35,7 +36,8 @@ pub enum ProcessState {
     Ended,
     /// The process or one of its helm processes runs on this machine.
     Running,
-    /// The process ran elsewhere, or its identity is unknown, so this machine has no information about it.
+    /// The process ran on another machine or in another pod, or its identity is malformed, so this process can't find
+    /// out whether it has ended.
     Elsewhere,
 }
 
@@ -64,7 +66,7 @@ impl Instance {
         Ok(Self(identity(&host, pid, started, pod_uid.map(pod_token).as_deref())))
     }
 
-    /// Returns the identity as text, as attempt labels contain it.
+    /// Returns the identity as attempt labels contain it.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -127,8 +129,8 @@ impl fmt::Display for Instance {
     }
 }
 
-/// Splits the identity of an operator process into its kind (`p` in a pod, `h` elsewhere), the token of the pod or
-/// host, and the rest. Returns `None` if the text is not an identity.
+/// Splits the identity of an operator process into its kind (`p` in a pod, `h` outside of a pod), the token of the pod
+/// or host, and the rest. Returns `None` if the string does not have this form.
 fn split(instance: &str) -> Option<(char, &str, &str)> {
     let kind = instance.chars().next().filter(char::is_ascii_lowercase)?;
     let (owner, rest) = instance[1..].split_once('.')?;

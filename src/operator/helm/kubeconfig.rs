@@ -21,7 +21,7 @@ pub const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount
 /// The environment variables and flags that decide which kubeconfig helm uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Environment {
-    /// The path of the kubeconfig that the user named in `KUBECONFIG` or by a flag. helm gets the path unchanged.
+    /// The path of the kubeconfig that the user named in `KUBECONFIG` or with a flag. helm gets the path unchanged.
     pub given: Option<PathBuf>,
     /// The value of `KUBERNETES_SERVICE_HOST`, which Kubernetes sets in each pod.
     pub host: Option<String>,

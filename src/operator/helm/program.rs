@@ -13,8 +13,8 @@ use tokio::process::Command;
 
 use super::{Error, Version};
 
-/// The oldest version of helm 3 with all flags that the operator uses (`--take-ownership` came with 3.17, `--labels`
-/// with 3.13).
+/// The oldest version of helm 3 that osdpl supports. It has all flags that osdpl uses; the newest of them, `--labels`,
+/// came with helm 3.13.
 const OLDEST: Version = Version { major: 3, minor: 17 };
 
 /// The newest major version that osdpl supports. A newer major version may have renamed flags.

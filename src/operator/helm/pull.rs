@@ -136,7 +136,7 @@ async fn archive(folder: &Path) -> Result<PathBuf, PullFailure> {
 /// Returns the kind of failure that helm's stderr describes, with the message.
 ///
 /// The function looks for phrases from the messages of helm 3.22 and 4.3 (`repo.FindChartInRepoURL`, `registry`, Go's
-/// `syscall.Errno`). The function treats any other error as a network error, so that the chart store tries again.
+/// `syscall.Errno`). The function treats any other error as a network error.
 fn classify(stderr: &[u8]) -> PullFailure {
     let text = String::from_utf8_lossy(stderr);
     let last = text.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or("helm printed no error");

@@ -117,7 +117,8 @@ impl Runner {
         Ok(attempt)
     }
 
-    /// Stops the helm process of a release. Returns `false` if the release has no helm process.
+    /// Begins to stop the helm process of a release, and returns immediately. Returns `false` if the release has no
+    /// helm process.
     ///
     /// The Runner sends SIGTERM to the process group of helm. If helm still runs after [`Config::grace`], the Runner
     /// sends SIGKILL.

@@ -24,8 +24,8 @@ pub(super) struct WatchCache<V> {
     /// Whether the watch has completed a list. A new operator process starts with `false`, so that no task takes a
     /// cache that is still empty for an empty cluster.
     listed: bool,
-    /// Whether a request to list or watch the objects has ever failed. After a restart of the operator, a task waits
-    /// until the watch has completed the first list or has failed once.
+    /// Whether a request to list or watch the objects has ever failed. A task that can do without the objects waits
+    /// only until the watch has completed its first list or has failed once (`is_settled`).
     failed: bool,
 }
 
@@ -37,7 +37,7 @@ impl<V> Default for WatchCache<V> {
 
 impl<V: PartialEq> WatchCache<V> {
     /// Applies an update of the watch to the cache. Returns `true` if a cached value changed, the first list became
-    /// complete, or listing the objects failed for the first time.
+    /// complete, or a request to list or watch the objects failed for the first time.
     ///
     /// `read` returns the value to cache for an object, or `None` for an object that the cache ignores.
     pub(super) fn apply<O: Resource>(
@@ -88,7 +88,7 @@ impl<V: PartialEq> WatchCache<V> {
         self.listed
     }
 
-    /// Whether the watch has completed its first list, or has failed at least once to list the objects.
+    /// Whether the watch has completed its first list, or at least one of its requests has failed.
     pub(super) fn is_settled(&self) -> bool {
         self.listed || self.failed
     }

@@ -82,7 +82,8 @@ impl Shared {
 /// Starts the drift task; returns a receiver of the drift that the task finds.
 ///
 /// The receiver's value is `None` until the first checks have ended. The checks start when every watch has completed
-/// its first list or has failed.
+/// its first list or has failed. Without [`Options::tolerated_changes`], the function starts no task, and the receiver
+/// contains no drift.
 pub(super) fn spawn(
     spawner: &mut Spawner,
     task: DriftTask,

@@ -55,7 +55,7 @@ impl Observation {
         &self.health.claims
     }
 
-    /// Returns the `StorageClasses` of the cluster; `None` without the permission to list them.
+    /// Returns the `StorageClasses` of the cluster; `None` if osdpl can't list them, for example without permission.
     pub(crate) fn storage_classes(&self) -> Option<&[Class]> {
         self.health.classes.as_deref()
     }
@@ -65,12 +65,13 @@ impl Observation {
         &self.health.affected
     }
 
-    /// Returns the nodes of the cluster by name; `None` without the permission to list them.
+    /// Returns the nodes of the cluster by name; `None` if osdpl can't list them, for example without permission.
     pub fn nodes(&self) -> Option<&BTreeMap<String, Node>> {
         self.health.nodes.as_deref()
     }
 
-    /// Returns the nodes of the cluster by name, as a shared pointer; `None` without the permission to list them.
+    /// Returns the nodes of the cluster by name, as a shared pointer; `None` if osdpl can't list them, for example
+    /// without permission.
     pub(crate) fn shared_nodes(&self) -> Option<Arc<BTreeMap<String, Node>>> {
         self.health.nodes.clone()
     }

@@ -65,8 +65,8 @@ impl Shared {
 
 /// The pending records, each with its resourceVersion and the time when this process saw the last change.
 ///
-/// Kept because osdpl measures by its own clock how long a record has not changed, and records do not contain this
-/// time. After a restart, osdpl measures from zero: if it does not know whether the helm process of a record still
+/// osdpl keeps them, because it measures by its own clock how long a record has not changed, and records do not contain
+/// this time. After a restart, osdpl measures from zero: if it does not know whether the helm process of a record still
 /// runs, it waits for the full time again before it unlocks the record.
 #[derive(Clone, Default)]
 pub(super) struct PendingRecords(Arc<Mutex<PendingByRelease>>);

@@ -4,7 +4,8 @@ use std::net::IpAddr;
 
 pub use ipnet::IpNet;
 
-/// Parses an IP network: an address with a prefix length, such as `10.0.0.0/24`. Returns `None` if the text is invalid.
+/// Parses an IP network: an address with a prefix length, such as `10.0.0.0/24`. Returns `None` if the string is
+/// invalid.
 ///
 /// The address need not be the first address of the network: `10.0.0.7/24` is valid.
 ///
@@ -19,7 +20,7 @@ pub fn overlap(one: &IpNet, other: &IpNet) -> bool {
     one.contains(other) || other.contains(one)
 }
 
-/// Whether a text is an IP address.
+/// Whether a string is an IP address.
 pub(super) fn is_address(text: &str) -> bool {
     text.parse::<IpAddr>().is_ok()
 }

@@ -11,7 +11,7 @@ pub(super) fn have_common_number(one: &str, other: &str) -> bool {
     both.is_some_and(|(one, other)| one.into_iter().zip(other).any(|(one, other)| one && other))
 }
 
-/// Whether a text is a valid list of CPU numbers, and exclusions such as `^8` leave at least one number.
+/// Whether a string is a list of CPU numbers that contains at least one number after exclusions such as `^8`.
 pub(super) fn is_number_list(text: &str) -> bool {
     parse(text).is_some_and(|numbers| numbers.contains(&true))
 }

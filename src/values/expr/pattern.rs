@@ -1,4 +1,4 @@
-//! Matches texts against regular expressions. Their syntax is the one that CEL and the schemas of CRDs use.
+//! Matches strings against regular expressions, which have the same syntax as in CEL and in the schemas of CRDs.
 
 use std::collections::BTreeMap;
 
@@ -89,8 +89,8 @@ impl Default for Patterns<'_> {
 }
 
 impl<'a> Patterns<'a> {
-    /// Whether `text` matches the regular expression `pattern`. Returns false if the pattern is invalid, and `None` if
-    /// the compilation or the search needs more steps than remain.
+    /// Whether `text` matches the regular expression `pattern`. Returns `false` if the pattern is invalid or too large,
+    /// and `None` if the compilation or the search needs more steps than remain.
     pub fn matches(&mut self, text: &str, pattern: &'a str) -> Option<bool> {
         if !self.compiled.contains_key(pattern) {
             self.count(Pattern::compile_steps(pattern))?;
@@ -110,17 +110,17 @@ impl<'a> Patterns<'a> {
     }
 }
 
-/// Whether `text` matches the regular expression `pattern`. Returns `false` if the pattern is invalid, or if the
-/// compilation or the search would take too long.
+/// Whether `text` matches the regular expression `pattern`. Returns `false` if the pattern is invalid or too large, or
+/// if the compilation or the search would take too long.
 pub fn matches(text: &str, pattern: &str) -> bool {
     Patterns::default().matches(text, pattern) == Some(true)
 }
 
-/// Returns why a regular expression is invalid; `None` if it is valid.
+/// Returns why a regular expression is invalid or too large; `None` if it is neither.
 pub fn pattern_error(pattern: &str) -> Option<String> {
     let message = match Pattern::compile(pattern).err()? {
         Error::CompiledTooBig(_) => {
-            "it is too large; use smaller numbers of repetitions, and [0-9] instead of \\d".to_owned()
+            "it is too large; shorten it, use smaller numbers of repetitions, or use [0-9] instead of \\d".to_owned()
         }
         error => error.to_string(),
     };

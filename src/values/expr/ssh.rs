@@ -1,6 +1,6 @@
-//! Derives Ed25519 SSH keys in the file format of OpenSSH from secret texts.
+//! Derives Ed25519 SSH keys in the file format of OpenSSH from secret strings.
 //!
-//! The same text always gives the same key pair, so osdpl need not store the key pair.
+//! The same string always gives the same key pair, so osdpl need not store the key pair.
 //!
 //! Sources: OpenSSH's `PROTOCOL.key` (file format) and RFC 8709 (`ssh-ed25519`).
 
@@ -12,8 +12,8 @@ use sha2::{Digest as _, Sha256};
 const KIND: &[u8] = b"ssh-ed25519";
 /// The length of a line of base64 in the files that `ssh-keygen` writes.
 const LINE: usize = 70;
-/// The block size, in bytes, that OpenSSH uses for an unencrypted key (the cipher `none`). It pads the private section
-/// of a key file to a multiple of this size.
+/// The block size, in bytes, that OpenSSH uses for an unencrypted key (the cipher `none`). OpenSSH pads the private
+/// section of a key file to a multiple of this size.
 const BLOCK: usize = 8;
 
 /// Derives a key pair from `secret`: returns the text of the private key's file, and the public key as a line for

@@ -12,8 +12,8 @@ const EXAMPLE: &str = "such as spec.region, or values.pod.replicas.api >= 3";
 
 /// Describes the first mistake in an expression, with its location and the remedy.
 pub(super) fn problem(text: &str, errors: &ParseErrors) -> String {
-    // The crate cel reports an incomplete choice (`a ? b`) by two errors, the first one without a location. So use the
-    // first error that has a location.
+    // The crate cel reports an incomplete choice (`a ? b`) with two errors, of which the first has no location. So use
+    // the first error that has a location.
     let located = errors.errors.iter().find(|error| error.msg.starts_with("Syntax error"));
     let Some(error) = located.or(errors.errors.first()) else { return format!("write one {EXAMPLE}") };
     let (at, problem) = describe(text, offset(text, error.pos), error);
@@ -80,7 +80,7 @@ fn describe(text: &str, at: usize, error: &ParseError) -> (usize, String) {
             Some((_, bracket)) => {
                 format!("`{token}` does not close `{bracket}`; write {}", closing(*bracket))
             }
-            None => format!("`{token}` has no opening bracket; write one, or remove it"),
+            None => format!("`{token}` has no opening bracket; write one, or remove `{token}`"),
         },
         ":" => "`:` has no `?` before it; write condition ? value : other value".to_owned(),
         "," => "`,` is outside of brackets; write && for \"and\"".to_owned(),
@@ -89,7 +89,7 @@ fn describe(text: &str, at: usize, error: &ParseError) -> (usize, String) {
     (at, problem)
 }
 
-/// Returns the first token of a text: a word, an operator or a single character.
+/// Returns the first token of a string: a word, an operator or a single character.
 fn token(text: &str) -> &str {
     let word = text.find(|letter| !is_word_character(letter)).unwrap_or(text.len());
     let is_double = ["==", "!=", "<=", ">=", "&&", "||"].iter().any(|sign| text.starts_with(sign));
@@ -105,7 +105,7 @@ fn is_not_operator(letter: char) -> bool {
     is_word_character(letter) || letter.is_whitespace() || "()[]{}'\"".contains(letter)
 }
 
-/// Returns the brackets that are still open at the end of a text, each with its byte offset.
+/// Returns the brackets that are still open at the end of a string, each with its byte offset.
 fn open_brackets(text: &str) -> Vec<(usize, char)> {
     let (mut open, mut quote) = (Vec::new(), None);
     for (at, letter) in text.char_indices() {
@@ -157,7 +157,7 @@ mod tests {
             ("size(values.x == 3", "column 5: `(` is not closed; add the missing )"),
             ("values.", "column 8: a value is missing after `.`; write one, or remove `.`"),
             ("values['a'", "column 7: `[` is not closed; add the missing ]"),
-            ("values.x == 3)", "column 14: `)` has no opening bracket; write one, or remove it"),
+            ("values.x == 3)", "column 14: `)` has no opening bracket; write one, or remove `)`"),
             ("(values.x == 3]", "column 15: `]` does not close `(`; write )"),
             ("values.x ? 1", "column 10: `?` has no `:` after it; write condition ? value : other value"),
             ("values.x : 1", "column 10: `:` has no `?` before it"),

@@ -38,7 +38,7 @@ fn whole_scalars_keep_their_type() {
 #[test]
 fn reports_invalid_expressions() {
     for (text, start) in [
-        ("${spec.", "\"${spec.\" has a `${` without its `}`; write `$${` for a literal `${`"),
+        ("${spec.", "\"${spec.\" has a `${` without its `}`; add the `}`, or write `$${` for a literal `${`"),
         ("${spec +}", "`spec +` is not a valid CEL expression: column 7: a value is missing after `+`; write one, "),
         (
             "${feature.network}",
@@ -127,7 +127,7 @@ fn names_unavailable_secrets() {
     assert_eq!(error, Error::UnavailableSecret { expression: "secret(spec.ref)".into(), name, key });
     let error = failed("secret(spec.ref)", json!({"spec": {"ref": {"name": "ldap"}}}));
     let expected = "`secret(spec.ref)` can't be evaluated: the reference to the Secret needs the fields \
-                    `name` and `key`; `key` is missing or is not a text";
+                    `name` and `key`; `key` is missing or is not a string";
     assert_eq!(error.to_string(), expected);
     for expression in ["secret('ldap')", "secret('ldap', 'bind')"] {
         let error = failed(expression, json!({})).to_string();

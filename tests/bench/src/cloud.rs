@@ -221,7 +221,8 @@ impl<'a> Cloud<'a> {
     }
 
     /// Deletes the cloud's namespace, and the cluster-scoped objects of the cloud's charts. Does not uninstall the
-    /// releases with helm, so that the next installation need not wait for helm's deletion hooks.
+    /// releases with helm, so that the next installation need not wait for helm's deletion hooks. First removes the
+    /// finalizers of the cloud's resource, because no operator runs that could do so.
     pub async fn remove(self) -> anyhow::Result<()> {
         let client = &self.world.client;
         for resource in self.api().list(&ListParams::default()).await?.items {

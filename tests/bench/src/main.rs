@@ -54,8 +54,8 @@ struct Arguments {
     /// Measure the operator with a large cloud, instead of comparing it with plain helm.
     #[arg(long)]
     scale: bool,
-    /// Measure how long osdpl takes to compute a reconcile pass, instead of comparing the operator with plain helm;
-    /// needs no cluster and no charts.
+    /// Measure how long osdpl takes to compute a reconcile pass, and to validate each file in the sample's folder,
+    /// instead of comparing the operator with plain helm. Needs no cluster and no charts.
     #[arg(long)]
     plan: bool,
 }

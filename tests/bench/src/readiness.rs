@@ -87,7 +87,9 @@ trait Workload:
     /// Whether the kind is Job.
     const IS_JOB: bool = false;
 
-    /// Whether the newest spec of a workload is fully rolled out, or a Job is complete.
+    /// Whether the object is up. The status of a workload must describe the workload's newest spec, and enough of its
+    /// pods must be ready. For a Deployment, enough pods must also have the newest pod template. A Job must have
+    /// succeeded.
     fn is_up(&self) -> bool;
 }
 

@@ -126,7 +126,7 @@ fn charts(from: &Path, folder: &Path, names: &[String]) -> anyhow::Result<std::p
     Ok(charts)
 }
 
-/// Copies a folder. Replaces each link by a copy of its target.
+/// Copies a folder. Replaces each link with a copy of its target.
 fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     let status = Command::new("cp").args(["-RL", "--"]).arg(from).arg(to).status()?;
     if !status.success() {

@@ -35,7 +35,8 @@ pub struct Steady {
 }
 
 /// Installs the cloud with the operator. Then measures the operator's memory, its helm processes and API writes during
-/// one minute without changes, and its reaction to changes of one key of the values.
+/// one idle minute, and its reaction to changes of one key of the values. At the start of the idle minute, applies the
+/// unchanged resource again.
 pub async fn measure(cloud: &Cloud<'_>, cluster: &Cluster) -> anyhow::Result<Steady> {
     let operator = Operator::start(cloud.world).await?;
     operator::apply(cloud).await?;

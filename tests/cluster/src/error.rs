@@ -16,8 +16,8 @@ pub enum Error {
         /// The operating system's reason for the failure.
         reason: std::io::Error,
     },
-    /// A file of the cluster cannot be parsed, for example because another version of this crate wrote it.
-    #[error("{} was not written by this version of `cluster`: {reason}; run `cluster down` on its folder and start anew", path.display())]
+    /// A file of the cluster, or the kubeconfig of an existing cluster, cannot be parsed.
+    #[error("cannot parse {}: {reason}; if another version of `cluster` wrote it, run `cluster down` of that version", path.display())]
     Malformed {
         /// The path of the file that cannot be parsed.
         path: PathBuf,
@@ -93,7 +93,7 @@ pub enum Error {
         reason: String,
     },
     /// The operation is refused, because this crate did not start the cluster.
-    #[error("{what} is not possible on a cluster that `cluster` did not start: unset KUBECONFIG to start one")]
+    #[error("{what} is not possible on a cluster that `cluster` did not start: start one without --kubeconfig")]
     NotOwned {
         /// The operation, such as `reading the audit log`.
         what: &'static str,

@@ -146,7 +146,7 @@ pub(crate) fn write_private(path: &Path, contents: impl AsRef<[u8]>) -> Result<(
     file.and_then(|mut file| file.write_all(contents.as_ref())).map_err(Error::file("write", path))
 }
 
-/// Returns the last `lines` lines of a file, for use in an error message. Returns an empty text if the file cannot be
+/// Returns the last `lines` lines of a file, for use in an error message. Returns an empty string if the file cannot be
 /// read.
 pub(crate) fn tail(path: &Path, lines: usize) -> String {
     let text = std::fs::read(path).unwrap_or_default();

@@ -71,7 +71,7 @@ enum Command {
     /// Run the supervisor of a cluster until the caller closes standard input or a signal arrives.
     #[command(hide = true)]
     Supervise { folder: PathBuf },
-    /// Replace this process by a program. The kernel kills the program when the process PARENT exits.
+    /// Replace this process with a program. The kernel kills the program when the process PARENT exits.
     #[command(hide = true)]
     Exec {
         parent: i32,
@@ -137,7 +137,7 @@ async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Up(up) => up_and_report(up).await?,
         Command::Down { folder } => {
             let ran = Cluster::down(&folder)?;
-            say!("{}", if ran { "down" } else { "no cluster ran there" });
+            say!("{}", if ran { "down" } else { "no cluster was running" });
         }
         Command::Env { folder } => env(&Cluster::attach(&folder).await?),
         Command::Token { folder, account, bare } => token(&folder, &account, bare).await?,

@@ -2,9 +2,10 @@
 //! or by building them from their published Go modules.
 //!
 //! The cache is a folder outside of the repository: `$OSDPL_CACHE`, else `$XDG_CACHE_HOME/osdpl`, else
-//! `~/.cache/osdpl`. Its subfolder `programs` contains one folder for each built program. The name of a program's
-//! folder contains a digest of `go.mod`, `go.sum`, the build flags and Go's version. A folder gets this name only when
-//! the build is complete, so that no process uses the result of an interrupted build.
+//! `~/.cache/osdpl`, else (without a home) `osdpl` in the folder for temporary files. Its subfolder `programs` contains
+//! one folder for each built program. The name of a program's folder contains a digest of all inputs of the build, such
+//! as `go.mod`, the build flags and Go's version. A folder gets this name only when the build is complete, so that no
+//! process uses the result of an interrupted build.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -70,7 +71,8 @@ impl Program {
     pub const CONTROL_PLANE: [Self; 6] =
         [Self::Etcd, Self::KubeApiserver, Self::KubeControllerManager, Self::KubeScheduler, Self::Kwok, Self::Kubectl];
 
-    /// The programs that run on a real node, in addition to the programs of the control plane.
+    /// The programs that a real cluster needs in addition to [`Self::CONTROL_PLANE`]. They run on the root file system
+    /// of its node, or in the containers there.
     pub const NODE: [Self; 7] = [
         Self::Kubelet,
         Self::KubeProxy,

@@ -2,7 +2,7 @@
 //!
 //! kwok's configuration is a list of Stages. A Stage cannot refer to text of another Stage. So text that several Stages
 //! need is in separate files, such as `pod.jq` and `pod-status.tpl`. The files with the Stages, such as `pod.yaml`,
-//! contain placeholders for this text, such as `$POD_STATUS`. This module replaces each placeholder by the text.
+//! contain placeholders for this text, such as `$POD_STATUS`. This module replaces each placeholder with the text.
 
 use crate::Error;
 use crate::folder::Folder;

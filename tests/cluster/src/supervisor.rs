@@ -126,7 +126,7 @@ impl StopSignal {
     }
 }
 
-/// Asks the kernel to kill this process when the supervisor exits, and then replaces this process by the program.
+/// Asks the kernel to kill this process when the supervisor exits, and then replaces this process with the program.
 /// Returns only if one of these steps fails. The supervisor starts every program through this function.
 ///
 /// The kernel does not wait for the exit of the whole supervisor: it kills the process when the *thread* that started

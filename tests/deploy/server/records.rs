@@ -40,10 +40,7 @@ fn commands_skip_a_malformed_release_record() {
         let errors = osdpl_fails(&[command]);
         let warning = "warning: osdpl skips a release record: secret records/nameless has the type of a helm release \
                        record, but its label \"name\" is missing; ";
-        assert!(
-            errors.contains(warning) && errors.contains("delete it if nothing else needs it"),
-            "{command}: {errors}"
-        );
+        assert!(errors.contains(warning) && errors.contains("correct its labels"), "{command}: {errors}");
         assert!(errors.contains(expected), "{command}: {errors}");
     }
 }

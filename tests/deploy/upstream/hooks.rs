@@ -22,7 +22,7 @@ fn changed(value: &Value) -> Value {
 }
 
 /// Returns a value for a path that has no default in the chart: an option, a section of a configuration file, or a
-/// whole file.
+/// whole file. Returns null for a path outside of `conf`.
 fn invented(path: &Path) -> Value {
     match path.keys() {
         [conf, _] if conf == "conf" => json!({"DEFAULT": {"invented": 1}}),

@@ -15,8 +15,8 @@ use super::{Kind, ON_CLAIMS, everything, random_output};
 use crate::render::{found, given, helm};
 use crate::shipped;
 
-/// Texts of secrets in upstream's values. A line that contains such a text contains a secret, whatever the key is
-/// named.
+/// Secrets in upstream's values. A line that contains one of these strings contains a secret, whatever the name of its
+/// key.
 const LITERAL: [&str; 11] = [
     ":password@",
     "supersecret",
@@ -77,8 +77,8 @@ fn pieces(catalog: &Catalog) -> Vec<Piece> {
 /// publicly known secrets, and folders of the node that the pods require but do not create.
 fn faults(piece: &Piece) -> Vec<String> {
     let chart = found(&piece.chart).unwrap();
-    // Render for Kubernetes 1.34, which all charts accept. Some charts of projects other than OpenStack-Helm refuse
-    // different versions.
+    // Some charts from outside OpenStack-Helm restrict the Kubernetes version (`kubeVersion`). So render for a fixed
+    // version that all charts accept.
     let arguments = ["template", &piece.name, chart.to_str().unwrap(), "--namespace", "openstack"];
     let arguments = [&arguments[..], &["--kube-version", "1.34.0", "--values", "-"]].concat();
     let subject = format!("{} ({})", piece.name, piece.cloud);
@@ -126,7 +126,7 @@ fn missing_folders(manifest: &str) -> BTreeSet<String> {
     required.filter(|path| !typed("DirectoryOrCreate").contains(path)).collect()
 }
 
-/// Whether a line contains a secret that upstream publishes: a text of [`LITERAL`], or a common password as the value
+/// Whether a line contains a secret that upstream publishes: a string in [`LITERAL`], or a common password as the value
 /// of a key that is named like a secret.
 fn is_known(line: &str) -> bool {
     let word = |text: &str| ["password", "insecure", "changeme"].contains(&text);

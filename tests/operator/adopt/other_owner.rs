@@ -42,8 +42,8 @@ fn skips_flux_and_argo_releases_and_asks_approval_for_changes() {
         assert_eq!(refused.reason(), reason::FOREIGN);
         assert!(world.labels_on_records().await.is_empty());
 
-        // Replace Flux's labels by Argo CD's annotation in a single patch. Between two patches, the release would have
-        // no owner, and the operator would adopt the release.
+        // Replace Flux's labels with Argo CD's annotation in a single patch. Between two patches, the release would
+        // have no owner, and the operator would adopt the release.
         let argo = json!({"metadata": {
             "labels": {flux[0]: null, flux[1]: null},
             "annotations": {"argocd.argoproj.io/tracking-id": "caches:apps/StatefulSet:x/y"},

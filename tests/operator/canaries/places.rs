@@ -23,8 +23,8 @@ const COMPLETE: [&str; 3] = ["Event", "OpenStackDeployment", "NodeMaintenance"];
 /// put secrets into these annotations, to check that the operator removes the secrets from what it reports.
 const SET_BY_TESTS: [&str; 2] = ["kwok.osdpl.dev/log", "kwok.osdpl.dev/message"];
 
-/// The files and folders in a test's folder that must contain no secret, even if only their owner can read them. They
-/// belong to the operator and its helm processes, or contain outputs of commands or statuses.
+/// The beginnings of the names of files and folders in a test's folder that must contain no secret, even if only their
+/// owner can read them. They belong to the operator and its helm processes, or contain outputs of commands or statuses.
 const OF_OPERATOR: [&str; 6] = ["operator", "helm", "cache", "temporary", "commands", super::STATUSES];
 
 /// The object or file in which a secret is visible, and the text that the search found there.
@@ -100,8 +100,9 @@ impl World {
     }
 
     /// Returns the secrets that are visible in files of the test's folder. Searches all files in [`OF_OPERATOR`]: logs,
-    /// command lines, environments, metrics, outputs of commands, caches and temporary files. Of the remaining files,
-    /// skips those that only their owner can read: they may contain secrets.
+    /// command lines, environments, metrics, outputs of commands, caches and temporary files, and the temporary files
+    /// that existed when a helm process started. Of the remaining files, skips those that only their owner can read:
+    /// they may contain secrets.
     pub fn leaks_in_files(&self, searches: &Searches) -> Vec<Leak> {
         let (root, mut leaks) = (self.folder.path(), Vec::new());
         visit(root, &mut |path| {

@@ -1,5 +1,5 @@
-//! While the operator runs, somebody removes the CRD of `OpenStackDeployment`, or replaces it by the CRD of another
-//! version of osdpl. The code calls this CRD the definition.
+//! While the operator runs, somebody removes the CRD of `OpenStackDeployment`, or replaces it with the CRD of
+//! another version of osdpl. The code calls this CRD the definition.
 
 use std::time::Duration;
 
@@ -58,7 +58,7 @@ impl Definition {
         drop(with_timeout("the CRD is established", established).await.unwrap());
     }
 
-    /// Replaces the CRD by a copy of the shipped CRD whose spec `change` has edited.
+    /// Replaces the CRD with a copy of the shipped CRD whose spec `change` has edited.
     async fn replace(&self, change: impl FnOnce(&mut Value)) {
         let mut object = self.shipped.clone();
         change(&mut object["spec"]);
@@ -68,8 +68,8 @@ impl Definition {
         self.api.replace(OpenStackDeployment::crd_name(), &PostParams::default(), &object).await.unwrap();
     }
 
-    /// Replaces the CRD by the CRD of an older version of osdpl. Waits until the API server applies the older schema,
-    /// because it confirms the replacement earlier.
+    /// Replaces the CRD with a CRD that lacks the newest fields, and waits until the API server uses the older schema.
+    /// The wait is necessary because the API server acknowledges the replacement before it uses the new schema.
     async fn replace_by_older(&self, world: &World) {
         self.replace(older).await;
         let used = async {

@@ -1,4 +1,4 @@
-//! The DNS server answers nothing while the operator probes APIs, looks up an external host and upgrades a release.
+//! The DNS server does not respond while the operator probes APIs, looks up an external host and upgrades a release.
 
 use std::time::Duration;
 

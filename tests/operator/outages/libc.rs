@@ -1,5 +1,5 @@
-//! Replaces functions of the operator's C library, so that a test controls the operator's wall clock and the answers of
-//! its DNS server.
+//! Replaces functions of the operator's C library, so that a test controls the operator's wall clock and the responses
+//! of its DNS server.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -44,7 +44,7 @@ impl Libc {
         self.set(CLOCK_OFFSET, seconds);
     }
 
-    /// Makes the operators' DNS server silent, or makes it answer again.
+    /// Makes the operators' DNS server silent, or makes it respond again.
     pub fn set_dns_silent(&self, is_silent: bool) {
         self.set(DNS_IS_SILENT, i64::from(is_silent));
     }

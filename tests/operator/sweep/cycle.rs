@@ -50,7 +50,7 @@ pub struct Cycle<'a> {
     writes: Writes,
     /// The releases that must exist after the present phase.
     releases: BTreeSet<String>,
-    /// The objects that the deletion must retain. Empty before the deletion begins.
+    /// The objects that the deletion must retain. Empty before the deletion begins, and with the policy `Purge`.
     retained: BTreeMap<String, Option<String>>,
 }
 
@@ -197,7 +197,7 @@ impl Cycle<'_> {
     }
 
     /// Checks that the operator has uninstalled releases during the deletion, or none if the deletion policy is
-    /// `Detach`.
+    /// `Detach`. If it had to uninstall them, removes all releases from the expected ones.
     fn check_uninstalls(&mut self) {
         if self.cloud.policy != DeletionPolicy::Detach {
             self.releases.clear();

@@ -27,8 +27,8 @@ fn describes_the_declared_ceph() {
     let note = declared_note(&uses(), &state, &storage);
     assert_eq!(
         note,
-        "note: this cloud uses a Ceph (cinder, nova): Secret cloud-adopted-ceph of the file describes it, from ConfigMap openstack/ceph-etc and the keys \
-         in use, and features.storage.ceph references it. Existing pools, users and objects stay as they are."
+        "note: this cloud uses Ceph (cinder, nova): Secret cloud-adopted-ceph of the file describes the Ceph cluster, from ConfigMap openstack/ceph-etc and the \
+         keys in use, and features.storage.ceph references the Secret. Existing pools, users and objects stay as they are."
     );
     storage.guessed = Some("rook-ceph/main".into());
     state.clusters.insert("rook-ceph/main".into(), None);
@@ -44,7 +44,7 @@ fn describes_what_is_missing() {
     let missing = ["no object contains its fsid".to_owned(), "Secret openstack/a has no key".to_owned()];
     let note = undeclared_note(&uses(), "openstack", &missing);
     for part in [
-        "the file does not declare it: no object contains its fsid; Secret openstack/a has no key. The settings",
+        "the file does not declare the Ceph cluster: no object contains its fsid; Secret openstack/a has no key. The file keeps",
         "a Secret in namespace openstack with mon_host, fsid, cinder.key, cinder.pool, cinder.user, nova.pool, declare",
         "{backend: ceph, ceph: {mode: external, secret: {name: THAT-SECRET}}}",
     ] {

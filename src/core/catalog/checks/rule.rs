@@ -2,7 +2,7 @@
 //!
 //! * `rules`: conditions on the values of releases
 //! * `pools`: pods whose processes keep pools of database connections
-//! * `apart`: servers that form a quorum and must run on different nodes
+//! * `separateServers`: servers that form a quorum and must run on different nodes
 //! * `shared`: volume claims that pods on several nodes mount
 //! * `unshared`: storage provisioners whose volumes only one node can mount
 
@@ -36,7 +36,7 @@ struct File {
     rules: Vec<Entry>,
     #[serde(default)]
     pools: Vec<pool::Entry>,
-    #[serde(default, rename = "apart")]
+    #[serde(default, rename = "separateServers")]
     separate_servers: Vec<separate_servers::Entry>,
     #[serde(default)]
     shared: Vec<shared::Entry>,

@@ -1,4 +1,4 @@
-//! The table `apart` of `values/rules.yaml`: servers that form a quorum and must run on different nodes.
+//! The table `separateServers` of `values/rules.yaml`: servers that form a quorum and must run on different nodes.
 
 use serde::Deserialize;
 
@@ -16,8 +16,8 @@ pub struct SeparateServers {
     pub what: String,
     /// The path of the value that sets the number of servers.
     pub replicas: Path,
-    /// The reason why an even number of servers is a mistake, such as `tolerates no more failures than one less`. In
-    /// messages, this text follows a subject such as `an even number of database servers`.
+    /// The reason why an even number of servers is a mistake, such as `tolerates no more failures than one server
+    /// less`. In messages, this text follows a subject such as `an even number of database servers`.
     pub even: String,
     /// The path of the map with the chart's node selector (`node_selector_key` and `node_selector_value`). If `None`,
     /// the path is `labels.` followed by the last key of `replicas`, such as `labels.server` for `pod.replicas.server`.
@@ -46,7 +46,7 @@ pub(super) fn read(entries: Vec<Entry>, reader: &mut Reader<'_>) -> Vec<Separate
         path.map_err(|error| {
             reader.errors.push(Error::Path {
                 file: RULES_FILE.into(),
-                field: format!("apart[{index}].{field}"),
+                field: format!("separateServers[{index}].{field}"),
                 error,
             });
         })

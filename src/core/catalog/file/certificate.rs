@@ -12,9 +12,9 @@ pub struct Certificates {
     pub when: Option<String>,
     /// The field of the spec to which findings about these certificates refer.
     pub field: String,
-    /// The Secrets: a list of maps with `name`, `namespace` and `hosts`. The list can contain expressions (`${…}`).
-    /// `hosts` are the host names by which clients connect, and for which the certificate must be valid. Without
-    /// `hosts`, osdpl checks no host name.
+    /// The Secrets: a list of maps with `name`, `namespace` and `hosts`. The list can contain expressions (`${…}`) that
+    /// read the variables `spec`, `features`, `openstack`, `services` and `releases`. `hosts` are the host names by
+    /// which clients connect, and for which the certificate must be valid. Without `hosts`, osdpl checks no host name.
     pub secrets: Value,
     /// The names of the entries in each Secret's data that contain the certificate, its private key and its CA.
     pub keys: CertificateKeys,

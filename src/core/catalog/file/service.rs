@@ -15,7 +15,7 @@ use osdpl_values::Values;
 pub struct Service {
     /// The name of the service, equal to the file name without `.yaml`.
     pub service: String,
-    /// A one-line description of the service, for people.
+    /// A one-line description of the service.
     pub description: String,
     /// The group that the service belongs to. `spec.common` and shared fragments can set values for all releases of a
     /// group.
@@ -128,7 +128,7 @@ pub struct Release {
     pub claim_sizes: BTreeMap<String, String>,
     /// The CEL expression that computes a digest of the settings on which running OpenStack instances depend; unset if
     /// the release has no such settings. If an upgrade changes the digest, the operator waits for a person to approve
-    /// the upgrade.
+    /// the upgrade. The operator writes the digest to a label, so the expression must not read a secret.
     #[serde(default)]
     pub instance_digest: Option<String>,
     /// The value of helm's flag `--timeout`, in seconds. helm applies it to each hook separately.
@@ -276,10 +276,11 @@ pub struct Credential {
     /// The format in which osdpl generates the credential.
     #[serde(default)]
     pub kind: CredentialKind,
-    /// The length of the generated text in characters; for `base64`, the number of random bytes.
+    /// The length of the generated string in characters; for `base64`, the number of random bytes. A UUID has a fixed
+    /// length.
     #[serde(default = "default_length")]
     pub length: usize,
-    /// A one-line description of the credential, for people.
+    /// A one-line description of the credential.
     #[serde(default)]
     pub description: String,
     /// What a person must do to replace the credential, in addition to writing the new credential to the Secret; or the

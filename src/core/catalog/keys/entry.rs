@@ -7,8 +7,8 @@ use osdpl_values::plain_text;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The text that a key tree contains instead of a type or default if the chart's templates read the key, but
-/// `values.yaml` contains no default for it.
+/// The word that a key tree contains for a key that the chart's templates read, but for which `values.yaml` contains no
+/// default.
 pub const READ_MARKER: &str = "read";
 
 /// The key in a key tree that stands for every key of a map. A map in the key tree has this key if the chart's
@@ -60,7 +60,7 @@ pub fn entry_shape(entry: &Value) -> String {
     match entry {
         Value::Object(map) => format!("a map of {}", map.keys().map(String::as_str).collect::<Vec<_>>().join(", ")),
         Value::Array(list) => format!("a list of {}", list.len()),
-        _ => format!("a text of {} characters", entry.as_str().unwrap_or_default().chars().count()),
+        _ => format!("a string of {} characters", entry.as_str().unwrap_or_default().chars().count()),
     }
 }
 

@@ -9,8 +9,8 @@ use osdpl_values::expr;
 /// The keywords that a feature's schema may contain. Keywords that begin with `x-` (extensions of Kubernetes and of
 /// osdpl) are allowed, too.
 ///
-/// `title`, `description`, `example` and `externalDocs` only document the schema. A `default` in the schema has no
-/// effect: the default of a feature is in the field `default` of the feature's file.
+/// `title`, `description`, `example` and `externalDocs` only document the schema. `nullable` and `default` have no
+/// effect in the schema: the default of a feature is in the field `default` of the feature's file.
 const KEYWORDS: [&str; 22] = [
     "additionalProperties",
     "default",

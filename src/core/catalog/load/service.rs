@@ -107,7 +107,7 @@ impl Loader<'_> {
         let is_label = |text: &str| osdpl_values::expr::matches(text, "^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$");
         if !is_label(namespace) {
             let problem = format!(
-                "{field}.namespace: {namespace:?} is not a valid namespace name; write lower-case letters, digits and dashes, 63 at most"
+                "{field}.namespace: {namespace:?} is not a valid namespace name; write lower-case letters, digits and dashes, 63 at most, with no dash at either end"
             );
             self.errors.push(Error::Other { file: path.into(), problem });
         }
@@ -116,7 +116,7 @@ impl Loader<'_> {
     fn config_map(&mut self, path: &str, field: &str, name: &str) {
         if name.len() > 253 || !osdpl_values::expr::matches(name, "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$") {
             let problem = format!(
-                "{field}.facts: {name:?} is not a valid ConfigMap name; write lower-case letters, digits, dashes and dots, 253 at most"
+                "{field}.facts: {name:?} is not a valid ConfigMap name; write lower-case letters, digits, dashes and dots, 253 at most, with a letter or digit at each end"
             );
             self.errors.push(Error::Other { file: path.into(), problem });
         }

@@ -25,8 +25,8 @@ pub struct ServiceOption {
     pub choices: Vec<Value>,
     /// The section and name of the option of which this is an old name, in the form `section.option`.
     pub renamed: Option<String>,
-    /// The first OpenStack release of the file in which the option is deprecated; `None` if the option is not
-    /// deprecated.
+    /// The first OpenStack release, of those in the file, in which the option is deprecated; `None` if the option is
+    /// not deprecated.
     pub deprecated: Option<String>,
     /// Why the service deprecates the option, as a sentence; empty if unknown.
     why: String,
@@ -59,7 +59,7 @@ impl ServiceOption {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OptionType {
-    /// Any text.
+    /// Any string.
     String,
     /// A boolean: `true` or `false`, or a word such as `yes` or `off`.
     Boolean,
@@ -71,7 +71,7 @@ pub enum OptionType {
     List,
     /// Pairs of key and value that are separated by commas, such as `a:1,b:2`.
     Dict,
-    /// A text that the configuration file can contain several times.
+    /// A string; the configuration file can set the option several times.
     Multi,
     /// A TCP or UDP port.
     Port,

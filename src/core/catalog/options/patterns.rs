@@ -11,9 +11,9 @@ pub(super) const MAX_NAME: usize = 100;
 /// The maximum number of sections in a file.
 pub(super) const MAX_SECTIONS: usize = 1000;
 
-/// Whether a pattern matches a whole name. A `*` in the pattern stands for any text, also for none.
+/// Whether a pattern matches a whole name. A `*` in the pattern stands for any string, including the empty string.
 ///
-/// Users provide both texts, so the run time must grow only linearly with their lengths.
+/// Users provide the pattern and the name, so the run time must grow only linearly with their lengths.
 pub(super) fn matches(pattern: &str, name: &str) -> bool {
     if name.len() > MAX_NAME {
         return false;

@@ -8,8 +8,8 @@ use super::type_messages::type_message;
 use super::{SchemaViolation, ViolationKind};
 /// Returns the message for a violation of a schema: the problem and the remedy.
 ///
-/// `described` is the description of the field in the schema. The message can quote the value, so callers must redact
-/// passwords of URLs in the message.
+/// `described` is the description of the field in the schema; `None` if there is none. The message can quote the value,
+/// so callers must redact passwords of URLs in the message.
 pub fn violation_message(fault: &SchemaViolation<'_>, described: Option<&str>) -> String {
     let SchemaViolation { value, schema, problem, .. } = fault;
     match problem {
@@ -144,7 +144,7 @@ mod tests {
             (
                 json!({"type": "object", "properties": {"issuer": {}, "secretName": {}}}),
                 json!(5),
-                "5 is a number, but a map is expected; write key: value below it; its keys are issuer, secretName",
+                "5 is a number, but a map is expected; write key: value below it; the known keys are issuer, secretName",
             ),
             (json!({"type": "array"}), json!("compute"), "found a string, but a list is expected; write [compute]"),
             (

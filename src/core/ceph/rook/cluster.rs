@@ -9,8 +9,8 @@ use super::super::{NotReady, is_uuid};
 pub struct Cluster {
     /// The namespace and name of the `CephCluster`: `namespace/name`.
     pub path: String,
-    /// The value of `status.phase`: `Ready`, or `Connected` for an external Ceph cluster; empty before Rook's first
-    /// reconcile.
+    /// The value of `status.phase`, such as `Progressing` or `Ready`. An external Ceph cluster has the phase
+    /// `Connected` instead of `Ready`. Empty before Rook's first reconcile.
     pub phase: String,
     /// The value of `status.message`, which says what Rook is doing.
     pub message: String,

@@ -63,7 +63,7 @@ fn check_nodes(entry: &NodeOverride) -> Option<String> {
             .nodes
             .iter()
             .find(|name| !crate::desired::selectors::is_subdomain(name))
-            .map(|name| format!("nodes: {name:?} is not the name of a node; `kubectl get nodes` lists them")),
+            .map(|name| format!("nodes: {name:?} is not the name of a node; `kubectl get nodes` lists the names")),
     }
 }
 

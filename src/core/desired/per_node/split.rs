@@ -1,6 +1,6 @@
 //! Determines how a chart splits the `DaemonSets` of a release by node.
 //!
-//! If the pods of a component have different values on some nodes, the chart replaces the component's `DaemonSet` by
+//! If the pods of a component have different values on some nodes, the chart replaces the component's `DaemonSet` with
 //! several `DaemonSets`, each for some of the nodes. If this split changes, the `DaemonSets` get other names or node
 //! selectors, so Kubernetes recreates all their pods.
 

@@ -72,7 +72,7 @@ fn rejects_disabling_a_needed_service_once() {
     assert_eq!(
         refused,
         [
-            "error: spec.services.middle.enabled: is false, and middle is needed by top (middle/api), wall (middle/api); \
+            "error: spec.services.middle.enabled: is false, but middle is needed by top (middle/api), wall (middle/api); \
           remove `enabled: false`, or disable top, wall as well"
         ]
     );
@@ -140,7 +140,7 @@ fn rejects_disabling_awaited_and_warns_about_alongside() {
         [
             "warning: spec.services.right.enabled: is false, but these releases need right or a replacement of \
              your own: left (right/api); remove `enabled: false` if you have no replacement",
-            "error: spec.services.extra.enabled: is false, and extra is needed by left (extra/api); remove \
+            "error: spec.services.extra.enabled: is false, but extra is needed by left (extra/api); remove \
              `enabled: false`, or disable left as well",
         ]
     );

@@ -43,7 +43,7 @@ fn split_that_restarts_pods_needs_approval() {
         ("store/net", "store-net-default", 50),
     ];
     let idle = [("store/disk", "store-disk-default", 0)];
-    let waits = "its values divide the nodes differently among its DaemonSets, which restarts the pods of store/disk on 49 nodes";
+    let waits = "its values divide the nodes differently among its DaemonSets, which can restart the pods of store/disk on 49 nodes";
     let cases = [
         (None, "one", &unsplit[..], true),
         (Some(NO_SPLIT), "one", &unsplit[..], true),
@@ -63,5 +63,5 @@ fn split_that_restarts_pods_needs_approval() {
     let step = step_for(None, "one", &unsplit, Approval::Automatic);
     assert_eq!(step, format!("delete Jobs store-setup, helm upgrade --install, because {waits}"));
     let one = step_for(None, "one", &[("store/disk", "store-disk-default", 1)], Approval::Manual);
-    assert!(one.contains("restarts the pods of store/disk on 1 node: waits"), "{one}");
+    assert!(one.contains("can restart the pods of store/disk on 1 node: waits"), "{one}");
 }

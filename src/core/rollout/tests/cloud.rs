@@ -116,7 +116,7 @@ impl Cloud {
         next
     }
 
-    /// Simulates that Kubernetes replaces the evicted pods by new pods, which are starting.
+    /// Simulates that Kubernetes replaces the evicted pods with new pods, which are starting.
     pub(crate) fn replace(&mut self) {
         for rolling in self.rolling.values_mut() {
             for pod in rolling.pods.iter_mut().filter(|pod| pod.state == PodState::Terminating) {

@@ -1,4 +1,4 @@
-//! Tests of the events for releases that osdpl uninstalled. A release that osdpl only stopped managing gets no such
+//! Tests the events about releases that osdpl uninstalled. A release that osdpl only stopped managing gets no such
 //! event.
 
 use super::*;

@@ -49,7 +49,7 @@ pub(super) fn find_problem(option: &ServiceOption, value: &Value) -> Option<Stri
     }
     let lines = match write(value) {
         Written::Nothing => {
-            let forms = "a text, or {type: multistring, values: [...]} or {type: csv, values: [...]}";
+            let forms = "a string, {type: multistring, values: [...]} or {type: csv, values: [...]}";
             return Some(format!("is a map, which the chart can't write to the configuration file; write {forms}"));
         }
         Written::Lines(lines) if lines.len() > 1 && option_type != OptionType::Multi => {
@@ -123,7 +123,7 @@ fn check_line(option: &ServiceOption, option_type: OptionType, line: &str) -> Op
     problem.or_else(|| check_choice(option, option_type, line))
 }
 
-/// Checks a number and its bounds. Like oslo.config, the function accepts an empty text, which means no value.
+/// Checks a number and its bounds. Like oslo.config, the function accepts an empty string, which means no value.
 fn check_number(option: &ServiceOption, option_type: OptionType, line: &str) -> Option<String> {
     if line.is_empty() {
         return None;

@@ -32,7 +32,7 @@ fn checks_node_values_against_common_values() {
                 at(0)
             ),
             format!(
-                "list-replaced {}.conf.hosts: replaces the list of presets/small.yaml (fragments[0]) and drops a, c, because helm merges maps but not lists; repeat the entries to keep",
+                "list-replaced {}.conf.hosts: replaces the list of presets/small.yaml (fragments[0]) and drops a, c, because helm merges maps but not lists; repeat the entries that must stay",
                 at(0)
             ),
             format!(
@@ -40,7 +40,7 @@ fn checks_node_values_against_common_values() {
                 at(0)
             ),
             format!(
-                "null-nothing {}.conf.nothing: removes nothing: neither the chart nor a layer below has this key; correct the path, or remove it",
+                "null-nothing {}.conf.nothing: removes nothing: neither the chart nor a layer below has this key; correct or remove the path",
                 at(0)
             ),
         ]

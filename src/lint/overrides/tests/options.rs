@@ -40,12 +40,12 @@ fn reports_options_that_the_service_does_not_have() {
     let ignored = "the service ignores it";
     for (conf, expected) in [
         (json!({"DEFAULT": {"colur": "red"}}), format!("DEFAULT.colur: OpenStack 2026.1 has no option \"colur\" in [DEFAULT] of conf.front (did you mean \"colour\"?): {ignored}; correct or remove it")),
-        (json!({"backend_1": {"colur": "red", "from_elsewhere": 1}}), format!("backend_1.colur: OpenStack 2026.1 has no option \"colur\" in [backend_1] of conf.front (did you mean \"colour\"?): {ignored}, unless a driver from elsewhere reads it; correct or remove it")),
+        (json!({"backend_1": {"colur": "red", "from_elsewhere": 1}}), format!("backend_1.colur: OpenStack 2026.1 has no option \"colur\" in [backend_1] of conf.front (did you mean \"colour\"?): {ignored}, unless an out-of-tree driver reads it; correct or remove it")),
         (json!({"DEFAULT": {"workers": 2}}), format!("DEFAULT.workers: OpenStack 2026.1 has no option \"workers\" in [DEFAULT] of conf.front (did you mean \"conf.front.api.workers\"?): {ignored}; correct or remove it")),
         (json!({"DEFAULT": {"gone": "x"}}), format!("DEFAULT.gone: was removed in OpenStack 2026.1: {ignored}; remove it")),
         (json!({"DEFAULT": {"older_workers": 2}}), format!("DEFAULT.older_workers: was removed in OpenStack 2026.1: {ignored}; use conf.front.api.workers instead")),
         (json!({"DEFAULT": {"fresh": "x"}}), format!("DEFAULT.fresh: exists only since OpenStack 2026.2, and the cloud runs 2026.1: {ignored}; remove it until then")),
-        (json!({"apu": {"workers": 2, "x": 1}}), "apu: OpenStack 2026.1 has no section [apu] in conf.front (did you mean \"api\"?): the service ignores all options in it, unless a driver from elsewhere reads them; correct the name, or remove the section".to_owned()),
+        (json!({"apu": {"workers": 2, "x": 1}}), "apu: OpenStack 2026.1 has no section [apu] in conf.front (did you mean \"api\"?): the service ignores all options in it, unless an out-of-tree driver reads them; correct the name, or remove the section".to_owned()),
     ] {
         assert_eq!(of_conf(conf), [format!("unknown-option {OWN}.conf.front.{expected}")]);
     }
@@ -136,7 +136,11 @@ fn ignores_unknown_releases_and_repeated_reports() {
     let more = [("values/options/front.conf.front.yaml", options.as_str()), ("values/keys/front.yaml", KEYS)];
     let values = json!({"conf": {"front": {"DEFAULT": {"zzz": "x"}}}});
     let spec = json!({"services": {"front": {"releases": {"front": {"values": values}}}}});
-    assert_eq!(warnings_with(spec, &more), Vec::<String>::new(), "osdpl does not know the options of 2026.1");
+    assert_eq!(
+        warnings_with(spec, &more),
+        Vec::<String>::new(),
+        "the cloud runs 2026.1, which the options file does not list, so osdpl does not check its options"
+    );
 }
 
 #[test]

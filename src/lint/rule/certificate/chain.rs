@@ -29,8 +29,8 @@ pub(super) struct Chain {
 /// Parses the PEM certificates in the entry `name` of a Secret.
 ///
 /// # Errors
-/// Returns an error if the text contains no PEM certificate or a damaged one, or if TLS can't use the first one. The
-/// message says what to do.
+/// Returns an error if the entry contains no PEM certificate or a damaged one, or if TLS can't use the first
+/// certificate. The message says what to do.
 pub(super) fn read(name: &str, text: &str) -> Result<Chain, String> {
     let all = CertificateDer::pem_slice_iter(text.as_bytes()).collect::<Result<Vec<_>, _>>();
     let all = all.map_err(|_| {
@@ -38,7 +38,7 @@ pub(super) fn read(name: &str, text: &str) -> Result<Chain, String> {
     })?;
     if all.is_empty() {
         return Err(format!(
-            "{name} contains no PEM certificate; put the certificate first, then its intermediate certificates"
+            "{name} contains no PEM certificate; write each certificate in PEM format (-----BEGIN CERTIFICATE-----)"
         ));
     }
     if ParsedCertificate::try_from(&all[0]).is_err() {
@@ -91,7 +91,8 @@ impl Chain {
     }
 
     /// Returns why a client that trusts only the CAs in `authorities` does not trust the first certificate; `None` if
-    /// the client trusts it. The function does not check the expiry.
+    /// the client trusts it. The function reports only a missing signature and a wrong extended key usage, and ignores
+    /// other problems, such as expiry.
     pub(crate) fn trust_problem(&self, authorities: &Self) -> Option<String> {
         use CertificateError::{BadSignature, InvalidPurpose, InvalidPurposeContext, UnknownIssuer};
         // If the certificate itself is one of the trusted CAs, clients trust it even if no CA has signed it.

@@ -1,6 +1,7 @@
 use super::*;
 
-/// Returns the paths of the values that a chart with `files` reads. A path ends in `*` if any key below it may be read.
+/// Returns the paths of the values that a chart with `files` reads. A path ends in `.*` if the chart may also read any
+/// key below the path.
 fn read(files: &[(&str, &str)]) -> Vec<String> {
     let reads = reads(files.iter().map(|(path, text)| (*path, text.as_bytes())));
     reads.iter().map(|(path, is_whole)| format!("{}{}", path.join("."), if *is_whole { ".*" } else { "" })).collect()

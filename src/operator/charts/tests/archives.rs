@@ -5,7 +5,7 @@ use tar::EntryType;
 use super::{CHART_YAML, Fixture, Tarball, chart, demo, gzip, tgz, with};
 use crate::charts::problem::{MAX_CHART_SIZE, MAX_ENTRIES, MAX_FILE_SIZE};
 
-const ADVICE: &str = "; package or pull it again, and do not install it unless you trust its origin";
+const ADVICE: &str = "; correct it, or package or pull it again, and install it only if you trust its origin";
 
 fn with_entry(path: &[u8], kind: EntryType) -> Vec<u8> {
     let mut archive = Tarball::with_chart();
@@ -81,42 +81,42 @@ async fn rejected_paths_say_why() {
         (
             "absolute path",
             with_entry(b"/etc/passwd", EntryType::Regular),
-            "entry \"/etc/passwd\" has an absolute path; all entries must be below one folder with the chart's name",
+            "entry \"/etc/passwd\" has an absolute path; all entries must be below one folder, and their paths must have no empty, `.` or `..` part, no backslash and no control character",
         ),
         (
             "parent",
             with_entry(b"demo/../../etc/passwd", EntryType::Regular),
-            "entry \"demo/../../etc/passwd\" points outside of the chart; all entries must be below one folder with the chart's name",
+            "entry \"demo/../../etc/passwd\" points outside of the chart; all entries must be below one folder, and their paths must have no empty, `.` or `..` part, no backslash and no control character",
         ),
         (
             "empty part",
             with_entry(b"demo//values.yaml", EntryType::Regular),
-            "entry \"demo//values.yaml\" has an empty or `.` part in its path; all entries must be below one folder with the chart's name",
+            "entry \"demo//values.yaml\" has an empty or `.` part in its path; all entries must be below one folder, and their paths must have no empty, `.` or `..` part, no backslash and no control character",
         ),
         (
             "backslash",
             with_entry(b"demo\\values.yaml", EntryType::Regular),
-            "entry \"demo\\\\values.yaml\" has a backslash or a control character in its path; all entries must be below one folder with the chart's name",
+            "entry \"demo\\\\values.yaml\" has a backslash or a control character in its path; all entries must be below one folder, and their paths must have no empty, `.` or `..` part, no backslash and no control character",
         ),
         (
             "control character",
             with_entry(b"demo/a\x1b[2Jb", EntryType::Regular),
-            "entry \"demo/a\\u{1b}[2Jb\" has a backslash or a control character in its path; all entries must be below one folder with the chart's name",
+            "entry \"demo/a\\u{1b}[2Jb\" has a backslash or a control character in its path; all entries must be below one folder, and their paths must have no empty, `.` or `..` part, no backslash and no control character",
         ),
         (
             "beside the folder",
             with_entry(b"values.yaml", EntryType::Regular),
-            "it has two top folders, \"demo\" and \"values.yaml\"; an archive must contain one chart in one folder",
+            "it has two top-level entries, \"demo\" and \"values.yaml\"; an archive must contain one chart in one folder",
         ),
         (
             "no folder",
             tgz(&[("Chart.yaml", CHART_YAML)]),
-            "entry \"Chart.yaml\" is a file at the top level of the archive; all entries must be below one folder with the chart's name",
+            "entry \"Chart.yaml\" is a file at the top level of the archive; all entries must be below one folder, and their paths must have no empty, `.` or `..` part, no backslash and no control character",
         ),
         (
             "two folders",
             with(&[("other/values.yaml", "")]),
-            "it has two top folders, \"demo\" and \"other\"; an archive must contain one chart in one folder",
+            "it has two top-level entries, \"demo\" and \"other\"; an archive must contain one chart in one folder",
         ),
         ("no UTF-8", with_entry(b"demo/\xff", EntryType::Regular), "the path of entry \"demo/\u{fffd}\" is not UTF-8"),
         (
@@ -135,27 +135,27 @@ async fn rejected_kinds_of_entries_say_why() {
         (
             "symbolic link",
             with_entry(b"demo/x", EntryType::Symlink),
-            "entry \"demo/x\" is a symbolic link; only files and folders are accepted",
+            "entry \"demo/x\" is a symbolic link; a chart may contain only regular files and folders",
         ),
         (
             "hard link",
             with_entry(b"demo/x", EntryType::Link),
-            "entry \"demo/x\" is a hard link; only files and folders are accepted",
+            "entry \"demo/x\" is a hard link; a chart may contain only regular files and folders",
         ),
         (
             "device",
             with_entry(b"demo/x", EntryType::Char),
-            "entry \"demo/x\" is a device; only files and folders are accepted",
+            "entry \"demo/x\" is a device; a chart may contain only regular files and folders",
         ),
         (
             "named pipe",
             with_entry(b"demo/x", EntryType::Fifo),
-            "entry \"demo/x\" is a named pipe; only files and folders are accepted",
+            "entry \"demo/x\" is a named pipe; a chart may contain only regular files and folders",
         ),
         (
             "unknown kind",
             with_entry(b"demo/x", EntryType::new(b'V')),
-            "entry \"demo/x\" is of a kind unknown to helm; only files and folders are accepted",
+            "entry \"demo/x\" is of a kind unknown to helm; a chart may contain only regular files and folders",
         ),
     ] {
         check_rejection(what, archive, expected).await;
@@ -179,7 +179,7 @@ async fn rejected_charts_say_why() {
         outer.finish()
     };
     for (what, archive, expected) in [
-        ("large file", too_large.finish(), "\"large\" is larger than 5 MiB"),
+        ("large file", too_large.finish(), "\"large\" is larger than 5 MiB, helm's limit for a file"),
         ("no Chart.yaml", tgz(&[("demo/values.yaml", "")]), "it has no Chart.yaml at its top"),
         ("other chart", other_name, "its Chart.yaml says it is chart \"other\", not \"demo\""),
         ("other version", other_version, "its Chart.yaml says version 2.0.0, not 1.0.0"),
@@ -202,7 +202,7 @@ async fn rejected_charts_say_why() {
         (
             "link in a chart within",
             inner_link,
-            "its dependency \"charts/inner-1.0.0.tgz\" is not usable: entry \"inner/x\" is a symbolic link; only files and folders are accepted",
+            "its dependency \"charts/inner-1.0.0.tgz\" is not usable: entry \"inner/x\" is a symbolic link; a chart may contain only regular files and folders",
         ),
         (
             "too deep",

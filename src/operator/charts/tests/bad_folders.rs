@@ -4,7 +4,7 @@ use std::fs;
 
 use super::{CHART_YAML, Fixture, Setup, chart, demo, depends, done};
 
-const ADVICE: &str = "; package or pull it again, and do not install it unless you trust its origin";
+const ADVICE: &str = "; correct it, or package or pull it again, and install it only if you trust its origin";
 
 /// Folders that the store refuses. Each entry contains a description of the defect, the function that creates the
 /// defect in a folder, and the reason and message of the expected error.
@@ -25,13 +25,13 @@ const REFUSED: [(&str, Setup, &str, &str); 19] = [
         "two versions",
         |fixture| done(fixture.put("demo-1.0.0.tgz", chart("1.0.0", "x")).put("demo-2.0.0.tgz", chart("2.0.0", "x"))),
         "ChartAmbiguous",
-        "chart demo is in CHARTS more than once: demo-1.0.0.tgz (1.0.0), demo-2.0.0.tgz (2.0.0); keep only one of these charts, set a version, or lock a version with `osdpl charts lock`",
+        "chart demo is in CHARTS more than once: demo-1.0.0.tgz (1.0.0), demo-2.0.0.tgz (2.0.0); keep only one of these charts; if their versions differ, you can also set a version, or lock a version with `osdpl charts lock --charts CHARTS demo@VERSION`",
     ),
     (
         "an archive and a directory",
         |fixture| done(fixture.put("demo-1.0.0.tgz", chart("1.0.0", "x")).put("demo/Chart.yaml", CHART_YAML)),
         "ChartAmbiguous",
-        "chart demo is in CHARTS more than once: demo-1.0.0.tgz (1.0.0), demo (1.0.0); keep only one of these charts, set a version, or lock a version with `osdpl charts lock`",
+        "chart demo is in CHARTS more than once: demo-1.0.0.tgz (1.0.0), demo (1.0.0); keep only one of these charts; if their versions differ, you can also set a version, or lock a version with `osdpl charts lock --charts CHARTS demo@VERSION`",
     ),
     (
         "no folder",
@@ -43,19 +43,19 @@ const REFUSED: [(&str, Setup, &str, &str); 19] = [
         "a folder with the name of the archive",
         |fixture| fs::create_dir(fixture.path("demo-1.0.0.tgz")).unwrap(),
         "ChartUnreadable",
-        "entry \"CHARTS/demo-1.0.0.tgz\" is not a regular file; only files and folders are accepted",
+        "entry \"CHARTS/demo-1.0.0.tgz\" is not a regular file, but named like a chart archive; a chart may contain only regular files and folders",
     ),
     (
         "an archive that is a link out of the folder",
         |fixture| done(fixture.link("demo-1.0.0.tgz", "/etc/passwd")),
         "ChartUnreadable",
-        "\"CHARTS/demo-1.0.0.tgz\" is outside of \"CHARTS\"; only files inside that folder are read",
+        "\"CHARTS/demo-1.0.0.tgz\" is outside of \"CHARTS\"; osdpl reads only files inside that folder",
     ),
     (
         "a link out of the folder",
         |fixture| done(fixture.put("demo/Chart.yaml", CHART_YAML).link("demo/secret", "/etc/passwd")),
         "ChartUnreadable",
-        "\"CHARTS/demo/secret\" is outside of \"CHARTS\"; only files inside that folder are read",
+        "\"CHARTS/demo/secret\" is outside of \"CHARTS\"; osdpl reads only files inside that folder",
     ),
     (
         "a link to nothing",
@@ -67,13 +67,13 @@ const REFUSED: [(&str, Setup, &str, &str); 19] = [
         "a link to a folder above",
         |fixture| done(fixture.put("demo/Chart.yaml", CHART_YAML).link("demo/files/again", "../../demo")),
         "ChartUnreadable",
-        "\"files/again\" is part of a cycle",
+        "\"files/again\" is part of a cycle of symbolic links or dependencies",
     ),
     (
         "a socket",
         |fixture| socket(fixture.put("demo/Chart.yaml", CHART_YAML), "demo/socket"),
         "ChartUnreadable",
-        "entry \"socket\" is a device, a socket or a named pipe; only files and folders are accepted",
+        "entry \"socket\" is a device, a socket or a named pipe; a chart may contain only regular files and folders",
     ),
     (
         "a chart whose name differs from its folder's name",
@@ -109,7 +109,7 @@ const REFUSED: [(&str, Setup, &str, &str); 19] = [
         "a file:// dependency outside of the folder of charts",
         |fixture| done(fixture.put("demo/Chart.yaml", depends("file:///etc"))),
         "ChartUnreadable",
-        "\"/etc\" is outside of \"CHARTS\"; only files inside that folder are read",
+        "\"/etc\" is outside of \"CHARTS\"; osdpl reads only files inside that folder",
     ),
     (
         "a file:// dependency with a different name",
@@ -130,7 +130,7 @@ const REFUSED: [(&str, Setup, &str, &str); 19] = [
             ));
         },
         "ChartUnreadable",
-        "\"CHARTS/demo\" is part of a cycle",
+        "\"CHARTS/demo\" is part of a cycle of symbolic links or dependencies",
     ),
 ];
 

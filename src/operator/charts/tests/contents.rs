@@ -109,7 +109,7 @@ async fn reads_values_keys_and_crds() {
         "  \"1\",",
         "  \"two\",",
         "  \"{\\\"three\\\":3}\",",
-        "  \"a text of 61 characters\",",
+        "  \"a string of 61 characters\",",
         "  \"a map of name\",",
         "  \"a list of 1\"",
         " ],",

@@ -16,7 +16,7 @@ fn rejected_locks_say_where_and_why() {
         ("charts:\n  demo: 1.0.0\n", "values/lock.yaml:2:9: expected a map, found something else"),
         (
             "charts:\n  demo: {version: 1.0.0, digest: md5:123}\n",
-            "values/lock.yaml:2:34: \"md5:123\" is not a digest: a digest is `sha256:` followed by 64 lower-case hexadecimal digits; `osdpl charts lock` writes it",
+            "values/lock.yaml:2:34: \"md5:123\" is not a digest: a digest is `sha256:` followed by 64 lower-case hexadecimal digits",
         ),
         (
             "charts:\n  demo: {version: 1.0.0}\n  demo: {version: 2.0.0}\n",
@@ -29,14 +29,14 @@ fn rejected_locks_say_where_and_why() {
         ("charts:\n  ../demo: {version: 1.0.0}\n", "values/lock.yaml: charts: \"../demo\" is not a chart name"),
         (
             "charts:\n  demo: {version: 1.0.0, repository: 'ftp://x'}\n",
-            "values/lock.yaml: charts.demo.repository: \"ftp://x\" is not a source of charts; use a folder, or an https://, http:// or oci:// repository",
+            "values/lock.yaml: charts.demo.repository: \"ftp://x\" is not the address of a repository; use an https:// or oci:// address; --charts also accepts a folder",
         ),
         ("charts: [\n", "values/lock.yaml:1:9: expected a map, found something else"),
     ] {
         let error = Lock::parse("values/lock.yaml", text).unwrap_err();
         assert_eq!(
             error.to_string(),
-            format!("{expected}; correct it, or generate it again with `osdpl charts lock`"),
+            format!("{expected}; correct the lock, or delete it and write a new one with `osdpl charts lock`"),
             "{text}"
         );
     }
@@ -51,19 +51,19 @@ fn rejected_sources_say_why() {
         ),
         (
             "ftp://charts.example",
-            "\"ftp://charts.example\" is not a source of charts; use a folder, or an https://, http:// or oci:// repository",
+            "\"ftp://charts.example\" is not the address of a repository; use an https:// or oci:// address; --charts also accepts a folder",
         ),
         (
             "https://me:word@charts.example/x",
-            "charts: the address at \"charts.example\" contains credentials, which would show in process lists and logs; pull the charts into a folder (`osdpl charts pull`) and name that folder",
+            "charts: the repository address with the host \"charts.example\" contains credentials, which would show in process lists and logs; download the charts into a folder with `helm pull`, and name that folder with --charts (the chart value `charts`) instead of the repository",
         ),
         (
             "https://charts.example/?token=word",
-            "charts: \"https://charts.example/?token=word\" is not a repository address: it has no host, or contains a space, a quote, a '?' or a '#'; write it like https://tarballs.opendev.org/openstack/openstack-helm",
+            "charts: \"https://charts.example/?token=word\" is not a repository address: it has no host, or contains a space, a quote, a backslash, a '?', a '#' or an '@'; write it like https://tarballs.opendev.org/openstack/openstack-helm",
         ),
         (
             "https:///charts",
-            "charts: \"https:///charts\" is not a repository address: it has no host, or contains a space, a quote, a '?' or a '#'; write it like https://tarballs.opendev.org/openstack/openstack-helm",
+            "charts: \"https:///charts\" is not a repository address: it has no host, or contains a space, a quote, a backslash, a '?', a '#' or an '@'; write it like https://tarballs.opendev.org/openstack/openstack-helm",
         ),
     ] {
         assert_eq!(text.parse::<Source>().unwrap_err().to_string(), expected);

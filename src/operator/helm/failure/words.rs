@@ -6,7 +6,7 @@ const FIRST: usize = 320;
 const LAST: usize = 200;
 
 /// The maximum length, in bytes, of a dumped object that [`condense`] keeps. [`condense`] replaces a longer dump, for
-/// example of a pod template, by `…`.
+/// example of a pod template, with `…`.
 const SHORT_VALUE: usize = 60;
 
 /// The text that replaces a removed part of helm's message.
@@ -85,7 +85,7 @@ fn without_dumps(text: &str) -> String {
     kept + rest
 }
 
-/// Returns the length of the dumped object at the start of a text; 0 if the text does not start with a dump.
+/// Returns the length of the dumped object at the start of `text`; 0 if `text` does not start with a dump.
 ///
 /// A dump is a JSON object, or a struct in Go's notation, such as `core.PodTemplateSpec{…}`.
 fn dump_length(text: &str) -> usize {
@@ -116,12 +116,12 @@ fn dump_length(text: &str) -> usize {
     text.rfind("}: ").map_or(text.len(), |position| position + 1)
 }
 
-/// Returns the part of a text after the first `mark`; `None` if the text does not contain `mark`.
+/// Returns the part of `text` after the first `mark`; `None` if `text` does not contain `mark`.
 pub(super) fn after<'a>(text: &'a str, mark: &str) -> Option<&'a str> {
     text.split_once(mark).map(|(_, rest)| rest)
 }
 
-/// Returns the text between the first `start` and the next `end`.
+/// Returns the part of `text` between the first `start` and the next `end`.
 ///
 /// If there is no `end`, the result is the rest of the text. If there is no `start`, the result is empty.
 pub(super) fn between<'a>(text: &'a str, start: &str, end: &str) -> &'a str {

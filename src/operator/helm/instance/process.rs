@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use super::super::Error;
 
-/// Returns a text that identifies the machine's current boot and the pid namespace of this process. Other processes can
-/// have the same process id after a reboot or in another pid namespace.
+/// Returns a string that identifies the machine's current boot and the pid namespace of this process.
+///
+/// After a reboot, or in another pid namespace, another process can have the same process id.
 pub(super) fn host(proc: &Path) -> Result<String, Error> {
     let read = |path: std::path::PathBuf| {
         std::fs::read_to_string(&path).map_err(|why| Error::Proc { path: path.clone(), why })

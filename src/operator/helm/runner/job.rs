@@ -68,7 +68,7 @@ impl fmt::Display for JobRejection {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::Busy => "helm is already running for this release",
-            Self::Full => "all helm slots are in use; helm starts for this release as soon as a slot is free",
+            Self::Full => "all helm slots are in use; the operator tries again when a slot becomes free",
             Self::Closing => "the operator is shutting down",
             Self::Values => "the values cannot be written as JSON",
         })

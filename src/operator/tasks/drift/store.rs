@@ -77,7 +77,7 @@ impl Store {
     }
 }
 
-/// Whether the release is deployed, and the operator has read its manifest from the payload of the release record.
+/// Whether the release is deployed, and the operator has read its manifest from the body of the release record.
 pub(super) fn is_deployed(release: &ObservedRelease) -> bool {
     release.status == Status::Deployed && release.body.is_some()
 }

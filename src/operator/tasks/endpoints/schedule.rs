@@ -26,7 +26,7 @@ const CATALOGUE_TTL: Duration = Duration::from_mins(10);
 /// The result of probing an API.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum ProbeResult {
-    /// No connection to the API is possible.
+    /// No connection to the API is possible, or the task has not probed the API yet.
     Unreachable,
     /// The API responds as expected.
     Healthy,
@@ -51,8 +51,8 @@ struct Probed {
 
 /// The service types, such as `compute`, that Keystone's service catalogue contained when the task last requested it.
 ///
-/// Kept because each request for the service catalogue creates a token in Keystone. After a restart of the operator,
-/// the task requests the service catalogue once.
+/// The task caches them, because each request for the service catalogue creates a token in Keystone. After a restart of
+/// the operator, the task requests the service catalogue once.
 struct Catalogue {
     types: Types,
     /// The releases whose APIs the service catalogue had to contain at the last request, because helm had deployed
@@ -181,7 +181,8 @@ impl ProbeSchedule {
         }
     }
 
-    /// Returns the latest probe result of each API to which a connection is possible.
+    /// Returns the result to report for each API to which a connection is possible: the latest result, but a fault only
+    /// after [`FAULT_THRESHOLD`] consecutive faults.
     pub(super) fn found(&self) -> Found {
         let known = self.probed.iter().filter_map(|(key, probed)| {
             let Target { application, service, .. } = &*probed.target;

@@ -22,8 +22,9 @@ impl NodeTimes {
     /// became `NotReady`, by this process's clock. `now` is the current time of this clock.
     ///
     /// If the node was already `NotReady` when this process first saw the node, the result contains the time in the
-    /// node's condition. With the current time instead, each restart of the operator would prolong the time until osdpl
-    /// reports the node.
+    /// node's condition, or `now` if that time is in the future. If the result were always `now`, each restart of the
+    /// operator would prolong the time until osdpl reports the node. If the condition has no time, the function returns
+    /// `readiness` unchanged.
     pub(super) fn observe(&mut self, node: &str, readiness: Readiness, now: Timestamp) -> Readiness {
         let known = self.0.get(node).copied();
         let since = match (readiness, known) {

@@ -13,7 +13,7 @@ use serde::de::IgnoredAny;
 use super::Kind;
 use osdpl_core::health::{cron, job, node, pod, storage, workload};
 
-/// The fields of a `Deployment` (apps/v1) that osdpl uses.
+/// The kind `Deployment` (apps/v1), with the fields that osdpl uses.
 #[derive(Clone)]
 pub(in crate::tasks) struct Deployment;
 
@@ -24,7 +24,7 @@ impl Kind for Deployment {
     type Data = IgnoredAny;
 }
 
-/// The fields of a `StatefulSet` (apps/v1) that osdpl uses.
+/// The kind `StatefulSet` (apps/v1), with the fields that osdpl uses.
 #[derive(Clone)]
 pub(in crate::tasks) struct StatefulSet;
 
@@ -35,7 +35,7 @@ impl Kind for StatefulSet {
     type Data = IgnoredAny;
 }
 
-/// The fields of a `DaemonSet` (apps/v1) that osdpl uses.
+/// The kind `DaemonSet` (apps/v1), with the fields that osdpl uses.
 #[derive(Clone)]
 pub(in crate::tasks) struct DaemonSet;
 
@@ -46,7 +46,7 @@ impl Kind for DaemonSet {
     type Data = IgnoredAny;
 }
 
-/// The fields of a `ControllerRevision` (apps/v1) that osdpl uses.
+/// The kind `ControllerRevision` (apps/v1), with the fields that osdpl uses.
 ///
 /// The revision's number is at the top level of the object, not in a `spec`. So [`Partial`](super::Partial) has a field
 /// for this number.
@@ -60,7 +60,7 @@ impl Kind for ControllerRevision {
     type Data = IgnoredAny;
 }
 
-/// The fields of a `Job` (batch/v1) that osdpl uses.
+/// The kind `Job` (batch/v1), with the fields that osdpl uses.
 #[derive(Clone)]
 pub(in crate::tasks) struct Job;
 
@@ -71,7 +71,7 @@ impl Kind for Job {
     type Data = IgnoredAny;
 }
 
-/// The fields of a `CronJob` (batch/v1) that osdpl uses.
+/// The kind `CronJob` (batch/v1), with the fields that osdpl uses.
 #[derive(Clone)]
 pub(in crate::tasks) struct CronJob;
 
@@ -82,7 +82,7 @@ impl Kind for CronJob {
     type Data = IgnoredAny;
 }
 
-/// The fields of a `Pod` (v1) that osdpl uses.
+/// The kind `Pod` (v1), with the fields that osdpl uses.
 #[derive(Clone)]
 pub(in crate::tasks) struct Pod;
 
@@ -93,7 +93,7 @@ impl Kind for Pod {
     type Data = IgnoredAny;
 }
 
-/// The fields of a `Service` (v1) that osdpl uses.
+/// The kind `Service` (v1), with the fields that osdpl uses.
 #[derive(Clone)]
 pub(in crate::tasks) struct Service;
 
@@ -111,7 +111,7 @@ pub(in crate::tasks) struct Selected {
     pub(in crate::tasks) selector: BTreeMap<String, String>,
 }
 
-/// The fields of a `PersistentVolumeClaim` (v1) that osdpl uses.
+/// The kind `PersistentVolumeClaim` (v1), with the fields that osdpl uses.
 #[derive(Clone)]
 pub(in crate::tasks) struct Claim;
 
@@ -122,7 +122,7 @@ impl Kind for Claim {
     type Data = IgnoredAny;
 }
 
-/// The fields of a `StorageClass` (storage.k8s.io/v1) that osdpl uses.
+/// The kind `StorageClass` (storage.k8s.io/v1), with the fields that osdpl uses.
 #[derive(Clone)]
 pub(in crate::tasks) struct Class;
 
@@ -134,7 +134,7 @@ impl Kind for Class {
     type Data = IgnoredAny;
 }
 
-/// The fields of a `Node` (v1) that osdpl uses.
+/// The kind `Node` (v1), with the fields that osdpl uses.
 #[derive(Clone)]
 pub(in crate::tasks) struct Node;
 

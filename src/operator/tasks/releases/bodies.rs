@@ -29,8 +29,8 @@ const CAPACITY: usize = 64 << 20;
 
 /// What the task keeps of the body of a release's newest record, and the state of the request that fetches the record.
 ///
-/// Kept because a body takes tens of milliseconds to fetch and decode. After a restart of the operator, the task
-/// fetches all bodies before it publishes its first result.
+/// The task keeps them, because a body takes tens of milliseconds to fetch and decode. After a restart of the operator,
+/// the task fetches all bodies before it publishes its first result.
 #[derive(Default)]
 struct Entry {
     /// The uid of the record's Secret. The revision does not identify the record: after a release was uninstalled and
@@ -43,8 +43,8 @@ struct Entry {
     found: Option<String>,
     /// Whether a fetch is running, so that the task does not start a second one.
     in_flight: bool,
-    /// When the last fetch failed; `None` if it succeeded or is running. Kept to limit the rate of retries. After a
-    /// restart, the task retries at once.
+    /// When the last fetch failed; `None` if it succeeded or is running. The task uses this time to limit the rate of
+    /// retries. After a restart, the task retries at once.
     failed: Option<Instant>,
     /// The objects in the revision's manifest. The task decodes the manifest only once, because it never changes.
     objects: Option<Arc<Objects>>,
@@ -202,8 +202,7 @@ impl Bodies {
 fn no_room() -> String {
     format!(
         "the release records in the namespaces of the cloud need more than {} MiB of the operator's memory, so the \
-         operator does not keep this one: delete the records that neither osdpl nor another user of helm wrote, and \
-         find out what wrote them",
+         operator does not keep this one; delete the records that helm did not write, and find out who wrote them",
         CAPACITY >> 20
     )
 }
@@ -276,7 +275,7 @@ mod tests {
         assert_eq!((is_kept(&bodies, keys[0]), is_kept(&bodies, keys[1])), (true, false));
         assert!(bodies.has_failures(), "the task reads the body again later");
         let message = bodies.of(keys[1], newest[keys[1]].meta.as_ref().unwrap()).unwrap().as_ref().unwrap_err();
-        for part in ["need more than 64 MiB of the operator's memory", "delete the records that neither osdpl nor"] {
+        for part in ["need more than 64 MiB of the operator's memory", "delete the records that helm did not write"] {
             assert!(message.contains(part), "{message}");
         }
         bodies.store_fetched(fetched(keys[0], CAPACITY - 1));

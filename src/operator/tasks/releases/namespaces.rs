@@ -1,4 +1,4 @@
-//! Finds the namespaces of the cloud before the first plan names them. The releases task reads the payloads of release
+//! Finds the namespaces of the cloud before the first plan names them. The releases task reads the bodies of release
 //! records only in these namespaces.
 
 use std::collections::BTreeSet;
@@ -18,7 +18,7 @@ use osdpl_core::observed::ReleaseKey;
 /// The name of the activity in reports to [`Problems`] about failed attempts to list the `OpenStackDeployments`.
 const LISTING: &str = "listing";
 
-/// Returns the namespaces in which the releases task reads payloads of records before the first plan: the namespaces
+/// Returns the namespaces in which the releases task reads the bodies of records before the first plan: the namespaces
 /// that the operator watches or, if it watches all namespaces, those that the `OpenStackDeployments` in the cluster
 /// name.
 ///

@@ -105,7 +105,8 @@ fn read(record: &Partial<RecordHead>) -> Option<Head> {
     }
 }
 
-/// Whether the record is locked: helm is installing, upgrading or uninstalling the release, or was interrupted.
+/// Whether the record is locked: helm is installing, upgrading, rolling back or uninstalling the release, or was
+/// interrupted.
 pub(super) fn is_locked(meta: &RecordMeta) -> bool {
     meta.status.is_pending() || meta.status == Status::Uninstalling
 }

@@ -144,7 +144,7 @@ pub(super) fn build(
     report: &mut dyn FnMut(&Progress),
 ) -> Result<PathBuf, Error> {
     if !go.is_at_least(recipe.go_needed()) {
-        return Err(no_go(recipe, format!("Go here is {}", go.version)));
+        return Err(no_go(recipe, format!("the `go` command has the version {}", go.version)));
     }
     let cache = cache()?;
     std::fs::create_dir_all(&cache).map_err(Error::file("create", &cache))?;

@@ -1,5 +1,5 @@
-//! Gives the node control groups of its own. So the resource limits of its pods work. The control groups of all pods
-//! are inside of the node's control groups, so `remove` removes them when the node stops.
+//! Gives the node its own control groups, so that the resource limits of its pods work. The control groups of all pods
+//! are below the node's control groups. When the node stops, `remove` removes all of these control groups.
 
 use std::path::{Path, PathBuf};
 
@@ -58,7 +58,8 @@ fn is_mounted(group: &Path) -> bool {
     group.parent().is_some_and(|mount| mount.join("cgroup.procs").exists())
 }
 
-/// Returns why the machine's control groups cannot be used; `None` if they can be used.
+/// Returns why the machine's control groups cannot be used; `None` if they can be used. To find out, the function
+/// creates the node's control groups and removes them again.
 pub(super) fn problem() -> Option<String> {
     match groups() {
         Err(error) => Some(error.to_string()),

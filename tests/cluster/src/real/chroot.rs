@@ -28,8 +28,8 @@ pub(super) struct Job {
     pub environment: BTreeMap<String, String>,
 }
 
-/// Mounts the layer's root file system, and replaces this process by the layer's script. The process must have its own
-/// mount namespace.
+/// Mounts the layer's root file system, and replaces this process with the layer's script. The process must have its
+/// own mount namespace.
 pub(super) fn run(job: &Job) -> anyhow::Result<std::convert::Infallible> {
     let root = job.layer.join("root");
     overlay(&job.below, &job.layer.join("diff"), &job.layer.join("work"), &root)?;

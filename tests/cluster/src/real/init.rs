@@ -139,7 +139,9 @@ fn name_node(root: &Path) -> anyhow::Result<()> {
     rustix::system::sethostname(node.as_bytes()).context("cannot set the host name")?;
     write(&root.join("etc/hostname"), &format!("{node}\n"))?;
     write(&root.join("etc/hosts"), &format!("127.0.0.1 localhost\n{} {node}\n", settings::NODE_ADDRESS))?;
-    // With this file, pods on the host network and with the DNS policy Default can resolve the names of Services, too.
+    // The kubelet gives the node's resolv.conf to pods with the DNS policy `Default`, and to pods on the host network
+    // with the policy `ClusterFirst`. The file names the cluster's DNS server, so these pods can resolve the names of
+    // Services, too.
     write(&root.join("etc/resolv.conf"), "search cluster.local\nnameserver 10.96.0.10\n")?;
     let id = std::fs::read_to_string("/proc/sys/kernel/random/uuid").context("cannot read a random ID")?;
     write(&root.join("etc/machine-id"), &id.replace('-', ""))?;

@@ -1,7 +1,7 @@
 //! Builds the layers of the images, and keeps them in the cache.
 //!
-//! The name of a layer's folder contains a digest of all inputs: the layer below, the script, and the files. A folder
-//! gets its name only when the layer is complete, so that nobody uses the result of an interrupted build.
+//! The name of a layer's folder contains a digest of all inputs, such as the layer below, the script and the files. A
+//! folder gets its name only when the layer is complete, so that nobody uses the result of an interrupted build.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;

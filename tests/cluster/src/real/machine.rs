@@ -56,8 +56,9 @@ fn has_file_system(text: &str, name: &str) -> bool {
     text.lines().any(|line| line.split_whitespace().last() == Some(name))
 }
 
-/// Returns why this machine cannot create the namespaces of a node; `None` if it can. The function creates them for a
-/// moment.
+/// Returns why this machine cannot create the namespaces of a node. To find out, the function creates the namespaces
+/// for a moment. Returns `None` if the machine can create them. Also returns `None` if `unshare` cannot be run, because
+/// [`check`] itself reports a missing `unshare`.
 fn namespaces() -> Option<String> {
     let mut command = Command::new("unshare");
     command.args(["--pid", "--mount", "--net", "--uts", "--ipc", "--cgroup", "--fork", "true"]);

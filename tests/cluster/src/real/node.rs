@@ -1,7 +1,7 @@
 //! Starts and stops the node. All processes of the node are descendants of one process, which `unshare` runs in new
-//! namespaces. The node changes only two things on the machine: it adds one end of a network link to the node, and
-//! control groups. The link disappears when the node ends, and `Node::stop` removes the control groups. The machine's
-//! mounts and settings stay unchanged.
+//! namespaces. The node adds only two things to the machine: one end of a network link to the node, and control groups.
+//! The link disappears when the node ends, and `Node::stop` removes the control groups. The machine's mounts and
+//! settings stay unchanged.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
@@ -171,8 +171,8 @@ impl Node {
     }
 }
 
-/// Connects the machine with the node by a network link. One end of the link is in the network namespace of the process
-/// `init`.
+/// Connects the machine and the node with a network link. One end of the link is in the network namespace of the
+/// process `init`.
 fn connect(init: i32) -> anyhow::Result<()> {
     let ip = |arguments: &str| output(Command::new("ip").args(arguments.split(' ')), "").map(drop);
     let inside = |arguments: &str| {
@@ -193,7 +193,7 @@ fn connect(init: i32) -> anyhow::Result<()> {
     inside(&format!("route add default via {MACHINE_ADDRESS}"))
 }
 
-/// Moves this process into the node's control groups, and replaces it by `unshare`, which starts the node's first
+/// Moves this process into the node's control groups, and replaces it with `unshare`, which starts the node's first
 /// process in new namespaces.
 pub(super) fn enter(plan: &Path) -> anyhow::Result<std::convert::Infallible> {
     // Leave the terminal's session, so that a signal of the terminal, such as Ctrl-C, does not end the node.

@@ -66,7 +66,7 @@ pub(super) struct CopyOf {
     pub path: String,
 }
 
-/// A file of a layer: a text, or a program that [`crate::programs`] provides.
+/// A file of a layer: its content as `text`, or a program that [`crate::programs`] provides.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LayerFile {

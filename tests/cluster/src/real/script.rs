@@ -9,8 +9,7 @@ pub(super) const INPUTS: &str = "/.osdpl";
 /// services' programs, because the charts call these programs without a path.
 pub(super) const PATH: &str = "/var/lib/openstack/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// Returns the script that runs in the layer's root file system to build the layer. The text is empty if the layer
-/// needs no script.
+/// Returns the script that runs in the layer's root file system to build the layer; empty if the layer needs no script.
 pub(super) fn of(layer: &Layer) -> String {
     let mut lines = Vec::new();
     layer.users.iter().for_each(|user| lines.extend(create(user)));

@@ -85,8 +85,9 @@ fn waits(key: &Key, pod: &PodFacts, world: &World) -> Option<(&'static str, Vec<
 }
 
 /// Returns whether a dependency is available. The rules are those of kubernetes-entrypoint (`dependencies/*/*.go`),
-/// with one difference: this function compares the names of nodes instead of their addresses, because all simulated
-/// nodes have the same address.
+/// with two differences. This function compares the names of nodes instead of their addresses, because all simulated
+/// nodes have the same address. And it does not treat a DaemonSet as available only because the DaemonSet has no pod on
+/// the node.
 fn is_available(dependency: &Dependency, pod: &PodFacts, world: &World) -> bool {
     match dependency {
         Dependency::Service { namespace, name } => {
@@ -107,8 +108,8 @@ fn is_available(dependency: &Dependency, pod: &PodFacts, world: &World) -> bool 
             let Some(labels) = world.daemon_sets.get(&Key::new(namespace, name)) else { return false };
             let mut here = world.pods_on(&pod.node, namespace, labels).peekable();
             // If the DaemonSet has no pod on this node, kubernetes-entrypoint does not wait. But the reason may be that
-            // the DaemonSet's controller has not created any pods yet. So in this case, require a ready pod on any
-            // other node.
+            // the DaemonSet's controller has not created any pods yet. So in this case, require a ready pod on
+            // another node.
             if here.peek().is_none() {
                 return world.pods_with(namespace, labels).any(|other| other.is_ready);
             }

@@ -134,7 +134,7 @@ fn up_and_down_are_idempotent() {
     assert_eq!(text(&run(&["down", folder_text]).stdout), "down\n");
     assert_gone(&first);
     assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
-    assert_eq!(text(&run(&["down", folder_text]).stdout), "no cluster ran there\n");
+    assert_eq!(text(&run(&["down", folder_text]).stdout), "no cluster was running\n");
 }
 
 #[tokio::test]
@@ -156,7 +156,7 @@ fn refuses_a_folder_with_other_files() {
     let up = run(&["up", folder]);
     assert!(!up.status.success());
     assert!(text(&up.stderr).contains("neither empty nor the folder of a cluster"), "{}", text(&up.stderr));
-    assert_eq!(text(&run(&["down", folder]).stdout), "no cluster ran there\n");
+    assert_eq!(text(&run(&["down", folder]).stdout), "no cluster was running\n");
     assert_eq!(std::fs::read_to_string(precious).unwrap(), "data");
 }
 

@@ -88,7 +88,7 @@ fn failed_build_shows_the_output_of_go() {
 fn reports_missing_or_old_go_with_a_remedy() {
     let old = fake_go("go1.20.1", SUCCEED);
     let output = run(old.path());
-    assert!(text(&output.stderr).contains("Go here is go1.20.1; install Go 1.26"), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("has the version go1.20.1; install Go 1.26"), "{}", text(&output.stderr));
     let none = fake_go("go1.30.0", SUCCEED);
     std::fs::remove_file(none.path().join("bin/go")).unwrap();
     let output = run(none.path());

@@ -26,7 +26,7 @@ async fn stops_the_whole_process_group() {
     assert_eq!(outcome.exit, Exit::Stopped { why: StopReason::Requested, killed: false });
     assert_eq!(
         (outcome.failure, outcome.text.as_str()),
-        (None, "osdpl stopped helm because the desired state changed")
+        (None, "osdpl stopped helm because the operation was outdated")
     );
 }
 

@@ -10,8 +10,9 @@ use osdpl_core::health::{has_no_nodes, no_nodes};
 use osdpl_core::observed::{Issue, ObservedJob, Workload};
 use osdpl_values::CollectSorted;
 
-/// Returns a copy of the workload. The copy's field `trouble` says why the workload is not complete, according to its
-/// pods.
+/// Returns a copy of the workload. The copy's field `trouble` says why the workload is not complete: no node matches
+/// its selector, Kubernetes can't create its pods, its pods are not ready, or nodes are missing. If the workload is a
+/// `DaemonSet`, the counts in the copy include its pods on `NotReady` nodes.
 ///
 /// If the workload is complete, the function ignores pods that are not ready, because they are new or are being
 /// deleted.
@@ -53,7 +54,8 @@ fn lost(pods: &[&UnreadyPod], facts: &Facts<'_>) -> Vec<String> {
     nodes.into_iter().map(str::to_owned).collect()
 }
 
-/// Returns a copy of the Job. The copy's field `trouble` says why the Job is not complete, according to its pods.
+/// Returns a copy of the Job. The copy's field `trouble` says why the Job is not complete, according to its status and
+/// its first pod. If the Job has no pod, the reason is from its status or from the events about the Job.
 pub(super) fn explain_job(job: &ObservedJob, pods: &[&UnreadyPod], facts: &Facts<'_>) -> ObservedJob {
     let mut job = job.clone();
     if job.complete {

@@ -98,7 +98,7 @@ impl Store {
     }
 }
 
-/// Splits a text into words and drops words with digits, such as times, process numbers and request ids.
+/// Splits `text` into words, and drops the words with digits, such as times, process numbers and request ids.
 fn words_without_numbers(text: &str) -> impl Iterator<Item = &str> {
     let words = text.split(|character: char| !character.is_alphanumeric());
     words.filter(|word| !word.contains(|character: char| character.is_ascii_digit()))
